@@ -1,0 +1,13 @@
+import { placeholderNames } from './placeholders.ts';
+import type { ServerConfig } from './server-config.ts';
+
+/** Who may call a hosted server and what the upstream then receives; follows from the configuration alone. */
+export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
+export type Access = (typeof accessKinds)[number];
+
+export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' | 'tools'>): Access {
+  if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
+  const stored = config.authentication?.token !== undefined;
+  const filled = config.tools.some((tool) => Object.values(tool.headers).some((value) => placeholderNames(value).length > 0));
+  return stored || filled ? 'api_key' : 'caller_token';
+}

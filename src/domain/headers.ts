@@ -1,0 +1,31 @@
+/** Which header names and values a configuration may set on the upstream request (security: built from nothing). */
+
+const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
+
+/** Visible latin-1 with inner spaces and tabs: what an HTTP field value may hold (RFC 9110, 5.5). */
+const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const forbidden = new Set([
+  'host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te', 'trailer', 'expect',
+  'cookie', 'forwarded', 'via', 'accept-encoding', 'traceparent', 'tracestate', 'toolhost-hop',
+]); // prettier-ignore
+
+const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];
+
+export function isHeaderName(name: string): boolean {
+  return tokenPattern.test(name);
+}
+
+export function isHeaderValue(value: string): boolean {
+  return valuePattern.test(value) && value === value.trim();
+}
+
+/** Why a header of this name cannot be set, or undefined when it can. */
+export function headerNameProblem(name: string): string | undefined {
+  if (!isHeaderName(name)) return `found ${JSON.stringify(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`;
+  const lower = name.toLowerCase();
+  if (forbidden.has(lower) || forbiddenPrefixes.some((prefix) => lower.startsWith(prefix))) {
+    return 'this header is set by the service or by HTTP itself; leave it out';
+  }
+  return undefined;
+}

@@ -1,0 +1,86 @@
+/**
+ * JSON that keeps what a plain parse and write would change: the digits of numbers (`9007199254740993`, `1.10`).
+ */
+
+declare global {
+  /** JSON.parse source text access (ECMAScript 2026), which TypeScript's library does not declare yet. */
+  interface JSON {
+    rawJSON(text: string): { rawJSON: string };
+    isRawJSON(value: unknown): boolean;
+  }
+}
+
+/** Number literals that JavaScript may not write back as they were: long, fractional ending in 0, or with an exponent. */
+const fragileNumber = /\d{16}|\d\.\d*0(?!\d)|\d[eE]|-0(?![.\d])/;
+
+/** A parsed value in which a number that would lose digits is a `JSON.rawJSON` object. Throws SyntaxError. */
+export function parseJson(text: string): unknown {
+  if (!fragileNumber.test(text)) return JSON.parse(text);
+  return JSON.parse(text, function keepDigits(_key, value: unknown, context?: { source?: string }) {
+    if (typeof value !== 'number' || context?.source === undefined) return value;
+    return String(value) === context.source ? value : JSON.rawJSON(context.source);
+  });
+}
+
+/** Whether a parsed value is a number whose digits are kept. */
+export function isRawNumber(value: unknown): value is { rawJSON: string } {
+  return typeof value === 'object' && value !== null && JSON.isRawJSON(value);
+}
+
+/** White space outside strings always touches a structural character, an end of the text, or is not a plain space. */
+const looseSpace = /[\n\r\t]|[,:{[\]}] | [,:\]}{[]|^ | $/;
+
+/** The same JSON text without white space between its tokens. The text must be valid JSON. */
+export function compactJson(text: string): string {
+  if (!looseSpace.test(text)) return text;
+  let out = '';
+  let from = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 0x5c) i++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
+      out += text.slice(from, i);
+      from = i + 1;
+    }
+  }
+  return out + text.slice(from);
+}
+
+/** How deep and how large a JSON text is, found without parsing it: deepest nesting, and number of commas and openings. */
+export function jsonShape(text: string): { depth: number; elements: number } {
+  let depth = 0;
+  let deepest = 0;
+  let elements = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 0x5c) i++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x7b || code === 0x5b) {
+      elements++;
+      if (++depth > deepest) deepest = depth;
+    } else if (code === 0x7d || code === 0x5d) depth--;
+    else if (code === 0x2c) elements++;
+  }
+  return { depth: deepest, elements };
+}
+
+/** How deep a value is nested, counted no further than `limit`; safe on values that would overflow a recursive walk. */
+export function isDeeperThan(value: unknown, limit: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= limit; depth++) {
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item === 'object' && item !== null) for (const inner of Object.values(item)) next.push(inner);
+    }
+    if (next.length === 0) return false;
+    level = next;
+  }
+  return true;
+}

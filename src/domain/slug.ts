@@ -1,0 +1,18 @@
+export const slugPattern = /^[a-z0-9](-?[a-z0-9])*$/;
+
+/** Names that would look like a part of the service itself. The management slug is reserved besides. */
+export const reservedSlugs: ReadonlySet<string> = new Set([
+  'api', 'admin', 'administrator', 'app', 'assets', 'auth', 'authorize', 'billing', 'calls', 'callback', 'console', 'dashboard',
+  'docs', 'health', 'healthz', 'help', 'internal', 'keys', 'livez', 'login', 'logout', 'manage', 'management', 'mcp', 'metrics',
+  'oauth', 'openapi', 'public', 'readyz', 'register', 'revoke', 'root', 'schema', 'security', 'server', 'servers', 'settings',
+  'signin', 'signup', 'static', 'status', 'support', 'system', 'token', 'toolhost', 'well-known', 'www',
+]); // prettier-ignore
+
+/** Why a slug cannot be used, or undefined. */
+export function slugProblem(slug: string, managementSlug: string): string | undefined {
+  if (slug.length < 3 || slug.length > 63 || !slugPattern.test(slug)) {
+    return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters, digits and single hyphens between them`;
+  }
+  if (slug === managementSlug || reservedSlugs.has(slug)) return `"${slug}" is reserved; choose another`;
+  return undefined;
+}

@@ -1,0 +1,135 @@
+import type { Problem } from '../errors.ts';
+import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
+import { headerNameProblem, isHeaderValue } from './headers.ts';
+import { argumentsOf, type Argument, inputSchemaProblems } from './input-schema.ts';
+import { type JsonSchema, jsonSchemaProblems } from './json-schema.ts';
+import { hasMalformedPlaceholder } from './placeholders.ts';
+import { didYouMean } from './problems.ts';
+import type { UrlRule } from './server-rules.ts';
+import { toolSchema } from './tool.ts';
+import { parseUrlTemplate, templateProblems, type UrlTemplate } from './url-template.ts';
+
+type RawTool = { [field: string]: unknown };
+
+/** The rules of a tool that cross its fields. `raw` may be half-formed: each rule is judged where its fields are sound. */
+export function toolProblems(at: string, raw: RawTool, authentication: Authentication | undefined, urlProblem: UrlRule): Problem[] {
+  const problems: Problem[] = [];
+  const prefixed = (found: readonly Problem[], field: string) =>
+    found.map((p) => ({ ...p, path: p.path ? `${at}.${field}.${p.path}` : `${at}.${field}` }));
+
+  const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
+  const schemaFaults = schema.success ? inputSchemaProblems(schema.data) : [];
+  problems.push(...prefixed(schemaFaults, 'input_schema'));
+  const declared = schema.success ? argumentsOf(schema.data) : [];
+
+  const url = typeof raw.url === 'string' ? raw.url : undefined;
+  const parsed = url === undefined ? undefined : parseUrlTemplate(url, declared.map((a) => a.name));
+  if (parsed) problems.push(...templateProblems(`${at}.url`, parsed.problems));
+  const hostFault = url !== undefined ? hostProblem(url, urlProblem) : undefined;
+  if (hostFault) problems.push({ path: `${at}.url`, message: hostFault });
+  if (parsed?.template && authentication) problems.push(...queryKeyProblems(at, parsed.template, authentication));
+
+  const headers = toolSchema.shape.headers.safeParse(raw.headers);
+  if (headers.success) problems.push(...prefixed(headerProblems(headers.data, authentication), 'headers'));
+  if (schemaFaults.length === 0) problems.push(...placeProblems(at, raw, declared, parsed?.template, authentication));
+  problems.push(...bodyProblems(at, raw, declared, headers.data ?? {}));
+  if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
+    problems.push(...prefixed(jsonSchemaProblems(raw.output_schema as JsonSchema), 'output_schema'));
+  }
+  if (typeof raw.response_transform === 'string' && /\.\.|.\.$|\s/.test(raw.response_transform)) {
+    problems.push({ path: `${at}.response_transform`, message: 'allowed: "." or names joined by single dots, such as data.results' });
+  }
+  return problems;
+}
+
+/** Judges where a URL leads, apart from its tokens. */
+function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
+  const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
+  if (base === undefined || !URL.canParse(base)) return URL.canParse(url) ? urlProblem(new URL(url)) : undefined;
+  return urlProblem(new URL(base));
+}
+
+function queryKeyProblems(at: string, template: UrlTemplate, authentication: Authentication): Problem[] {
+  const key = credentialQueryKey(authentication);
+  if (key === undefined || !template.query.some((pair) => pair.name === key)) return [];
+  return [{ path: `${at}.url`, message: `the query has "${key}", which carries the credential; leave it out` }];
+}
+
+function headerProblems(headers: Record<string, string>, authentication: Authentication | undefined): Problem[] {
+  const problems: Problem[] = [];
+  const seen = new Set<string>();
+  const credential = authentication && credentialHeader(authentication)?.toLowerCase();
+  for (const [name, value] of Object.entries(headers)) {
+    const fault = headerNameProblem(name);
+    if (fault) problems.push({ path: name, message: fault });
+    if (seen.has(name.toLowerCase())) problems.push({ path: name, message: 'this header is given twice' });
+    seen.add(name.toLowerCase());
+    if (name.toLowerCase() === credential) {
+      problems.push({ path: name, message: 'authentication sets this header; leave it out here, or change authentication.header' });
+    }
+    if (!isHeaderValue(value)) problems.push({ path: name, message: 'allowed: one line of latin-1 text without outer spaces' });
+    if (hasMalformedPlaceholder(value)) {
+      problems.push({ path: name, message: 'a placeholder is {{NAME}} with letters, digits and _' });
+    }
+  }
+  return problems;
+}
+
+function placeProblems(
+  at: string,
+  raw: RawTool,
+  declared: readonly Argument[],
+  template: UrlTemplate | undefined,
+  authentication: Authentication | undefined,
+): Problem[] {
+  const problems: Problem[] = [];
+  const headers = Object.keys((raw.headers as object | undefined) ?? {}).map((name) => name.toLowerCase());
+  const credential = authentication && credentialHeader(authentication)?.toLowerCase();
+  for (const { name, place } of declared) {
+    const path = `${at}.input_schema.${name}`;
+    if (place === 'path' && template && !template.segments.flat().some((p) => 'argument' in p && p.argument === name)) {
+      problems.push({ path: `${path}.in`, message: `"path" needs the token :${name} in the path of url` });
+    }
+    if (place === 'body' && String(raw.method).toUpperCase() === 'GET') {
+      problems.push({ path: `${path}.in`, message: 'a GET request has no body; allowed: path, query, header' });
+    }
+    if (place === 'header') {
+      const fault = headerNameProblem(name);
+      if (fault) problems.push({ path, message: fault });
+      if (headers.includes(name.toLowerCase()) || name.toLowerCase() === credential) {
+        problems.push({ path, message: 'this header is set already by headers or authentication' });
+      }
+    }
+  }
+  return problems;
+}
+
+const encodings = ['json', 'form', 'multipart'];
+
+function bodyProblems(at: string, raw: RawTool, declared: readonly Argument[], headers: Record<string, string>): Problem[] {
+  const { body } = raw;
+  if (typeof body !== 'string') return [];
+  const names = declared.map((argument) => argument.name);
+  if (!encodings.includes(body) && !names.includes(body)) {
+    return [
+      {
+        path: `${at}.body`,
+        message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...encodings, ...names])}`,
+      },
+    ];
+  }
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  const implied = type && encodingOf(type);
+  if (implied && encodings.includes(body) && implied !== body) {
+    return [{ path: `${at}.body`, message: `"${body}" contradicts the Content-Type header; drop one of the two` }];
+  }
+  return [];
+}
+
+/** The body encoding that a static Content-Type decides, or undefined when it decides none. */
+export function encodingOf(contentType: string): 'json' | 'form' | 'multipart' | undefined {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'application/x-www-form-urlencoded') return 'form';
+  if (type === 'multipart/form-data') return 'multipart';
+  return type === 'application/json' || type.endsWith('+json') ? 'json' : undefined;
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+
+export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export type Method = (typeof methods)[number];
+
+export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
+export const maxTimeoutMs = 20_000;
+
+const annotationsSchema = z
+  .strictObject({
+    title: z.string().max(100).optional(),
+    readOnlyHint: z.boolean().optional(),
+    destructiveHint: z.boolean().optional(),
+    idempotentHint: z.boolean().optional(),
+    openWorldHint: z.boolean().optional(),
+  })
+  .describe('Hints for the client. Each one that is absent is derived from the method.');
+
+/** A tool: one MCP tool and the one HTTP request that it becomes (spec 2.4). */
+export const toolSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(toolNamePattern, 'allowed: 1 to 64 letters, digits, _ . -')
+    .describe('Tool name shown to the MCP client, unique within the server.'),
+  title: z.string().min(1).max(100).optional().describe('Name shown to people.'),
+  description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
+  method: z.enum(methods).describe('HTTP method of the upstream request.'),
+  url: z.string().min(1).max(2048).describe('Upstream URL; may hold :param tokens in the path and in query values.'),
+  headers: z
+    .record(z.string(), z.string().max(4096))
+    .default({})
+    .describe('Static headers of every upstream request. A value may hold {{NAME}}, filled from the stored secrets.'),
+  input_schema: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ id: 'input_schema' })
+    .describe('Flat map of argument name to field definition, or a JSON Schema object.'),
+  response_transform: z
+    .string()
+    .max(500)
+    .default('.')
+    .describe('Dot path into the JSON answer to extract, for example data.results; "." returns everything.'),
+  timeout_ms: z
+    .int()
+    .min(1)
+    .max(maxTimeoutMs)
+    .default(10_000)
+    .describe('Time the whole upstream request may take, in milliseconds.'),
+  annotations: annotationsSchema.optional(),
+  output_schema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('JSON Schema (object at its root) of structuredContent.'),
+  array_format: z
+    .enum(['repeat', 'comma', 'brackets'])
+    .optional()
+    .describe('How arrays are written in a query or form: a=1&a=2 (repeat, the default), a=1,2 or a[]=1&a[]=2.'),
+  body: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Body encoding: json (default), form, multipart, or the name of the one argument that is the body.'),
+  response_limit_bytes: z
+    .int()
+    .min(1)
+    .max(10 * 1024 * 1024)
+    .optional()
+    .describe('Largest decoded answer accepted, in bytes; 10 MiB when absent.'),
+  response_fields: z
+    .array(z.string().min(1).max(200))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Keep only these dot paths of the answer, or of each of its items when it is an array.'),
+});
+
+export type Tool = z.infer<typeof toolSchema>;
+export type Annotations = z.infer<typeof annotationsSchema>;
+
+/** The hints of a tool: what its owner said, and what the method implies (RFC 9110, 9.2) for the rest. */
+export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
+  const { method } = tool;
+  return {
+    readOnlyHint: method === 'GET',
+    destructiveHint: method === 'DELETE',
+    idempotentHint: method === 'GET' || method === 'PUT' || method === 'DELETE',
+    openWorldHint: true,
+    ...tool.annotations,
+  };
+}

@@ -1,0 +1,159 @@
+import { type Problem, ToolFailure } from '../errors.ts';
+
+/** A piece of a template: text that goes out as it is, or the name of an argument. */
+export type Part = { text: string } | { argument: string };
+
+/** One `name=value` of the query; `parts` is undefined when there is no `=`. */
+export type QueryPair = { name: string; parts: Part[] | undefined };
+
+/**
+ * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
+ * change the origin, the number of segments or a query name.
+ */
+export type UrlTemplate = { origin: string; segments: Part[][]; query: QueryPair[]; names: string[] };
+
+const wordCharacter = /[A-Za-z0-9_]/;
+
+/** Splits text into literal parts and tokens; a token is `:` and a declared name, the longest one that fits. */
+function parseParts(text: string, names: readonly string[], problems: string[]): Part[] {
+  const parts: Part[] = [];
+  let literal = '';
+  for (let i = 0; i < text.length; i++) {
+    const rest = text.slice(i + 1);
+    if (text[i] !== ':' || !/^[A-Za-z_]/.test(rest)) {
+      literal += text[i];
+      continue;
+    }
+    const name = names.find((n) => rest.startsWith(n) && !wordCharacter.test(rest[n.length] ?? ''));
+    if (name !== undefined) {
+      if (literal) parts.push({ text: literal });
+      parts.push({ argument: name });
+      literal = '';
+      i += name.length;
+    } else {
+      if (!wordCharacter.test(text[i - 1] ?? '')) {
+        problems.push(`\`:${/^\w+/.exec(rest)?.[0]}\` looks like a token, but input_schema has no such argument`);
+      }
+      literal += ':';
+    }
+  }
+  if (literal) parts.push({ text: literal });
+  return parts;
+}
+
+/** The URL parser's own spelling of literal text, so that a finished URL can be compared byte by byte. */
+function canonical(parts: Part[], wrap: (text: string) => string): Part[] {
+  return parts.map((part) => ('text' in part ? { text: wrap(part.text) } : part));
+}
+
+function canonicalPath(text: string): string {
+  return new URL(`http://x/${text}`).pathname.slice(1);
+}
+
+function canonicalQuery(text: string): string {
+  return new URL(`http://x/?${text}`).search.slice(1);
+}
+
+const shape = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
+
+/**
+ * Parses the `url` of a tool. `declared` are the argument names of its `input_schema`.
+ * Problems are sentences; when there are any there is no template. Whether the host may be called is not decided here.
+ */
+export function parseUrlTemplate(url: string, declared: readonly string[]): { template?: UrlTemplate; problems: string[] } {
+  const problems: string[] = [];
+  const match = shape.exec(url);
+  if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(url)) {
+    return { problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'] };
+  }
+  const [, base = '', path = '', query, fragment] = match;
+  if (fragment !== undefined) problems.push('a URL of a request has no #fragment');
+  const names = [...declared].sort((a, b) => b.length - a.length);
+  if (names.some((name) => new RegExp(`:${RegExp.escape(name)}(?![A-Za-z0-9_])`).test(base.replace(/^[^:]*:\/\//, '')))) {
+    problems.push('a token cannot stand in the host, port or user part');
+  }
+  const segments = path.split('/').slice(1);
+  const parsed: UrlTemplate = {
+    origin: new URL(base).origin,
+    segments: segments.map((segment) => canonical(parseParts(segment, names, problems), canonicalPath)),
+    query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, names, problems)),
+    names: [],
+  };
+  if (segments.some((segment) => isDotSegment(segment))) problems.push('the path has a . or .. segment');
+  parsed.names = [...new Set([...parsed.segments, ...parsed.query.map((p) => p.parts ?? [])].flatMap(argumentsIn))];
+  return problems.length > 0 ? { problems } : { template: parsed, problems };
+}
+
+function parsePair(pair: string, names: readonly string[], problems: string[]): QueryPair {
+  const equals = pair.indexOf('=');
+  const name = equals < 0 ? pair : pair.slice(0, equals);
+  if (argumentsIn(parseParts(name, names, [])).length > 0) problems.push('a token cannot stand in a query name');
+  const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), names, problems), canonicalQuery);
+  return { name: canonicalQuery(name), parts };
+}
+
+export function argumentsIn(parts: readonly Part[]): string[] {
+  return parts.flatMap((part) => ('argument' in part ? [part.argument] : []));
+}
+
+function isDotSegment(segment: string): boolean {
+  const plain = segment.replaceAll(/%2e/gi, '.');
+  return plain === '.' || plain === '..';
+}
+
+const escapes: Record<string, string> = { '!': '%21', "'": '%27', '(': '%28', ')': '%29', '*': '%2A' };
+
+/** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. */
+export function encode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (character) => escapes[character] as string);
+}
+
+/**
+ * The path and query of a template with its arguments in place, each value percent-encoded.
+ * `value` gives the text of an argument, or undefined when it is absent.
+ * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment
+ */
+export function renderUrl(template: UrlTemplate, value: (argument: string) => string | undefined): { path: string; query: string[] } {
+  let path = '';
+  for (const segment of template.segments) path += `/${renderSegment(segment, value)}`;
+  const query: string[] = [];
+  for (const pair of template.query) {
+    const rendered = renderPair(pair, value);
+    if (rendered !== undefined) query.push(rendered);
+  }
+  return { path: path || '/', query };
+}
+
+function renderSegment(parts: readonly Part[], value: (argument: string) => string | undefined): string {
+  let segment = '';
+  for (const part of parts) {
+    if ('text' in part) {
+      segment += part.text;
+      continue;
+    }
+    const text = value(part.argument);
+    if (text === undefined) throw refusal(part.argument, 'is missing; it is part of the path');
+    if (text === '' || text === '.' || text === '..') throw refusal(part.argument, 'must not be empty, "." or ".."');
+    segment += encode(text);
+  }
+  if (isDotSegment(segment)) throw refusal(argumentsIn(parts).join(', '), 'makes a "." or ".." path segment');
+  return segment;
+}
+
+function renderPair(pair: QueryPair, value: (argument: string) => string | undefined): string | undefined {
+  if (!pair.parts) return pair.name;
+  const names = argumentsIn(pair.parts);
+  const absent = names.filter((name) => value(name) === undefined);
+  if (names.length > 0 && absent.length === names.length) return undefined;
+  if (absent.length > 0) throw refusal(absent.join(', '), `is missing; the query value ${pair.name} needs it`);
+  return `${pair.name}=${pair.parts.map((part) => ('text' in part ? part.text : encode(value(part.argument) as string))).join('')}`;
+}
+
+function refusal(argument: string, what: string): ToolFailure {
+  return new ToolFailure('invalid_arguments', `${argument}: ${what}`);
+}
+
+/** The problems of a template as problems at a path. */
+export function templateProblems(path: string, problems: readonly string[]): Problem[] {
+  return problems.map((message) => ({ path, message }));
+}

@@ -1,0 +1,79 @@
+import { argumentNames, toJsonSchema } from './input-schema.ts';
+import { placeholderNames } from './placeholders.ts';
+import { hiddenCharacters, type ServerConfig } from './server-config.ts';
+import type { Tool } from './tool.ts';
+
+/** A configuration that is valid but will probably disappoint. */
+export type Warning = { path: string; message: string };
+
+const manyTools = 40;
+const manyTokens = 10_000;
+
+/** About four characters of JSON make a token for the models in use. */
+export function estimatedTokens(config: ServerConfig): number {
+  const list = config.tools.map((t) => ({ name: t.name, description: t.description, inputSchema: toJsonSchema(t.input_schema) }));
+  return Math.ceil(JSON.stringify(list).length / 4);
+}
+
+/** The linter. `storedSecrets` are the names of the secrets that have a value. */
+export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
+  const warnings: Warning[] = config.tools.flatMap((tool, index) => toolWarnings(tool, `tools[${index}]`, storedSecrets));
+  if (config.tools.length === 0) warnings.push({ path: 'tools', message: 'the server has no tools yet' });
+  if (config.tools.length > manyTools) {
+    warnings.push({ path: 'tools', message: `${config.tools.length} tools: some clients cut off above ${manyTools}; consider several servers` });
+  }
+  const tokens = estimatedTokens(config);
+  if (tokens > manyTokens) {
+    warnings.push({ path: 'tools', message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split` });
+  }
+  if (config.oauth && hostOf(config.oauth.authorization_url) !== hostOf(config.oauth.token_url)) {
+    warnings.push({ path: 'oauth.token_url', message: 'is on another host than authorization_url; make sure that both are yours or of one provider' });
+  }
+  for (const name of placeholderNames(config.authentication?.token ?? '')) {
+    if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
+  }
+  if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
+    warnings.push({ path: 'description', message: 'has invisible characters' });
+  }
+  return warnings;
+}
+
+function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>): Warning[] {
+  const warnings: Warning[] = [];
+  const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
+  const header = (name: string) => Object.entries(tool.headers).find(([key]) => key.toLowerCase() === name)?.[1];
+  const writes = tool.method === 'POST' || tool.method === 'PATCH';
+  if (writes && tool.url.includes('/rest/v1/') && !header('prefer')?.includes('return=representation')) {
+    warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
+  }
+  if ((tool.method === 'GET' || tool.method === 'DELETE') && header('content-type') !== undefined) {
+    warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
+  }
+  if (tool.description.length < 20) warn('description', 'is under 20 characters; models choose tools by their description');
+  if (hiddenCharacters.test(tool.description.replaceAll(/[\n\t]/g, ''))) warn('description', 'has invisible characters');
+  if (hasTokenInParentheses(tool)) {
+    warn('url', 'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id');
+  }
+  for (const [name, value] of Object.entries(tool.headers)) {
+    for (const secret of placeholderNames(value)) {
+      if (!storedSecrets.has(secret)) warnings.push(missingSecret(`${at}.headers.${name}`, secret));
+    }
+    if (/^(authorization|apikey|x-api-key)$/i.test(name) && placeholderNames(value).length === 0) {
+      warn(`headers.${name}`, 'looks like a credential in clear text; store it as a secret and write {{NAME}}');
+    }
+  }
+  return warnings;
+}
+
+function missingSecret(path: string, name: string): Warning {
+  return { path, message: `{{${name}}} has no value yet; set the secret before calling` };
+}
+
+function hasTokenInParentheses(tool: Tool): boolean {
+  const query = tool.url.split('?')[1] ?? '';
+  return argumentNames(tool.input_schema).some((name) => new RegExp(`\\([^()]*:${RegExp.escape(name)}\\b[^()]*\\)`).test(query));
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url;
+}

@@ -1,0 +1,109 @@
+/**
+ * Every error that the product throws on purpose. Thrown anywhere, rendered once per door:
+ * REST as `application/problem+json` (RFC 9457), MCP as a JSON-RPC error, tool failures as `isError` results.
+ */
+
+/** What is wrong with one place of an input: where, and what was found and is allowed. */
+export type Problem = { path: string; message: string };
+
+export const errorKinds = {
+  invalid: { status: 400, title: 'The request is not valid' },
+  unauthenticated: { status: 401, title: 'No valid credential' },
+  forbidden: { status: 403, title: 'Not allowed' },
+  notFound: { status: 404, title: 'Not found' },
+  methodNotAllowed: { status: 405, title: 'Method not allowed' },
+  conflict: { status: 409, title: 'Conflict' },
+  tooLarge: { status: 413, title: 'Too large' },
+  unsupported: { status: 415, title: 'Unsupported media type' },
+  misdirected: { status: 421, title: 'Misdirected request' },
+  tooMany: { status: 429, title: 'Too many requests' },
+  internal: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Temporarily unavailable' },
+  loop: { status: 508, title: 'Loop detected' },
+} as const;
+
+export type ErrorKind = keyof typeof errorKinds;
+
+/** An error that a person or an agent may read. `message` never holds a secret, an address or a query string. */
+export class AppError extends Error {
+  readonly kind: ErrorKind;
+  readonly problems: readonly Problem[];
+  readonly retryAfterS: number | undefined;
+
+  constructor(kind: ErrorKind, message: string, more: { problems?: readonly Problem[]; retryAfterS?: number } = {}) {
+    super(message);
+    this.name = 'AppError';
+    this.kind = kind;
+    this.problems = more.problems ?? [];
+    this.retryAfterS = more.retryAfterS;
+  }
+
+  get status(): number {
+    return errorKinds[this.kind].status;
+  }
+}
+
+/** An invalid input with everything that is wrong with it. */
+export function invalid(problems: readonly Problem[], what = 'The input is not valid'): AppError {
+  const list = problems.map((p) => (p.path ? `${p.path}: ${p.message}` : p.message)).join('; ');
+  return new AppError('invalid', `${what}: ${list}`, { problems });
+}
+
+/** Why the way out gave no answer. `blocked` is the address guard; nothing was sent then. */
+export type OutboundReason =
+  | 'blocked'
+  | 'dns'
+  | 'unreachable'
+  | 'tls'
+  | 'timeout'
+  | 'reset'
+  | 'malformed'
+  | 'oversize'
+  | 'cancelled';
+
+/** Thrown by the outbound door alone. `message` is a sentence without address, path or query. */
+export class OutboundError extends Error {
+  readonly reason: OutboundReason;
+
+  constructor(reason: OutboundReason, message: string) {
+    super(message);
+    this.name = 'OutboundError';
+    this.reason = reason;
+  }
+}
+
+/** How a call ended, as its record says. Everything but `ok` is shown to the agent as an `isError` result. */
+export const outcomes = [
+  'ok',
+  'invalid_arguments',
+  'upstream_status',
+  'redirect',
+  'timeout',
+  'unreachable',
+  'blocked',
+  'oversize',
+  'malformed',
+  'transform',
+  'secret_missing',
+  'limited',
+  'cancelled',
+  'internal',
+] as const;
+
+export type Outcome = (typeof outcomes)[number];
+
+/** A tool call that failed in a way the model should read and may recover from. */
+export class ToolFailure extends Error {
+  readonly outcome: Outcome;
+
+  constructor(outcome: Outcome, message: string) {
+    super(message);
+    this.name = 'ToolFailure';
+    this.outcome = outcome;
+  }
+}
+
+/** The words of an unknown thrown value, for logs. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

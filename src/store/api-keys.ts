@@ -1,0 +1,87 @@
+import type { Selectable } from 'kysely';
+import type { KeyScope } from '../domain/scopes.ts';
+import type { Db } from './database.ts';
+import { type Page, pageOf } from './page.ts';
+import type { Tables } from './schema.ts';
+
+/** An API key without its secret, of which only `secretHash` (SHA-256, hex) is stored. */
+export type ApiKey = {
+  id: string;
+  workspaceId: string;
+  name: string;
+  secretHash: string;
+  scopes: KeyScope[];
+  /** Slugs it is limited to, or undefined for every server of the workspace. */
+  servers: string[] | undefined;
+  createdBy: string;
+  createdAt: number;
+  expiresAt: number | undefined;
+  revokedAt: number | undefined;
+  lastUsedAt: number | undefined;
+};
+
+function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    name: row.name,
+    secretHash: row.secret_hash,
+    scopes: JSON.parse(row.scopes) as KeyScope[],
+    servers: row.servers === null ? undefined : (JSON.parse(row.servers) as string[]),
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+    lastUsedAt: row.last_used_at ?? undefined,
+  };
+}
+
+export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
+  await db
+    .insertInto('api_keys')
+    .values({
+      id: key.id,
+      workspace_id: key.workspaceId,
+      name: key.name,
+      secret_hash: key.secretHash,
+      scopes: JSON.stringify(key.scopes),
+      servers: key.servers ? JSON.stringify(key.servers) : null,
+      created_by: key.createdBy,
+      created_at: key.createdAt,
+      expires_at: key.expiresAt ?? null,
+    })
+    .execute();
+}
+
+/** No workspace: this is how a presented key tells us which workspace it belongs to. */
+export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
+  const row = await db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
+  return row && toApiKey(row);
+}
+
+export async function listApiKeys(db: Db, workspaceId: string, page: Page): Promise<{ rows: ApiKey[]; next: string | undefined }> {
+  const { after } = page;
+  let query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
+  if (after) {
+    query = query.where((e) => e.or([e('created_at', '<', after.at), e.and([e('created_at', '=', after.at), e('id', '<', after.id)])]));
+  }
+  const rows = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
+}
+
+/** Whether there was such a key that was not revoked before. */
+export async function revokeApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Notes when a key was last used. No workspace: the key was verified a moment ago. */
+export async function touchApiKey(db: Db, id: string, at: number): Promise<void> {
+  await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
+}

@@ -1,0 +1,42 @@
+import type { Selectable } from 'kysely';
+import type { Outcome } from '../errors.ts';
+import type { Db } from './database.ts';
+import { type Page, pageOf } from './page.ts';
+import type { CallRow, Tables } from './schema.ts';
+
+/** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
+export type CallRecord = Selectable<Tables['calls']>;
+
+export type CallFilter = { slug?: string; slugs?: readonly string[]; tool?: string; outcome?: Outcome; keyId?: string; since?: number };
+
+/** Rows of any workspaces at once: each names its own. */
+export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
+  await db.insertInto('calls').values([...rows]).execute();
+}
+
+export async function listCalls(
+  db: Db,
+  workspaceId: string,
+  filter: CallFilter,
+  page: Page,
+): Promise<{ rows: CallRecord[]; next: string | undefined }> {
+  const { after } = page;
+  let query = db.selectFrom('calls').selectAll().where('workspace_id', '=', workspaceId);
+  if (filter.slug !== undefined) query = query.where('slug', '=', filter.slug);
+  if (filter.slugs) query = query.where('slug', 'in', [...filter.slugs]);
+  if (filter.tool !== undefined) query = query.where('tool', '=', filter.tool);
+  if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
+  if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
+  if (filter.since !== undefined) query = query.where('started_at', '>=', filter.since);
+  if (after) {
+    query = query.where((e) => e.or([e('started_at', '<', after.at), e.and([e('started_at', '=', after.at), e('id', '<', after.id)])]));
+  }
+  const rows = await query.orderBy('started_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  return pageOf(rows, page.limit, (row) => ({ at: row.started_at, id: row.id }));
+}
+
+/** Forgets calls that started before `before`. No workspace: retention is the operator's. */
+export async function pruneCalls(db: Db, before: number): Promise<number> {
+  const result = await db.deleteFrom('calls').where('started_at', '<', before).executeTakeFirst();
+  return Number(result.numDeletedRows);
+}

@@ -1,0 +1,42 @@
+import { Kysely, type Transaction } from 'kysely';
+import { migrate } from './migrate.ts';
+import { postgresDialect } from './postgres.ts';
+import type { Tables } from './schema.ts';
+import { lockSqlite, sqliteDialect } from './sqlite.ts';
+
+/** Either the database or a transaction on it; every query function takes one. */
+export type Db = Kysely<Tables> | Transaction<Tables>;
+
+export type Engine = 'sqlite' | 'postgres';
+
+export type Database = { engine: Engine; db: Kysely<Tables>; close(): Promise<void> };
+
+export type DatabaseOptions = {
+  /** `postgres://…`, or undefined for the SQLite file. */
+  url: string | undefined;
+  file: string;
+  migrations: string;
+  /** Whether this process serves and so must be alone on a SQLite file. */
+  exclusive: boolean;
+  now: () => number;
+  onError: (error: Error) => void;
+};
+
+/** Opens the database and brings its tables up to date. @throws AppError conflict, see `lockSqlite` */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const engine = options.url === undefined ? 'sqlite' : 'postgres';
+  const lock = engine === 'sqlite' && options.exclusive ? lockSqlite(options.file) : undefined;
+  const dialect = options.url === undefined ? sqliteDialect(options.file) : postgresDialect(options.url, options.onError);
+  const db = new Kysely<Tables>({ dialect });
+  const close = async () => {
+    await db.destroy();
+    lock?.release();
+  };
+  try {
+    await migrate(db, engine, options.migrations, options.now);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { engine, db, close };
+}

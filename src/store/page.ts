@@ -1,0 +1,29 @@
+import { AppError } from '../errors.ts';
+
+/** Lists are ordered by a time and an id, newest first; a cursor is the last row's pair. */
+export type Cursor = { at: number; id: string };
+
+export type Page = { limit: number; after: Cursor | undefined };
+
+export function encodeCursor(cursor: Cursor): string {
+  return Buffer.from(`${cursor.at}.${cursor.id}`).toString('base64url');
+}
+
+/** @throws AppError invalid */
+export function decodeCursor(text: string): Cursor {
+  const [at, id] = Buffer.from(text, 'base64url').toString().split(/\.(.*)/s);
+  if (!/^\d{1,16}$/.test(at ?? '') || !id) {
+    throw new AppError('invalid', 'cursor: not one that this service gave out; start again without it', {
+      problems: [{ path: 'cursor', message: 'not one that this service gave out; start again without it' }],
+    });
+  }
+  return { at: Number(at), id };
+}
+
+/** Rows were asked for with one more than the limit; that one only says that there is a next page. */
+export function pageOf<Row>(rows: Row[], limit: number, cursorOf: (row: Row) => Cursor): { rows: Row[]; next: string | undefined } {
+  if (rows.length <= limit) return { rows, next: undefined };
+  const kept = rows.slice(0, limit);
+  const last = kept.at(-1);
+  return { rows: kept, next: last && encodeCursor(cursorOf(last)) };
+}

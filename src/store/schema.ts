@@ -1,0 +1,93 @@
+import type { Insertable, Selectable } from 'kysely';
+import type { Outcome } from '../errors.ts';
+
+/** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
+export type Tables = {
+  migrations: { name: string; applied_at: number };
+  workspaces: { id: string; name: string; created_at: number };
+  users: {
+    id: string;
+    issuer: string;
+    subject: string;
+    email: string | null;
+    name: string | null;
+    created_at: number;
+    last_seen_at: number | null;
+  };
+  members: { workspace_id: string; user_id: string; role: string; created_at: number };
+  api_keys: {
+    id: string;
+    workspace_id: string;
+    name: string;
+    secret_hash: string;
+    scopes: string;
+    servers: string | null;
+    created_by: string;
+    created_at: number;
+    expires_at: number | null;
+    revoked_at: number | null;
+    last_used_at: number | null;
+  };
+  servers: {
+    id: string;
+    workspace_id: string;
+    slug: string;
+    name: string;
+    config: string;
+    version: number;
+    created_by: string;
+    created_at: number;
+    updated_at: number;
+    deleted_at: number | null;
+  };
+  server_versions: {
+    server_id: string;
+    workspace_id: string;
+    version: number;
+    config: string;
+    created_by: string;
+    created_at: number;
+  };
+  secrets: {
+    server_id: string;
+    workspace_id: string;
+    name: string;
+    sealed_value: string;
+    origins: string;
+    created_by: string;
+    updated_at: number;
+  };
+  calls: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    slug: string;
+    tool: string;
+    started_at: number;
+    caller_kind: string;
+    key_id: string | null;
+    upstream_host: string | null;
+    upstream_status: number | null;
+    outcome: Outcome;
+    duration_ms: number;
+    upstream_ms: number | null;
+    bytes_in: number;
+    bytes_out: number;
+    request_id: string;
+  };
+  audit_events: {
+    id: string;
+    workspace_id: string;
+    at: number;
+    actor_kind: string;
+    actor_id: string;
+    operation: string;
+    target: string | null;
+    detail: string;
+    request_id: string;
+  };
+  changes: { id: string; at: number; kind: 'server' | 'key'; ref: string };
+};
+
+export type CallRow = Insertable<Tables['calls']>;
+export type ServerRow = Selectable<Tables['servers']>;

@@ -1,0 +1,54 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { AppError } from '../errors.ts';
+
+/**
+ * Sealed values: `v1.<key id>.<iv>.<ciphertext and tag>`, AES-256-GCM with a 96-bit random IV. The place of the value
+ * is additional data, so a ciphertext copied to another row or column does not open.
+ */
+export type Keyring = {
+  seal(value: string, place: string): string;
+  /** @throws AppError internal when no key of the ring opens it */
+  open(sealed: string, place: string): string;
+};
+
+const ivBytes = 12;
+const tagBytes = 16;
+
+type RingKey = { id: string; key: Buffer };
+
+function ringKey(master: Buffer): RingKey {
+  const key = Buffer.from(hkdfSync('sha256', master, '', 'toolhost sealed values', 32));
+  return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key };
+}
+
+/** A ring that writes with the first key and reads with any, so that keys can be rotated. Keys are 32 bytes or more. */
+export function createKeyring(masters: readonly Buffer[]): Keyring {
+  const keys = masters.map(ringKey);
+  const newest = keys[0];
+  if (!newest) throw new Error('a keyring needs a key');
+  return {
+    seal(value, place) {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv('aes-256-gcm', newest.key, iv);
+      cipher.setAAD(Buffer.from(place));
+      const sealed = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      return `v1.${newest.id}.${iv.toString('base64url')}.${sealed.toString('base64url')}`;
+    },
+    open(sealed, place) {
+      const [version, id, iv = '', data = ''] = sealed.split('.');
+      const key = keys.find((candidate) => candidate.id === id);
+      if (version !== 'v1' || !key) {
+        throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
+      }
+      const bytes = Buffer.from(data, 'base64url');
+      const decipher = createDecipheriv('aes-256-gcm', key.key, Buffer.from(iv, 'base64url'));
+      decipher.setAAD(Buffer.from(place));
+      decipher.setAuthTag(bytes.subarray(bytes.length - tagBytes));
+      try {
+        return Buffer.concat([decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]).toString('utf8');
+      } catch {
+        throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
+      }
+    },
+  };
+}

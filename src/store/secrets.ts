@@ -1,0 +1,71 @@
+import type { Db } from './database.ts';
+import type { Keyring } from './sealing.ts';
+
+/** A secret of a hosted server without its value. `origins` are the places that it may be sent to. */
+export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
+
+type Owner = { workspaceId: string; id: string };
+
+function place(server: Owner, name: string): string {
+  return `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`;
+}
+
+export async function saveSecret(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+  secret: SecretInfo & { value: string },
+): Promise<void> {
+  const changing = {
+    sealed_value: keyring.seal(secret.value, place(server, secret.name)),
+    origins: JSON.stringify(secret.origins),
+    created_by: secret.createdBy,
+    updated_at: secret.updatedAt,
+  };
+  await db
+    .insertInto('secrets')
+    .values({ server_id: server.id, workspace_id: server.workspaceId, name: secret.name, ...changing })
+    .onConflict((c) => c.columns(['server_id', 'name']).doUpdateSet(changing))
+    .execute();
+}
+
+/** Whether there was one. */
+export async function deleteSecret(db: Db, server: Owner, name: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('secrets')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}
+
+export async function listSecrets(db: Db, server: Owner): Promise<SecretInfo[]> {
+  return (await rowsOf(db, server)).map(({ sealed_value: _, ...row }) => ({
+    name: row.name,
+    origins: JSON.parse(row.origins) as string[],
+    createdBy: row.created_by,
+    updatedAt: row.updated_at,
+  }));
+}
+
+/** The open values of a server, for the gateway alone. */
+export async function openSecrets(db: Db, keyring: Keyring, server: Owner): Promise<Map<string, { value: string; origins: string[] }>> {
+  const rows = await rowsOf(db, server);
+  return new Map(
+    rows.map((row) => [
+      row.name,
+      { value: keyring.open(row.sealed_value, place(server, row.name)), origins: JSON.parse(row.origins) as string[] },
+    ]),
+  );
+}
+
+async function rowsOf(db: Db, server: Owner) {
+  return db
+    .selectFrom('secrets')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .orderBy('name')
+    .execute();
+}

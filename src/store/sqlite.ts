@@ -1,0 +1,48 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { type Dialect, SqliteDialect } from 'kysely';
+import { AppError } from '../errors.ts';
+
+/** WAL with a sync at every commit: what was acknowledged survives a power cut. */
+const pragmas = ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'busy_timeout = 5000'];
+
+/** Kysely on Node's own SQLite. */
+export function sqliteDialect(file: string): Dialect {
+  mkdirSync(dirname(file), { recursive: true });
+  const database = new DatabaseSync(file);
+  for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
+  return new SqliteDialect({
+    database: {
+      close: () => database.close(),
+      prepare(sql) {
+        // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
+        const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
+        const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
+        return {
+          reader: statement.columns().length > 0,
+          all: (parameters) => statement.all(...values(parameters)),
+          run: (parameters) => statement.run(...values(parameters)),
+          iterate: (parameters) => statement.iterate(...values(parameters)),
+        };
+      },
+    },
+  });
+}
+
+/**
+ * Holds a file for one serving process: the lock is SQLite's own, so it goes with the process however that ends.
+ * @throws AppError conflict when another process serves from the file
+ */
+export function lockSqlite(file: string): { release(): void } {
+  mkdirSync(dirname(file), { recursive: true });
+  const lock = new DatabaseSync(`${file}.lock`);
+  try {
+    lock.exec('pragma busy_timeout = 0; begin exclusive');
+  } catch (error) {
+    lock.close();
+    if (!/locked|busy/i.test(String(error))) throw error;
+    throw new AppError('conflict', `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`);
+  }
+  return { release: () => lock.close() };
+}
