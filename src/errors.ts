@@ -49,6 +49,24 @@ export function invalid(problems: readonly Problem[], what = 'The input is not v
   return new AppError('invalid', `${what}: ${list}`, { problems });
 }
 
+/** Why a caller was not let in. `forbidden` has a valid credential that may not do this. */
+export type Refusal = 'missing' | 'invalid' | 'forbidden';
+
+/** No valid credential for an MCP endpoint; rendered as 401 (or 403) with `WWW-Authenticate`. */
+export class Unauthenticated extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal, message: string) {
+    super(message);
+    this.name = 'Unauthenticated';
+    this.refusal = refusal;
+  }
+
+  get status(): 401 | 403 {
+    return this.refusal === 'forbidden' ? 403 : 401;
+  }
+}
+
 /** Why the way out gave no answer. `blocked` is the address guard; nothing was sent then. */
 export type OutboundReason =
   | 'blocked'
@@ -57,6 +75,7 @@ export type OutboundReason =
   | 'tls'
   | 'timeout'
   | 'reset'
+  | 'truncated'
   | 'malformed'
   | 'oversize'
   | 'cancelled';

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { KeyScope } from '../domain/scopes.ts';
 import type { Db } from './database.ts';
-import { type Page, pageOf } from './page.ts';
+import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** An API key without its secret, of which only `secretHash` (SHA-256, hex) is stored. */
@@ -60,12 +60,10 @@ export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined
 }
 
 export async function listApiKeys(db: Db, workspaceId: string, page: Page): Promise<{ rows: ApiKey[]; next: string | undefined }> {
-  const { after } = page;
-  let query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
-  if (after) {
-    query = query.where((e) => e.or([e('created_at', '<', after.at), e.and([e('created_at', '=', after.at), e('id', '<', after.id)])]));
-  }
-  const rows = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  const query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
+  const rows = await query
+    .where(olderThan('created_at', page.after))
+    .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
   return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
 }
 

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Db } from './database.ts';
-import { type Page, pageOf } from './page.ts';
+import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** Who changed what, when. `detail` is JSON without any secret. */
@@ -15,9 +15,9 @@ export async function listAuditEvents(
   workspaceId: string,
   page: Page,
 ): Promise<{ rows: AuditEvent[]; next: string | undefined }> {
-  const { after } = page;
-  let query = db.selectFrom('audit_events').selectAll().where('workspace_id', '=', workspaceId);
-  if (after) query = query.where((e) => e.or([e('at', '<', after.at), e.and([e('at', '=', after.at), e('id', '<', after.id)])]));
-  const rows = await query.orderBy('at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  const query = db.selectFrom('audit_events').selectAll().where('workspace_id', '=', workspaceId);
+  const rows = await query
+    .where(olderThan('at', page.after))
+    .orderBy('at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
   return pageOf(rows, page.limit, (row) => ({ at: row.at, id: row.id }));
 }

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Outcome } from '../errors.ts';
 import type { Db } from './database.ts';
-import { type Page, pageOf } from './page.ts';
+import { olderThan, type Page, pageOf } from './page.ts';
 import type { CallRow, Tables } from './schema.ts';
 
 /** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
@@ -20,7 +20,6 @@ export async function listCalls(
   filter: CallFilter,
   page: Page,
 ): Promise<{ rows: CallRecord[]; next: string | undefined }> {
-  const { after } = page;
   let query = db.selectFrom('calls').selectAll().where('workspace_id', '=', workspaceId);
   if (filter.slug !== undefined) query = query.where('slug', '=', filter.slug);
   if (filter.slugs) query = query.where('slug', 'in', [...filter.slugs]);
@@ -28,10 +27,9 @@ export async function listCalls(
   if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.since !== undefined) query = query.where('started_at', '>=', filter.since);
-  if (after) {
-    query = query.where((e) => e.or([e('started_at', '<', after.at), e.and([e('started_at', '=', after.at), e('id', '<', after.id)])]));
-  }
-  const rows = await query.orderBy('started_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  const rows = await query
+    .where(olderThan('started_at', page.after))
+    .orderBy('started_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
   return pageOf(rows, page.limit, (row) => ({ at: row.started_at, id: row.id }));
 }
 

@@ -1,3 +1,4 @@
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { AppError } from '../errors.ts';
 
 /** Lists are ordered by a time and an id, newest first; a cursor is the last row's pair. */
@@ -18,6 +19,11 @@ export function decodeCursor(text: string): Cursor {
     });
   }
   return { at: Number(at), id };
+}
+
+/** The condition that a row comes after a cursor in the order "newest first"; true without one. */
+export function olderThan(column: string, after: Cursor | undefined): RawBuilder<SqlBool> {
+  return after ? sql<SqlBool>`(${sql.ref(column)}, id) < (${after.at}, ${after.id})` : sql<SqlBool>`1 = 1`;
 }
 
 /** Rows were asked for with one more than the limit; that one only says that there is a next page. */

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { ServerConfig } from '../domain/server-config.ts';
 import type { Db } from './database.ts';
-import { type Page, pageOf } from './page.ts';
+import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** A hosted server as stored; `config` has every secret masked. */
@@ -112,13 +112,11 @@ export async function listServers(
   slugs: readonly string[] | undefined,
   page: Page,
 ): Promise<{ rows: StoredServer[]; next: string | undefined }> {
-  const { after } = page;
   let query = db.selectFrom('servers').selectAll().where('workspace_id', '=', workspaceId).where('deleted_at', 'is', null);
   if (slugs) query = query.where('slug', 'in', slugs.length > 0 ? [...slugs] : ['']);
-  if (after) {
-    query = query.where((e) => e.or([e('created_at', '<', after.at), e.and([e('created_at', '=', after.at), e('id', '<', after.id)])]));
-  }
-  const rows = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+  const rows = await query
+    .where(olderThan('created_at', page.after))
+    .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
   return pageOf(rows.map(toServer), page.limit, (server) => ({ at: server.createdAt, id: server.id }));
 }
 

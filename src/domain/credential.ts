@@ -1,0 +1,20 @@
+import { Unauthenticated } from '../errors.ts';
+import type { RequestHeaders } from './mcp.ts';
+
+/** RFC 6750, 2.1. */
+const bearerPattern = /^Bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+
+/** One header's value without outer white space (RFC 9110, 5.5); several lines of one name count as none that fits. */
+export function headerValue(headers: RequestHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value.replace(/^[ \t]+|[ \t]+$/g, '') : undefined;
+}
+
+/** The bearer token of a request, or undefined without one. @throws Unauthenticated when the header says something else */
+export function bearerToken(headers: RequestHeaders): string | undefined {
+  const authorization = headerValue(headers, 'authorization');
+  if (authorization === undefined) return undefined;
+  const token = bearerPattern.exec(authorization)?.[1];
+  if (token === undefined) throw new Unauthenticated('invalid', 'the Authorization header must be "Bearer" and a token');
+  return token;
+}

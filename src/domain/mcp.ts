@@ -1,0 +1,80 @@
+import type { Access } from './access.ts';
+import type { Arguments } from './request-template.ts';
+
+/** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
+export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
+export type Revision = (typeof revisions)[number];
+export const modernRevision = revisions[0];
+export const newestLegacyRevision = revisions[1];
+
+export type Era = 'modern' | 'legacy';
+
+/** A content block of a tool result (MCP, server/tools). */
+export type ContentBlock =
+  | { type: 'text'; text: string }
+  | { type: 'image' | 'audio'; data: string; mimeType: string }
+  | { type: 'resource'; resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string } };
+
+/**
+ * What a tool call came to. `content` is the JSON text of an array of content blocks and `structured` that of
+ * `structuredContent`: text, because an upstream's JSON is passed on as it came.
+ */
+export type ToolResult = { content: string; structured: string | undefined; isError: boolean };
+
+/** A result of one text block. */
+export function textResult(text: string, isError: boolean): ToolResult {
+  return { content: JSON.stringify([{ type: 'text', text }]), structured: undefined, isError };
+}
+
+/** A result whose text block and structured content are the same JSON. */
+export function jsonResult(value: object): ToolResult {
+  const structured = JSON.stringify(value);
+  return { content: JSON.stringify([{ type: 'text', text: structured }]), structured, isError: false };
+}
+
+/** An argument that modern clients mirror in a `Mcp-Param-…` header (MCP 2026-07-28, transports). */
+export type MirroredArgument = { header: string; path: readonly string[]; type: 'string' | 'integer' | 'boolean' };
+
+/** One `tools/call` as the protocol core hands it on. */
+export type ToolCall = {
+  name: string;
+  args: Arguments;
+  era: Era;
+  /** W3C trace context of the request, valid or undefined. */
+  traceparent: string | undefined;
+  tracestate: string | undefined;
+  requestId: string;
+  /** Size of the request body in bytes. */
+  bytesIn: number;
+  /** `cancel` is set by whoever can stop the work and called when the client of a modern request goes away. */
+  cancellation: { cancel?: () => void };
+};
+
+/** What the protocol core serves to one admitted caller: a hosted server, or the management server. */
+export type McpServer = {
+  /** JSON text of `{name, title, version}`. */
+  info: string;
+  instructions: string | undefined;
+  /** JSON text of the array of tool definitions. */
+  tools(): string;
+  /** The mirrored arguments of a tool, or undefined when there is no such tool. */
+  mirrored(tool: string): readonly MirroredArgument[] | undefined;
+  /** @throws AppError for what is no tool result: limits, a missing database */
+  call(call: ToolCall): Promise<ToolResult>;
+};
+
+/** Request headers as Node gives them: lower-case names. */
+export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };
+
+/** Where a client finds out how to log in (RFC 9728), for servers that have a login. */
+export type LoginHints = { resourceMetadata: string; scopes: readonly string[] };
+
+/** What is served under one slug. */
+export type McpEndpoint = {
+  /** @throws Unauthenticated */
+  admit(headers: RequestHeaders): Promise<McpServer>;
+  /** How to log in, when the server has a login. */
+  hints: LoginHints | undefined;
+  /** What people are shown who open the address in a browser; nothing secret. */
+  about: { name: string; description: string | undefined; access: Access | 'management'; tools: number };
+};

@@ -1,0 +1,47 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { apiKeyId } from '../domain/api-key.ts';
+import { type ApiKey, findApiKey } from '../store/api-keys.ts';
+import type { Db } from '../store/database.ts';
+
+/** Tells whose key a presented one is. One check serves calling and managing. */
+export type ApiKeyCheck = {
+  /** The key, or undefined for anything that is not a valid one now: the reasons are not told apart. */
+  verify(presented: string): Promise<ApiKey | undefined>;
+  /** Forgets a key by its id, because it changed. */
+  forget(id: string): void;
+  clear(): void;
+};
+
+const maxRemembered = 10_000;
+
+/** SHA-256 in hex of a credential: how it is stored and remembered. */
+export function credentialHash(credential: string): string {
+  return createHash('sha256').update(credential).digest('hex');
+}
+
+/**
+ * Keys are remembered by their hash until a change is reported or `isFresh` says that changes are no longer seen.
+ * Junk is refused by its checksum, without asking the database.
+ */
+export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => boolean): ApiKeyCheck {
+  const remembered = new LRUCache<string, ApiKey>({ max: maxRemembered });
+  const isValid = (key: ApiKey) => key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
+  return {
+    async verify(presented) {
+      const id = apiKeyId(presented);
+      if (id === undefined) return undefined;
+      const hash = credentialHash(presented);
+      const known = isFresh() ? remembered.get(hash) : undefined;
+      if (known) return isValid(known) ? known : undefined;
+      const key = await findApiKey(db, id);
+      if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(hash))) return undefined;
+      remembered.set(hash, key);
+      return isValid(key) ? key : undefined;
+    },
+    forget(id) {
+      for (const [hash, key] of remembered.entries()) if (key.id === id) remembered.delete(hash);
+    },
+    clear: () => remembered.clear(),
+  };
+}

@@ -1,0 +1,201 @@
+import { AppError, type OutboundReason, type Outcome, OutboundError, ToolFailure, Unauthenticated } from '../errors.ts';
+import { textResult, type ToolCall, type ToolResult } from '../domain/mcp.ts';
+import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
+import { encode } from '../domain/url-template.ts';
+import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import type { CallRow } from '../store/schema.ts';
+import type { Caller } from './caller.ts';
+import type { HostedServer, HostedTool } from './hosted-server.ts';
+import type { Limits } from './limits.ts';
+import { readAnswer } from './read-answer.ts';
+import { secretFor } from './secret-use.ts';
+
+export type CallToolParts = {
+  door: OutboundDoor;
+  limits: Limits;
+  record: (row: CallRow) => void;
+  /** Epoch milliseconds. */
+  now: () => number;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/** What a call leaves behind besides its result. */
+type Trail = { outcome: Outcome; host: string | undefined; status: number | undefined; upstreamMs: number | undefined };
+
+/**
+ * One `tools/call`: validate, build, send, read. Whatever the model should read comes back as a result.
+ * @throws AppError tooMany
+ * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
+ */
+export async function callTool(server: HostedServer, caller: Caller, call: ToolCall, parts: CallToolParts): Promise<ToolResult> {
+  const tool = server.tool(call.name);
+  if (!tool) return textResult(`there is no tool ${JSON.stringify(call.name)}`, true);
+  const startedAt = parts.now();
+  const clock = performance.now();
+  const trail: Trail = { outcome: 'ok', host: undefined, status: undefined, upstreamMs: undefined };
+  let result: ToolResult | undefined;
+  try {
+    const leave = await parts.limits.enter(server.id, caller.keyId);
+    try {
+      result = await exchange(server, tool, caller, call, parts, trail);
+    } finally {
+      leave();
+    }
+    return result;
+  } catch (error) {
+    trail.outcome = error instanceof ToolFailure ? error.outcome : error instanceof AppError ? 'limited' : 'upstream_status';
+    if (!(error instanceof ToolFailure)) throw error;
+    result = textResult(error.message, true);
+    return result;
+  } finally {
+    parts.record(recordOf(server, caller, call, trail, startedAt, performance.now() - clock, result));
+  }
+}
+
+/** @throws ToolFailure with the outcome of the call */
+async function exchange(
+  server: HostedServer,
+  tool: HostedTool,
+  caller: Caller,
+  call: ToolCall,
+  parts: CallToolParts,
+  trail: Trail,
+): Promise<ToolResult> {
+  const sensitive: string[] = [];
+  const request = requestOf(server, tool, caller, call.args, sensitive);
+  trail.host = new URL(request.origin).host;
+  const started = performance.now();
+  try {
+    const answer = await send(server, tool, call, request, parts.door);
+    trail.status = answer.status;
+    if (answer.status === 401 && server.access === 'passthrough') {
+      throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
+    }
+    return readAnswer(answer, tool.reading, (text) => redact(text, sensitive));
+  } catch (error) {
+    if (error instanceof OutboundError) throw toToolFailure(error);
+    if (error instanceof ToolFailure || error instanceof Unauthenticated) throw error;
+    parts.onUnexpected(error, call.requestId);
+    throw new ToolFailure('internal', `the call failed inside the service; request ${call.requestId}`);
+  } finally {
+    trail.upstreamMs = performance.now() - started;
+  }
+}
+
+function requestOf(server: HostedServer, tool: HostedTool, caller: Caller, given: Arguments, sensitive: string[]): UpstreamRequest {
+  const { origin } = tool.request.url;
+  const args = withFallbacks(tool, given);
+  tool.check(args);
+  const token = caller.token(origin);
+  if (token !== undefined) sensitive.push(token);
+  const secret = (name: string) => {
+    const value = secretFor(server, name, origin);
+    sensitive.push(value);
+    return value;
+  };
+  return buildRequest(tool.request, args, { token, secret });
+}
+
+function withFallbacks(tool: HostedTool, given: Arguments): Arguments {
+  const missing = tool.fallbacks.filter(([name]) => !Object.hasOwn(given, name));
+  return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
+}
+
+/** Tells another instance of this service, or this one, that a request has passed through one already. */
+export const hopHeader = 'toolhost-hop';
+
+async function send(server: HostedServer, tool: HostedTool, call: ToolCall, request: UpstreamRequest, door: OutboundDoor): Promise<Answer> {
+  const headers = [...request.headers, hopHeader, '1'];
+  if (call.traceparent !== undefined) headers.push('traceparent', call.traceparent);
+  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
+  let body: string | Buffer | undefined;
+  if (typeof request.body === 'object') {
+    const form = new Response(formData(request.body.fields));
+    headers.push('Content-Type', form.headers.get('content-type') ?? '');
+    body = Buffer.from(await form.arrayBuffer());
+  } else body = request.body;
+  return door.send({
+    workspaceId: server.workspaceId,
+    origin: request.origin,
+    path: request.path,
+    method: request.method,
+    headers,
+    body,
+    timeoutMs: tool.timeoutMs,
+    limitBytes: tool.limitBytes,
+    // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
+    ...(call.era === 'modern' && { cancellation: call.cancellation }),
+  });
+}
+
+function formData(fields: readonly [string, string][]): FormData {
+  const form = new FormData();
+  for (const [name, value] of fields) form.append(name, value);
+  return form;
+}
+
+/** Takes the credentials of the call out of text that comes back. */
+function redact(text: string, sensitive: readonly string[]): string {
+  let clean = text;
+  for (const value of sensitive) {
+    if (value.length < 4) continue;
+    for (const form of new Set([value, encode(value), Buffer.from(value).toString('base64'), JSON.stringify(value).slice(1, -1)])) {
+      clean = clean.replaceAll(form, '[redacted]');
+    }
+  }
+  return clean;
+}
+
+const outcomeOf: Record<OutboundReason, Outcome> = {
+  blocked: 'blocked',
+  dns: 'unreachable',
+  unreachable: 'unreachable',
+  tls: 'unreachable',
+  reset: 'unreachable',
+  truncated: 'malformed',
+  malformed: 'malformed',
+  timeout: 'timeout',
+  oversize: 'oversize',
+  cancelled: 'cancelled',
+};
+
+function toToolFailure(error: OutboundError): ToolFailure {
+  const hint = error.reason === 'oversize' ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields' : '';
+  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
+}
+
+function recordOf(
+  server: HostedServer,
+  caller: Caller,
+  call: ToolCall,
+  trail: Trail,
+  startedAt: number,
+  durationMs: number,
+  result: ToolResult | undefined,
+): CallRow {
+  return {
+    id: `call_${call.requestId}`,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    slug: server.slug,
+    tool: call.name,
+    started_at: startedAt,
+    caller_kind: caller.kind,
+    key_id: caller.keyId ?? null,
+    upstream_host: trail.host ?? null,
+    upstream_status: trail.status ?? null,
+    outcome: trail.outcome,
+    duration_ms: Math.round(durationMs),
+    upstream_ms: trail.upstreamMs === undefined ? null : Math.round(trail.upstreamMs),
+    bytes_in: call.bytesIn,
+    bytes_out: result ? result.content.length + (result.structured?.length ?? 0) : 0,
+    request_id: call.requestId,
+  };
+}
+
+/** The exact request of a call with every credential masked; nothing is sent. @throws ToolFailure */
+export function previewCall(tool: HostedTool, args: Arguments, masked: string): UpstreamRequest {
+  const filled = withFallbacks(tool, args);
+  tool.check(filled);
+  return buildRequest(tool.request, filled, { token: masked, secret: () => masked });
+}

@@ -1,0 +1,91 @@
+import { looksLikeOurs } from '../domain/api-key.ts';
+import { credentialHeader } from '../domain/authentication.ts';
+import { bearerToken, headerValue } from '../domain/credential.ts';
+import type { RequestHeaders } from '../domain/mcp.ts';
+import { covers } from '../domain/scopes.ts';
+import { fillPlaceholders } from '../domain/placeholders.ts';
+import type { ApiKey } from '../store/api-keys.ts';
+import { configSecrets, mask } from '../domain/server-config.ts';
+import { Unauthenticated } from '../errors.ts';
+import type { HostedServer } from './hosted-server.ts';
+import { secretFor } from './secret-use.ts';
+
+/** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
+export type Caller = { kind: 'api_key' | 'caller_token' | 'oauth'; keyId: string | undefined; token: (origin: string) => string | undefined };
+
+/** The token that belongs to one of the tokens that the OAuth proxy issued for this server, or undefined for any other. */
+export type UpstreamToken = (server: HostedServer, bearer: string) => Promise<Caller | undefined>;
+
+export type CallerOptions = {
+  verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
+  upstreamToken: UpstreamToken;
+  /** Told when one of our API keys was about to reach a stranger's upstream. */
+  onMisdirectedKey: (server: HostedServer) => void;
+};
+
+/**
+ * Decides who calls (design 4). The four kinds of credential have disjoint shapes and never fall back to one another.
+ * @throws Unauthenticated 401, or 403 when a valid key may not call this server
+ */
+export async function resolveCaller(server: HostedServer, headers: RequestHeaders, options: CallerOptions): Promise<Caller> {
+  const bearer = presentedCredential(server, headers);
+  if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
+  switch (server.access) {
+    case 'oauth': {
+      const caller = await options.upstreamToken(server, bearer);
+      if (!caller) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
+      return caller;
+    }
+    case 'passthrough':
+      if (looksLikeOurs(bearer)) throw new Unauthenticated('invalid', 'this server takes the token of its own provider, not a key of this service');
+      return { kind: 'oauth', keyId: undefined, token: () => bearer };
+    case 'api_key':
+      return { ...(await keyCaller(server, bearer, options)), token: (origin) => storedToken(server, origin) };
+    case 'caller_token':
+      return looksLikeOurs(bearer) ? openApiCaller(server, bearer, options) : { kind: 'caller_token', keyId: undefined, token: () => bearer };
+  }
+}
+
+/** On a server that forwards nothing a key identifies the caller; on one that forwards the bearer it must not be used. */
+async function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
+  if (server.config.authentication) {
+    options.onMisdirectedKey(server);
+    throw new Unauthenticated(
+      'invalid',
+      'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
+    );
+  }
+  return keyCaller(server, bearer, options);
+}
+
+async function keyCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
+  const key = await options.verifyApiKey(bearer);
+  if (key?.workspaceId !== server.workspaceId) throw new Unauthenticated('invalid', 'the API key is not valid for this server');
+  if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
+    throw new Unauthenticated('forbidden', 'the API key may not call this server');
+  }
+  return { kind: 'api_key', keyId: key.id, token: () => undefined };
+}
+
+/** The stored credential of `authentication.token`. */
+function storedToken(server: HostedServer, origin: string): string | undefined {
+  const { authentication } = server.config;
+  if (authentication?.token === undefined) return undefined;
+  if (authentication.token === mask) return secretFor(server, configSecrets.token, origin);
+  return fillPlaceholders(authentication.token, (name) => secretFor(server, name, origin));
+}
+
+/**
+ * The one credential of a request: the bearer, or the header that `authentication.header` names (spec 5.4.7).
+ * @throws Unauthenticated when the header is malformed or two different credentials were sent
+ */
+function presentedCredential(server: HostedServer, headers: RequestHeaders): string | undefined {
+  const bearer = bearerToken(headers);
+  const name = server.config.authentication && credentialHeader(server.config.authentication)?.toLowerCase();
+  const other = name === undefined || name === 'authorization' ? undefined : headerValue(headers, name);
+  if (other === undefined || other === '') return bearer;
+  const bare = other.replace(/^(Bearer|Basic) +/i, '');
+  if (bearer !== undefined && bearer !== bare) throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
+  if (!/^[\x21-\x7e]+$/.test(bare)) throw new Unauthenticated('invalid', 'the credential has characters that a token cannot have');
+  return bare;
+}

@@ -1,0 +1,52 @@
+import { ToolFailure } from '../errors.ts';
+import type { ContentBlock } from '../domain/mcp.ts';
+
+/** An image, a sound, or an embedded resource for everything else that is not text. */
+export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
+  const data = body.toString('base64');
+  if (mimeType.startsWith('image/')) return { type: 'image', data, mimeType };
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
+  return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: data } };
+}
+
+const maxParts = 50;
+
+/** The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type. @throws ToolFailure malformed */
+export function multipartBlocks(body: Buffer, contentType: string): ContentBlock[] {
+  const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
+  const name = boundary?.[1] ?? boundary?.[2];
+  if (!name) throw new ToolFailure('malformed', 'the upstream answered with a multipart body without a boundary');
+  const parts = split(body, `--${name}`);
+  if (parts.length === 0 || parts.length > maxParts) {
+    throw new ToolFailure('malformed', `the upstream answered with a multipart body of ${parts.length} parts; allowed: 1 to ${maxParts}`);
+  }
+  return parts.map(partBlock);
+}
+
+function split(body: Buffer, delimiter: string): Buffer[] {
+  const parts: Buffer[] = [];
+  let start = body.indexOf(delimiter);
+  while (start >= 0) {
+    const from = start + delimiter.length;
+    if (body.subarray(from, from + 2).toString() === '--') break;
+    const end = body.indexOf(`\r\n${delimiter}`, from);
+    if (end < 0) break;
+    parts.push(body.subarray(from + 2, end));
+    start = end + 2;
+  }
+  return parts;
+}
+
+function partBlock(part: Buffer): ContentBlock {
+  const blank = part.indexOf('\r\n\r\n');
+  const head = blank < 0 ? '' : part.subarray(0, blank).toString('latin1');
+  const content = blank < 0 ? part.subarray(part.indexOf('\r\n') + 2) : part.subarray(blank + 4);
+  const mimeType = /^content-type:\s*([^\s;]+)/im.exec(head)?.[1]?.toLowerCase() ?? 'text/plain';
+  const isBase64 = /^content-transfer-encoding:\s*base64/im.test(head);
+  const bytes = isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content;
+  if (mimeType === 'text/plain') return { type: 'text', text: bytes.toString('utf8') };
+  if (mimeType.startsWith('text/') || mimeType.endsWith('json') || mimeType.endsWith('xml')) {
+    return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, text: bytes.toString('utf8') } };
+  }
+  return binaryBlock(mimeType, bytes);
+}

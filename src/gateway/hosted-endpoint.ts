@@ -1,0 +1,36 @@
+import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
+import { type CallToolParts, callTool } from './call-tool.ts';
+import { type CallerOptions, resolveCaller } from './caller.ts';
+import type { HostedServer } from './hosted-server.ts';
+
+export type HostedEndpointParts = CallToolParts & {
+  callers: CallerOptions;
+  resourceMetadataUrl: (slug: string) => string;
+};
+
+/** A hosted server as the MCP door serves it. */
+export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts): McpEndpoint {
+  const { config } = server;
+  const hints: LoginHints | undefined = config.oauth && {
+    resourceMetadata: parts.resourceMetadataUrl(server.slug),
+    scopes: config.oauth.scopes,
+  };
+  return {
+    hints,
+    async admit(headers) {
+      const caller = await resolveCaller(server, headers, parts.callers);
+      return mcpServer(server, (call) => callTool(server, caller, call, parts));
+    },
+    about: { name: config.name, description: config.description, access: server.access, tools: config.tools.length },
+  };
+}
+
+function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
+  return {
+    info: server.info,
+    instructions: server.config.description,
+    tools: server.toolsJson,
+    mirrored: (name) => server.tool(name)?.mirrored,
+    call,
+  };
+}

@@ -1,0 +1,115 @@
+import { type Access, accessOf } from '../domain/access.ts';
+import { argumentsOf, toJsonSchema } from '../domain/input-schema.ts';
+import type { JsonSchema } from '../domain/json-schema.ts';
+import type { MirroredArgument } from '../domain/mcp.ts';
+import { compileRequest, type RequestTemplate } from '../domain/request-template.ts';
+import { parseDotPath } from '../domain/response-transform.ts';
+import type { ServerConfig } from '../domain/server-config.ts';
+import { annotationsOf, type Tool } from '../domain/tool.ts';
+import type { Reading } from './read-answer.ts';
+import { type ArgumentCheck, compileArgumentCheck, compileOutputCheck } from './validate-arguments.ts';
+
+/** A secret of a server, open, and the origins that it may be sent to. */
+export type OpenSecret = { value: string; origins: readonly string[] };
+
+/** A hosted server ready to be called; made once per version. Tools are compiled at their first call. */
+export type HostedServer = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  config: ServerConfig;
+  access: Access;
+  info: string;
+  secrets: ReadonlyMap<string, OpenSecret>;
+  toolsJson: () => string;
+  tool: (name: string) => HostedTool | undefined;
+};
+
+export type HostedTool = {
+  name: string;
+  request: RequestTemplate;
+  check: ArgumentCheck;
+  fallbacks: readonly [name: string, value: unknown][];
+  reading: Reading;
+  timeoutMs: number;
+  limitBytes: number;
+  mirrored: readonly MirroredArgument[];
+};
+
+export type Source = { id: string; workspaceId: string; slug: string; version: number; config: ServerConfig };
+
+const defaultLimitBytes = 10 * 1024 * 1024;
+
+export function compileServer(source: Source, secrets: ReadonlyMap<string, OpenSecret>, userAgent: string): HostedServer {
+  const { config } = source;
+  const byName = new Map(config.tools.map((tool) => [tool.name, tool]));
+  const compiled = new Map<string, HostedTool>();
+  let toolsJson: string | undefined;
+  return {
+    id: source.id,
+    workspaceId: source.workspaceId,
+    slug: source.slug,
+    config,
+    access: accessOf(config),
+    info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
+    secrets,
+    toolsJson: () => {
+      toolsJson ??= JSON.stringify(config.tools.map(toolDefinition));
+      return toolsJson;
+    },
+    tool: (name) => {
+      const known = compiled.get(name);
+      if (known) return known;
+      const tool = byName.get(name);
+      if (!tool) return undefined;
+      const made = compileTool(tool, config, userAgent);
+      compiled.set(name, made);
+      return made;
+    },
+  };
+}
+
+/** What `tools/list` says of a tool. */
+function toolDefinition(tool: Tool): object {
+  return {
+    name: tool.name,
+    ...(tool.title !== undefined && { title: tool.title }),
+    description: tool.description,
+    inputSchema: toJsonSchema(tool.input_schema),
+    ...(tool.output_schema && { outputSchema: tool.output_schema }),
+    annotations: annotationsOf(tool),
+  };
+}
+
+function compileTool(tool: Tool, config: ServerConfig, userAgent: string): HostedTool {
+  const schema = toJsonSchema(tool.input_schema);
+  const headers = Object.entries(tool.headers).map(([name, value]) => `${name}:${value}`.toLowerCase());
+  return {
+    name: tool.name,
+    request: compileRequest(tool, config.authentication, userAgent),
+    check: compileArgumentCheck(schema),
+    fallbacks: argumentsOf(tool.input_schema)
+      .filter((argument) => argument.fallback !== undefined)
+      .map((argument) => [argument.name, argument.fallback]),
+    reading: {
+      transform: parseDotPath(tool.response_transform),
+      fields: tool.response_fields?.map(parseDotPath),
+      hintPrefer: (tool.method === 'POST' || tool.method === 'PATCH') && !headers.some((header) => header.startsWith('prefer:')),
+      fits: tool.output_schema && compileOutputCheck(tool.output_schema),
+    },
+    timeoutMs: tool.timeout_ms,
+    limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
+    mirrored: mirroredArguments(schema, []),
+  };
+}
+
+/** Arguments with `x-mcp-header`, which only `properties` can reach. */
+function mirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
+  return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, property]) => {
+    if (typeof property !== 'object' || property === null) return [];
+    const header = property['x-mcp-header'];
+    const own: MirroredArgument[] =
+      typeof header === 'string' ? [{ header, path: [...path, name], type: property.type as MirroredArgument['type'] }] : [];
+    return [...own, ...mirroredArguments(property, [...path, name])];
+  });
+}

@@ -1,0 +1,59 @@
+import { LRUCache } from 'lru-cache';
+import type { Db } from '../store/database.ts';
+import type { Keyring } from '../store/sealing.ts';
+import { openSecrets } from '../store/secrets.ts';
+import { findServingServer } from '../store/servers.ts';
+import { compileServer, type HostedServer } from './hosted-server.ts';
+
+/** The hosted servers in use, compiled and remembered by slug. */
+export type HostedServers = {
+  /** @throws whatever the database throws when the server is not remembered */
+  find(slug: string): Promise<HostedServer | undefined>;
+  /** Forgets a server by its id or slug, because it changed. */
+  forget(ref: string): void;
+  clear(): void;
+};
+
+export type HostedServersOptions = { db: Db; keyring: Keyring; isFresh: () => boolean; userAgent: string };
+
+const maxRemembered = 2000;
+const absentTtlMs = 1000;
+
+/** A slug that nobody serves is remembered as `false`, for a second. */
+export function createHostedServers(options: HostedServersOptions): HostedServers {
+  const remembered = new LRUCache<string, HostedServer | false>({ max: maxRemembered });
+  const loading = new Map<string, Promise<HostedServer | undefined>>();
+  let generation = 0;
+
+  async function load(slug: string): Promise<HostedServer | undefined> {
+    const started = generation;
+    const stored = await findServingServer(options.db, slug);
+    const server = stored && compileServer(stored, await openSecrets(options.db, options.keyring, stored), options.userAgent);
+    // What changed while it was being read must not be remembered in its old form.
+    if (started === generation) remembered.set(slug, server ?? false, server ? {} : { ttl: absentTtlMs });
+    return server;
+  }
+
+  return {
+    async find(slug) {
+      const known = options.isFresh() ? remembered.get(slug) : undefined;
+      if (known !== undefined) return known || undefined;
+      const underWay = loading.get(slug);
+      if (underWay) return underWay;
+      const started = load(slug).finally(() => loading.delete(slug));
+      loading.set(slug, started);
+      return started;
+    },
+    forget(ref) {
+      generation++;
+      loading.clear();
+      remembered.delete(ref);
+      for (const [slug, server] of remembered.entries()) if (server && server.id === ref) remembered.delete(slug);
+    },
+    clear() {
+      generation++;
+      loading.clear();
+      remembered.clear();
+    },
+  };
+}

@@ -1,0 +1,181 @@
+import { headerValue } from '../../domain/credential.ts';
+import { type McpServer, modernRevision, newestLegacyRevision, type RequestHeaders, type Revision, revisions } from '../../domain/mcp.ts';
+import { traceContext } from '../trace-context.ts';
+import { codes, isObject, isResponse, type Json, type Message, resultText, RpcError, toMessage } from './json-rpc.ts';
+import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
+import { legacyResults, modernResults } from './results.ts';
+
+/** What the client gets: a JSON text, the frames of a short event stream, or nothing (202). */
+export type Reply = { status: number; body: string | undefined; stream?: boolean };
+
+/** The surroundings of a message. */
+export type Context = { headers: RequestHeaders; requestId: string; bytesIn: number; cancellation: { cancel?: () => void } };
+
+const accepted: Reply = { status: 202, body: undefined };
+const versionKey = 'io.modelcontextprotocol/protocolVersion';
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+const clientKey = 'io.modelcontextprotocol/clientInfo';
+const maxBatch = 100;
+
+/** Whether a message says itself that it is of the modern era; never remembered from one message to the next. */
+export function isModern(value: unknown): boolean {
+  const meta = isObject(value) && isObject(value.params) ? value.params._meta : undefined;
+  return isObject(meta) && versionKey in meta;
+}
+
+function claimsModern(headers: RequestHeaders): boolean {
+  return (headerValue(headers, 'mcp-protocol-version') ?? '') >= modernRevision;
+}
+
+/**
+ * Answers what was posted (MCP, transports; the era rule is "Backward Compatibility" of basic/versioning).
+ * @throws RpcError with the status and code of MCP 2026-07-28
+ */
+export async function answer(server: McpServer, posted: unknown, context: Context): Promise<Reply> {
+  if (Array.isArray(posted)) return answerBatch(server, posted, context);
+  const modern = isModern(posted);
+  if (isResponse(posted)) {
+    if (modern || claimsModern(context.headers)) throw new RpcError(400, codes.invalidRequest, 'responses must not be posted');
+    return accepted;
+  }
+  const message = toMessage(posted);
+  if (message.id === undefined) return accepted;
+  if (modern) return answerModern(server, message, context);
+  if (claimsModern(context.headers)) {
+    if (message.method === 'initialize') throw new RpcError(400, codes.headerMismatch, 'initialize has no place in this revision');
+    throw new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
+  }
+  checkLegacyVersion(message, context.headers);
+  return { status: 200, body: await answerLegacy(server, message, context) };
+}
+
+/** Arrays were messages in 2025-03-26 alone. */
+async function answerBatch(server: McpServer, posted: readonly unknown[], context: Context): Promise<Reply> {
+  const version = headerValue(context.headers, 'mcp-protocol-version');
+  const refused = (why: string) => new RpcError(400, codes.invalidRequest, why);
+  if (version !== undefined && version !== '2025-03-26') throw refused('this revision has no batches');
+  if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
+  if (posted.length === 0 || posted.length > maxBatch) throw refused(`a batch has 1 to ${maxBatch} messages`);
+  const messages = posted.filter((item) => !isResponse(item)).map(toMessage);
+  if (messages.some((message) => message.method === 'initialize')) throw refused('initialize cannot be part of a batch');
+  const answers: string[] = [];
+  for (const [index, message] of messages.entries()) {
+    if (message.id === undefined) continue;
+    answers.push(await answerInBatch(server, message, { ...context, requestId: `${context.requestId}-${index}` }));
+  }
+  return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
+}
+
+async function answerInBatch(server: McpServer, message: Message, context: Context): Promise<string> {
+  try {
+    return await answerLegacy(server, message, context);
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    return JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: error.code, message: error.message } });
+  }
+}
+
+/** The checks of a modern request, in the order that the conformance suite accepts. */
+async function answerModern(server: McpServer, message: Message, context: Context): Promise<Reply> {
+  const { method, params } = message;
+  const version = checkEnvelope(params._meta as Json);
+  checkPresentMirrors(context.headers, version, method);
+  if (version !== modernRevision) {
+    throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not served`, {
+      supported: revisions,
+      requested: version,
+    });
+  }
+  checkRequiredMirrors(context.headers, method, params.name);
+  const id = message.id as string | number;
+  switch (method) {
+    case 'server/discover':
+      return { status: 200, body: resultText(id, modernResults.discover(server)) };
+    case 'tools/list':
+      checkCursor(params);
+      return { status: 200, body: resultText(id, modernResults.tools(server)) };
+    case 'tools/call': {
+      const { name, args } = checkCall(server, params);
+      checkMirroredArguments(context.headers, args, server.mirrored(name) ?? []);
+      const result = await server.call({ ...context, ...traceContext(context.headers, params._meta), name, args, era: 'modern' });
+      return { status: 200, body: resultText(id, modernResults.call(server, result)) };
+    }
+    case 'subscriptions/listen':
+      return listen(id, params);
+    default:
+      throw new RpcError(404, codes.methodNotFound, `method ${JSON.stringify(method.slice(0, 100))} does not exist here`);
+  }
+}
+
+/** `_meta` of a modern request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
+function checkEnvelope(meta: Json): string {
+  const bad = (why: string) => new RpcError(400, codes.invalidParams, `params._meta: ${why}`);
+  const version = meta[versionKey];
+  if (typeof version !== 'string') throw bad(`"${versionKey}" must be a string`);
+  if (!isObject(meta[capabilitiesKey])) throw bad(`"${capabilitiesKey}" must be an object`);
+  const client = meta[clientKey];
+  if (client !== undefined && !(isObject(client) && typeof client.name === 'string' && typeof client.version === 'string')) {
+    throw bad(`"${clientKey}" must have a name and a version`);
+  }
+  return version;
+}
+
+/** Nothing we serve changes while a client listens, so the subscription is acknowledged with nothing in it, and ends. */
+function listen(id: string | number, params: Json): Reply {
+  if (!isObject(params.notifications)) throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
+  const meta = { 'io.modelcontextprotocol/subscriptionId': id };
+  const acknowledged = {
+    jsonrpc: '2.0',
+    method: 'notifications/subscriptions/acknowledged',
+    params: { notifications: {}, _meta: meta },
+  };
+  const end = resultText(id, JSON.stringify({ resultType: 'complete', _meta: meta }));
+  return { status: 200, stream: true, body: `data: ${JSON.stringify(acknowledged)}\n\ndata: ${end}\n\n` };
+}
+
+function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
+  const version = headerValue(headers, 'mcp-protocol-version');
+  if (version === undefined || message.method === 'initialize' || (revisions as readonly string[]).includes(version)) return;
+  throw new RpcError(400, codes.invalidRequest, `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`);
+}
+
+async function answerLegacy(server: McpServer, message: Message, context: Context): Promise<string> {
+  const { method, params } = message;
+  const id = message.id as string | number;
+  switch (method) {
+    case 'initialize':
+      return resultText(id, legacyResults.initialize(server, negotiated(params.protocolVersion)));
+    case 'ping':
+      return resultText(id, '{}');
+    case 'tools/list':
+      checkCursor(params);
+      return resultText(id, legacyResults.tools(server));
+    case 'tools/call': {
+      const call = checkCall(server, params);
+      const trace = traceContext(context.headers, params._meta);
+      return resultText(id, legacyResults.call(await server.call({ ...context, ...trace, ...call, era: 'legacy' })));
+    }
+    default:
+      throw new RpcError(200, codes.methodNotFound, `method ${JSON.stringify(method.slice(0, 100))} does not exist here`);
+  }
+}
+
+/** The revision asked for when it has the handshake, else our newest that has. */
+function negotiated(requested: unknown): Revision {
+  const legacy = revisions.slice(1);
+  return legacy.find((revision) => revision === requested) ?? newestLegacyRevision;
+}
+
+/** The whole list fits on one page, so no cursor was ever given out. */
+function checkCursor(params: Json): void {
+  if (params.cursor !== undefined) throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
+}
+
+function checkCall(server: McpServer, params: Json): { name: string; args: Json } {
+  const { name } = params;
+  if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
+  if (!server.mirrored(name)) throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
+  const args = params.arguments ?? {};
+  if (!isObject(args)) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
+  return { name, args };
+}

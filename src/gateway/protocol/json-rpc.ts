@@ -1,0 +1,89 @@
+import { jsonShape, parseJson } from '../../domain/json.ts';
+
+/** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
+export const codes = {
+  parse: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  headerMismatch: -32020,
+  unsupportedVersion: -32022,
+} as const;
+
+export type RequestId = string | number;
+
+/** An error answer: its HTTP status, its JSON-RPC code, and the id where it could be read. */
+export class RpcError extends Error {
+  readonly status: number;
+  readonly code: number;
+  readonly data: object | undefined;
+
+  constructor(status: number, code: number, message: string, data?: object) {
+    super(message);
+    this.name = 'RpcError';
+    this.status = status;
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export type Json = { [key: string]: unknown };
+
+/** A message as it came; `id` is undefined for a notification. */
+export type Message = { method: string; id: RequestId | undefined; params: Json };
+
+const maxDepth = 64;
+const maxElements = 100_000;
+
+/** The body as a value. @throws RpcError 400 when it is not JSON, 413 when it is too deep or has too many elements */
+export function parseBody(text: string): unknown {
+  const shape = jsonShape(text);
+  if (shape.depth > maxDepth) throw new RpcError(413, codes.invalidRequest, `nested deeper than ${maxDepth} levels`);
+  if (shape.elements > maxElements) throw new RpcError(413, codes.invalidRequest, `more than ${maxElements} elements`);
+  try {
+    return parseJson(text);
+  } catch {
+    throw new RpcError(400, codes.parse, 'the body is not JSON');
+  }
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
+}
+
+/** The id of whatever was posted, when it has one that can be echoed. */
+export function readableId(value: unknown): RequestId | undefined {
+  return isObject(value) && isRequestId(value.id) ? value.id : undefined;
+}
+
+function isRequestId(id: unknown): id is RequestId {
+  return typeof id === 'string' || Number.isSafeInteger(id);
+}
+
+/** Whether a body is the answer to a request, which no client of ours has reason to post. */
+export function isResponse(value: unknown): boolean {
+  return isObject(value) && value.method === undefined && ('result' in value || 'error' in value);
+}
+
+/** @throws RpcError 400 −32600 when a value is no JSON-RPC request or notification */
+export function toMessage(value: unknown): Message {
+  if (!isObject(value)) throw new RpcError(400, codes.invalidRequest, 'the body is not a JSON-RPC message object');
+  if (value.jsonrpc !== '2.0') throw new RpcError(400, codes.invalidRequest, '"jsonrpc" must be "2.0"');
+  if (typeof value.method !== 'string') throw new RpcError(400, codes.invalidRequest, '"method" must be a string');
+  if ('id' in value && !isRequestId(value.id)) {
+    throw new RpcError(400, codes.invalidRequest, '"id" must be a string or an integer');
+  }
+  if (value.params !== undefined && !isObject(value.params)) {
+    throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
+  }
+  return { method: value.method, id: value.id as RequestId | undefined, params: (value.params as Json | undefined) ?? {} };
+}
+
+export function resultText(id: RequestId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
+export function errorText(id: RequestId | undefined, code: number, message: string, data?: object): string {
+  return JSON.stringify({ jsonrpc: '2.0', ...(id !== undefined && { id }), error: { code, message, ...(data && { data }) } });
+}

@@ -1,0 +1,37 @@
+import type { McpServer, ToolResult } from '../../domain/mcp.ts';
+import { revisions } from '../../domain/mcp.ts';
+
+/** How long a client may reuse a list. Lists depend on who asks, so they are never shared between callers. */
+const listTtlMs = 30_000;
+
+const caching = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
+
+function stamp(server: McpServer): string {
+  return `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${server.info}}`;
+}
+
+function instructions(server: McpServer): string {
+  return server.instructions === undefined ? '' : `,"instructions":${JSON.stringify(server.instructions)}`;
+}
+
+/** Results of the modern era carry their type, the server's identity and, for lists, how long they keep. */
+export const modernResults = {
+  discover: (server: McpServer) =>
+    `{"supportedVersions":${JSON.stringify(revisions)},"capabilities":{"tools":{}}${instructions(server)},${caching},${stamp(server)}}`,
+  tools: (server: McpServer) => `{"tools":${server.tools()},${caching},${stamp(server)}}`,
+  call: (server: McpServer, result: ToolResult) => `{${callFields(result, true)},${stamp(server)}}`,
+};
+
+export const legacyResults = {
+  initialize: (server: McpServer, revision: string) =>
+    `{"protocolVersion":"${revision}","capabilities":{"tools":{}},"serverInfo":${server.info}${instructions(server)}}`,
+  tools: (server: McpServer) => `{"tools":${server.tools()}}`,
+  call: (result: ToolResult) => `{${callFields(result, false)}}`,
+};
+
+/** Up to 2025-11-25 structured content must be an object; a client of that age would refuse anything else. */
+function callFields(result: ToolResult, anyValue: boolean): string {
+  const { structured } = result;
+  const shown = structured !== undefined && (anyValue || structured.startsWith('{'));
+  return `"content":${result.content}${shown ? `,"structuredContent":${structured}` : ''}${result.isError ? ',"isError":true' : ''}`;
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { AppError, invalid } from '../errors.ts';
+import { formatApiKey } from '../domain/api-key.ts';
+import { newId } from '../domain/ids.ts';
+import { covers, keyScopes } from '../domain/scopes.ts';
+import { type ApiKey, insertApiKey, listApiKeys as findApiKeys, revokeApiKey as revoke } from '../store/api-keys.ts';
+import { recordChange } from '../store/changes.ts';
+import { type Context, operation } from './operation.ts';
+import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
+
+const keyRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  scopes: z.array(z.enum(keyScopes)),
+  servers: z.array(z.string()).optional().describe('Slugs that it is limited to; absent when it is good for every server.'),
+  created_at: time,
+  created_by: z.string(),
+  expires_at: time.optional(),
+  last_used_at: time.optional(),
+  revoked_at: time.optional(),
+});
+
+function toRecord(key: ApiKey): z.input<typeof keyRecord> {
+  return {
+    id: key.id,
+    name: key.name,
+    scopes: key.scopes,
+    ...(key.servers && { servers: key.servers }),
+    created_at: isoTime(key.createdAt),
+    created_by: key.createdBy,
+    ...(key.expiresAt !== undefined && { expires_at: isoTime(key.expiresAt) }),
+    ...(key.lastUsedAt !== undefined && { last_used_at: isoTime(key.lastUsedAt) }),
+    ...(key.revokedAt !== undefined && { revoked_at: isoTime(key.revokedAt) }),
+  };
+}
+
+const createApiKey = operation({
+  name: 'createApiKey',
+  summary: 'Make an API key; the key itself is shown this once',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'POST', path: '/keys' },
+  isTool: false,
+  input: z.strictObject({
+    name: z.string().trim().min(1).max(100).describe('What the key is for.'),
+    scopes: z.array(z.enum(keyScopes)).min(1).describe('manage (or its halves manage:read, manage:write) and call.'),
+    servers: z.array(z.string().max(63)).min(1).max(100).optional().describe('Slugs to limit the key to.'),
+    expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
+  }),
+  output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
+  async run(context, input) {
+    refuseMoreThanOwn(context, input.scopes);
+    const expiresAt = input.expires_at === undefined ? undefined : Date.parse(input.expires_at);
+    if (expiresAt !== undefined && expiresAt <= context.now()) {
+      throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
+    }
+    const { id, key } = formatApiKey(context.random(9), context.random(32));
+    const stored: ApiKey = {
+      id,
+      workspaceId: context.actor.workspaceId,
+      name: input.name,
+      secretHash: createHash('sha256').update(key).digest('hex'),
+      scopes: [...new Set(input.scopes)],
+      servers: input.servers,
+      createdBy: context.actor.id,
+      createdAt: context.now(),
+      expiresAt,
+      revokedAt: undefined,
+      lastUsedAt: undefined,
+    };
+    await insertApiKey(context.db, stored);
+    return { ...toRecord(stored), key };
+  },
+  audit: (_input, { id, name, scopes, servers }) => ({ target: id, detail: { name, scopes, ...(servers && { servers }) } }),
+});
+
+/** A credential cannot make one that may do more than itself. */
+function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)[number][]): void {
+  const { scopes } = context.actor;
+  for (const scope of wanted) {
+    const isOwn = scope === 'manage' ? scopes.includes('manage') : covers(scopes, scope);
+    if (!isOwn) throw new AppError('forbidden', `a key with the scope ${scope} can only be made by a credential that has it`);
+  }
+}
+
+const listApiKeys = operation({
+  name: 'listApiKeys',
+  summary: 'List the API keys of the workspace, without the keys themselves',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/keys' },
+  isTool: false,
+  input: z.strictObject(pageInputs),
+  output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    await context.flushCalls();
+    const { rows, next } = await findApiKeys(context.db, context.actor.workspaceId, pageFrom(input));
+    return { keys: rows.map(toRecord), next_cursor: next };
+  },
+});
+
+const revokeApiKey = operation({
+  name: 'revokeApiKey',
+  summary: 'Revoke an API key; it stops working everywhere within two seconds',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  route: { method: 'DELETE', path: '/keys/{id}' },
+  isTool: false,
+  input: z.strictObject({ id: z.string().max(100).describe('Id of the key, key_…') }),
+  output: z.object({ revoked: z.string() }),
+  async run(context, { id }) {
+    const at = context.now();
+    if (!(await revoke(context.db, context.actor.workspaceId, id, at))) {
+      throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked already');
+    }
+    await recordChange(context.db, { id: newId(context.random, 'chg'), at, kind: 'key', ref: id });
+    return { revoked: id };
+  },
+  audit: ({ id }) => ({ target: id }),
+});
+
+export const apiKeyOperations = [createApiKey, listApiKeys, revokeApiKey];

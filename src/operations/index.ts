@@ -1,0 +1,13 @@
+import { apiKeyOperations } from './api-keys.ts';
+import { callOperations } from './calls.ts';
+import type { Operation } from './operation.ts';
+import { secretOperations } from './secrets.ts';
+import { serverOperations } from './servers.ts';
+
+/** Everything that can be done to the system. Every door reads this list. */
+export const operations: readonly Operation[] = [
+  ...serverOperations,
+  ...secretOperations,
+  ...callOperations,
+  ...apiKeyOperations,
+];

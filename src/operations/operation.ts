@@ -1,0 +1,75 @@
+import type { z } from 'zod';
+import type { ConfigRules } from '../domain/server-config.ts';
+import type { Random } from '../domain/ids.ts';
+import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
+import type { KeyScope, Scope } from '../domain/scopes.ts';
+import type { Db } from '../store/database.ts';
+import type { Keyring } from '../store/sealing.ts';
+
+/** Who does something: a key, a person, or the operator at the machine itself. */
+export type Actor = {
+  kind: 'api_key' | 'user' | 'operator';
+  id: string;
+  workspaceId: string;
+  scopes: readonly KeyScope[];
+  /** Slugs that the actor is limited to, or undefined for the whole workspace. */
+  servers: readonly string[] | undefined;
+};
+
+/** What a tried-out call came to, as the agent would see it. */
+export type TriedCall = { is_error: boolean; content: unknown; structured_content?: unknown };
+
+/** What operations need of the rest of the product; `app.ts` fills it in. */
+export type Parts = {
+  keyring: Keyring;
+  rules: ConfigRules;
+  serverUrl: (slug: string) => string;
+  callbackUrl: (slug: string) => string;
+  now: () => number;
+  random: Random;
+  /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
+  callTool: (call: { slug: string; tool: string; args: Arguments; token: string | undefined; requestId: string }) => Promise<TriedCall>;
+  /** Builds a call's request with its credentials masked and sends nothing. */
+  previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
+  /** Writes the call records that are still waiting, so that a list shows them. */
+  flushCalls: () => Promise<void>;
+};
+
+export type Context = { db: Db; actor: Actor; requestId: string } & Parts;
+
+/** What the audit log keeps of an operation; never a secret. */
+export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };
+
+/**
+ * One thing that can be done to the system. REST, OpenAPI, the management MCP server, the command line and the
+ * reference pages are read from this; `runOperation` gives every one of them the same checks.
+ */
+export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> = {
+  name: string;
+  summary: string;
+  /** What an agent or a reader of the reference should know besides. */
+  description?: string;
+  scope: Scope;
+  /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
+  effect: 'read' | 'write' | 'call';
+  destructive?: boolean;
+  route: { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
+  /** Whether agents get it as a tool of the management server. */
+  isTool: boolean;
+  input: Input;
+  /** `run` gets the input as it came and judges it itself, because it can report more at once than the schema does. */
+  judgesInput?: boolean;
+  output: Output;
+  run: (context: Context, input: z.output<Input>) => Promise<z.input<Output>>;
+  audit?: (input: z.output<Input>, output: z.input<Output>) => AuditEntry;
+  /** What an agent reads instead of the JSON. */
+  say?: (output: z.input<Output>) => string;
+};
+
+/** Declares an operation; the point is that `run` is checked against `input` and `output`. */
+export function operation<Input extends z.ZodObject, Output extends z.ZodObject>(
+  declaration: Operation<Input, Output>,
+): Operation {
+  // The catalogue forgets the particular types; runOperation parses the input with the very schema it belongs to.
+  return declaration as unknown as Operation;
+}

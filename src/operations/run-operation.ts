@@ -1,0 +1,69 @@
+import type { Kysely } from 'kysely';
+import { AppError, invalid } from '../errors.ts';
+import { newId } from '../domain/ids.ts';
+import { problemsOf } from '../domain/problems.ts';
+import { covers } from '../domain/scopes.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
+import type { Tables } from '../store/schema.ts';
+import type { Actor, Context, Operation, Parts } from './operation.ts';
+
+export type Runner = {
+  db: Kysely<Tables>;
+  parts: Parts;
+  /** After a change was committed: makes it count here at once. */
+  onCommitted: () => Promise<void>;
+};
+
+/**
+ * The one way to run an operation: authorise, validate, run in a transaction, audit.
+ * @throws AppError forbidden, notFound, invalid, conflict
+ */
+export async function runOperation(runner: Runner, op: Operation, actor: Actor, raw: unknown, requestId: string): Promise<object> {
+  authorise(op, actor, raw);
+  const input = op.judgesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
+  const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
+  if (op.effect !== 'write') return op.run(context(runner.db), input);
+  const output = await runner.db.transaction().execute(async (transaction) => {
+    const result = await op.run(context(transaction), input);
+    const entry = op.audit?.(input, result) ?? {};
+    await insertAuditEvent(transaction, {
+      id: newId(runner.parts.random, 'aud'),
+      workspace_id: actor.workspaceId,
+      at: runner.parts.now(),
+      actor_kind: actor.kind,
+      actor_id: actor.id,
+      operation: op.name,
+      target: entry.target ?? null,
+      detail: JSON.stringify(entry.detail ?? {}),
+      request_id: requestId,
+    });
+    return result;
+  });
+  await runner.onCommitted();
+  return output;
+}
+
+type Input = Record<string, unknown>;
+
+function parseInput(op: Operation, raw: unknown): Input {
+  const parsed = op.input.safeParse(raw ?? {});
+  if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
+  return parsed.data;
+}
+
+/** A key that is limited to some servers sees nothing else: not even whether it exists. */
+function authorise(op: Operation, actor: Actor, raw: unknown): void {
+  if (!covers(actor.scopes, op.scope)) {
+    throw new AppError('forbidden', `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`);
+  }
+  if (!actor.servers) return;
+  if (!('slug' in op.input.shape)) {
+    throw new AppError('forbidden', 'a key that is limited to some servers cannot do this; use one for the whole workspace');
+  }
+  const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
+  const isOptional = op.input.shape.slug?.safeParse(undefined).success;
+  if (slug === undefined && isOptional) return;
+  if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
+    throw new AppError('notFound', 'there is no such server in this workspace');
+  }
+}

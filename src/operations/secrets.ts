@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import { AppError } from '../errors.ts';
+import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
+import type { ServerConfig } from '../domain/server-config.ts';
+import { deleteSecret as removeSecret, listSecrets as findSecrets, saveSecret } from '../store/secrets.ts';
+import { operation } from './operation.ts';
+import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
+import { noteChange } from './store-server.ts';
+
+const nameInput = z
+  .string()
+  .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
+  .describe('NAME of the placeholder {{NAME}}.');
+
+/** Visible text on one line: a secret ends up in a header. */
+const valueInput = z
+  .string()
+  .min(1)
+  .max(8192)
+  .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
+  .describe('The secret itself. It is stored sealed and never shown again.');
+
+const secretRecord = z.object({
+  name: z.string(),
+  origins: z.array(z.string()).describe('The only places that the value is sent to: those of the server when it was set.'),
+  used_by: z.array(z.string()).describe('Where the configuration refers to it.'),
+  updated_at: time,
+});
+
+function usesOf(config: ServerConfig, name: string): string[] {
+  const uses = placeholderNames(config.authentication?.token ?? '').includes(name) ? ['authentication.token'] : [];
+  for (const tool of config.tools) {
+    for (const [header, value] of Object.entries(tool.headers)) {
+      if (placeholderNames(value).includes(name)) uses.push(`${tool.name}: ${header}`);
+    }
+  }
+  return uses;
+}
+
+const setSecret = operation({
+  name: 'setSecret',
+  summary: 'Store a secret of a hosted server, or replace its value',
+  description: 'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, name: nameInput, value: valueInput }),
+  output: secretRecord,
+  async run(context, { slug, name, value }) {
+    const server = await getServer(context, slug);
+    const origins = originsOf(server.config);
+    const updatedAt = context.now();
+    await saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt });
+    await noteChange(context, server);
+    return { name, origins, used_by: usesOf(server.config, name), updated_at: isoTime(updatedAt) };
+  },
+  audit: ({ slug, name }, { origins }) => ({ target: slug, detail: { name, origins } }),
+});
+
+const deleteSecret = operation({
+  name: 'deleteSecret',
+  summary: 'Delete a secret of a hosted server',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  route: { method: 'DELETE', path: '/servers/{slug}/secrets/{name}' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, name: nameInput }),
+  output: z.object({ deleted: z.string() }),
+  async run(context, { slug, name }) {
+    const server = await getServer(context, slug);
+    if (!(await removeSecret(context.db, server, name))) throw new AppError('notFound', `the server has no secret ${name}`);
+    await noteChange(context, server);
+    return { deleted: name };
+  },
+  audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
+});
+
+const listSecrets = operation({
+  name: 'listSecrets',
+  summary: 'List the names of the secrets of a hosted server; values are never shown',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/servers/{slug}/secrets' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({ secrets: z.array(secretRecord) }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    const secrets = (await findSecrets(context.db, server)).filter((secret) => secretNamePattern.test(secret.name));
+    return {
+      secrets: secrets.map(({ name, origins, updatedAt }) => ({
+        name,
+        origins,
+        used_by: usesOf(server.config, name),
+        updated_at: isoTime(updatedAt),
+      })),
+    };
+  },
+});
+
+export const secretOperations = [setSecret, deleteSecret, listSecrets];

@@ -1,0 +1,274 @@
+import { z } from 'zod';
+import { accessKinds, accessOf } from '../domain/access.ts';
+import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
+import { warningsOf } from '../domain/warnings.ts';
+import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
+import { listSecrets } from '../store/secrets.ts';
+import { AppError } from '../errors.ts';
+import { type Context, operation } from './operation.ts';
+import { getServer, isoTime, nextCursor, pageFrom, pageInputs, problemShape, serverRecord, slugInput, time, toRecord, versionInput } from './shapes.ts';
+import { changeServer, createServer, nextSteps, noteChange, warningsFor } from './store-server.ts';
+
+const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
+const stored = z.object({
+  server: serverRecord,
+  url: z.string().describe('Address of the MCP server.'),
+  warnings: z.array(problemShape).describe('What is valid but will probably disappoint.'),
+  next_steps: z.array(z.string()).describe('What the person must still do.'),
+});
+
+/** What every operation that stores a server answers. */
+async function answer(context: Context, server: StoredServer): Promise<z.input<typeof stored>> {
+  const warnings = await warningsFor(context, server);
+  return {
+    server: toRecord(server, context.serverUrl),
+    url: context.serverUrl(server.slug),
+    warnings,
+    next_steps: nextSteps(context, server, warnings),
+  };
+}
+
+function saidOf(verb: string) {
+  return (output: z.input<typeof stored>): string =>
+    [
+      `${verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
+      `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
+      ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
+      ...output.next_steps.map((step) => `Next: ${step}`),
+    ].join('\n');
+}
+
+const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
+  target: output.server.slug,
+  detail: { version: output.server.version, name: output.server.name, tools: output.server.tool_count, access: output.server.access },
+});
+
+const listMcpServers = operation({
+  name: 'listMcpServers',
+  summary: 'List the hosted servers of the workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/servers' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
+  output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
+    const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, pageFrom(input));
+    return { servers: rows.map((server) => toRecord(server, context.serverUrl)), next_cursor: next };
+  },
+});
+
+const createMcpServer = operation({
+  name: 'createMcpServer',
+  summary: 'Create a hosted server from its configuration',
+  description: 'Every problem of the configuration is reported at once, and then nothing is stored.',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'POST', path: '/servers' },
+  isTool: true,
+  input: serverConfigSchema,
+  judgesInput: true,
+  output: stored,
+  async run(context, input) {
+    const server = await createServer(context, input);
+    return answer(context, server);
+  },
+  audit: auditStored,
+  say: saidOf('Created'),
+});
+
+const getMcpServer = operation({
+  name: 'getMcpServer',
+  summary: 'Get a hosted server with its configuration, secrets masked',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/servers/{slug}' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({
+    server: serverRecord,
+    config: configOutput,
+    warnings: z.array(problemShape),
+    secrets: z.array(z.string()).describe('Names of the secrets that have a value.'),
+    callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
+  }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    const secrets = await listSecrets(context.db, server);
+    return {
+      server: toRecord(server, context.serverUrl),
+      config: server.config,
+      warnings: await warningsFor(context, server),
+      secrets: secrets.map((secret) => secret.name).filter((name) => !name.includes('.')),
+      ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
+    };
+  },
+});
+
+const changeable = serverConfigSchema.shape;
+
+/** The fields of a stored configuration that a change may remove by sending null. */
+const removable = ['description', 'authentication', 'oauth'] as const;
+
+const changeInput = z.strictObject({
+  slug: slugInput,
+  expected_version: versionInput,
+  name: changeable.name.optional(),
+  description: changeable.description.nullable(),
+  authentication: changeable.authentication.nullable(),
+  oauth: changeable.oauth.nullable(),
+  tools: changeable.tools.optional(),
+});
+
+type Raw = { [field: string]: unknown };
+
+function versionOf(raw: Raw): number | undefined {
+  const parsed = versionInput.safeParse(raw.expected_version);
+  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
+  return parsed.data;
+}
+
+const updateMcpServer = operation({
+  name: 'updateMcpServer',
+  summary: 'Change fields of a hosted server',
+  description:
+    'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication or oauth. A secret shown as ******** stays when it is sent back so.',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'PATCH', path: '/servers/{slug}' },
+  isTool: true,
+  input: changeInput,
+  judgesInput: true,
+  output: stored,
+  async run(context, input) {
+    const { slug, expected_version, ...fields } = input as Raw;
+    const current = await getServer(context, String(slug));
+    const merged: Raw = { ...current.config, ...fields };
+    for (const field of removable) if (merged[field] === null) delete merged[field];
+    const server = await changeServer(context, current, merged, versionOf({ expected_version }));
+    return answer(context, server);
+  },
+  audit: auditStored,
+  say: saidOf('Updated'),
+});
+
+const replaceMcpServer = operation({
+  name: 'replaceMcpServer',
+  summary: 'Replace the whole configuration of a hosted server',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'PUT', path: '/servers/{slug}' },
+  isTool: false,
+  input: serverConfigSchema.extend({ expected_version: versionInput }),
+  judgesInput: true,
+  output: stored,
+  async run(context, input) {
+    const { expected_version, ...config } = input as Raw;
+    const current = await getServer(context, String(config.slug));
+    const server = await changeServer(context, current, config, versionOf({ expected_version }));
+    return answer(context, server);
+  },
+  audit: auditStored,
+});
+
+const deleteMcpServer = operation({
+  name: 'deleteMcpServer',
+  summary: 'Delete a hosted server with its secrets; its slug stays reserved',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  route: { method: 'DELETE', path: '/servers/{slug}' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    await deleteServer(context.db, server, context.now());
+    await noteChange(context, server);
+    return { deleted: slug };
+  },
+  audit: ({ slug }) => ({ target: slug }),
+  say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
+});
+
+const checkMcpServer = operation({
+  name: 'checkMcpServer',
+  summary: 'Judge a configuration without storing it',
+  description: 'Returns every problem and every warning that creating or updating would report.',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'POST', path: '/check' },
+  isTool: true,
+  input: serverConfigSchema,
+  judgesInput: true,
+  output: z.object({
+    valid: z.boolean(),
+    problems: z.array(problemShape),
+    warnings: z.array(problemShape),
+    access: z.enum(accessKinds).optional(),
+  }),
+  async run(context, input) {
+    const { config, problems } = checkServerConfig(input, context.rules);
+    if (!config) return { valid: false, problems, warnings: [] };
+    return { valid: true, problems, warnings: warningsOf(config, new Set()), access: accessOf(config) };
+  },
+});
+
+const versionRecord = z.object({ version: z.int(), created_at: time, created_by: z.string(), config: configOutput });
+
+const listServerVersions = operation({
+  name: 'listVersions',
+  summary: 'List the stored versions of a hosted server, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/servers/{slug}/versions' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, limit: pageInputs.limit }),
+  output: z.object({ versions: z.array(versionRecord) }),
+  async run(context, { slug, limit }) {
+    const server = await getServer(context, slug);
+    const versions = await listVersions(context.db, context.actor.workspaceId, server.id, limit);
+    return {
+      versions: versions.map(({ version, config, createdAt, createdBy }) => ({
+        version,
+        created_at: isoTime(createdAt),
+        created_by: createdBy,
+        config,
+      })),
+    };
+  },
+});
+
+const restoreVersion = operation({
+  name: 'restoreVersion',
+  summary: 'Make an older version of a hosted server the current one',
+  description: 'The older configuration becomes a new version, so nothing is lost. Secrets stay as they are.',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, version: z.int().min(1).describe('Version to restore.'), expected_version: versionInput }),
+  output: stored,
+  async run(context, { slug, version, expected_version }) {
+    const current = await getServer(context, slug);
+    const old = await findVersion(context.db, context.actor.workspaceId, current.id, version);
+    if (!old) throw new AppError('notFound', `the server has no version ${version}`);
+    const server = await changeServer(context, current, old.config, expected_version);
+    return answer(context, server);
+  },
+  audit: (input, output) => ({ target: input.slug, detail: { restored: input.version, version: output.server.version } }),
+  say: saidOf('Restored'),
+});
+
+export const serverOperations = [
+  listMcpServers,
+  createMcpServer,
+  getMcpServer,
+  updateMcpServer,
+  replaceMcpServer,
+  deleteMcpServer,
+  checkMcpServer,
+  listServerVersions,
+  restoreVersion,
+];

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { accessKinds } from '../domain/access.ts';
+import { AppError } from '../errors.ts';
+import { accessOf } from '../domain/access.ts';
+import type { ServerConfig } from '../domain/server-config.ts';
+import { decodeCursor, type Page } from '../store/page.ts';
+import { findServer, type StoredServer } from '../store/servers.ts';
+import type { Context } from './operation.ts';
+
+/** Input and output fields that several operations share. */
+export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
+export const toolInput = z.string().min(1).max(100).describe('Name of the tool.');
+export const argumentsInput = z.record(z.string(), z.unknown()).default({}).describe('Arguments of the call, by name.');
+export const versionInput = z
+  .int()
+  .min(1)
+  .optional()
+  .describe('Version that the change was made from; a conflict is reported when it is not the current one.');
+export const pageInputs = {
+  limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
+  cursor: z.string().max(200).optional().describe('next_cursor of the page before.'),
+};
+export const nextCursor = z.string().optional().describe('Pass as cursor for the next page; absent on the last one.');
+export const time = z.iso.datetime().describe('ISO 8601, UTC.');
+
+export const problemShape = z.object({ path: z.string(), message: z.string() });
+
+export const serverRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  description: z.string().optional(),
+  url: z.string().describe('Address of the MCP server.'),
+  access: z.enum(accessKinds).describe('Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.'),
+  tool_count: z.int(),
+  version: z.int(),
+  created_at: time,
+  updated_at: time,
+  created_by: z.string(),
+});
+
+export function isoTime(at: number): string {
+  return new Date(at).toISOString();
+}
+
+export function pageFrom(input: { limit: number; cursor?: string | undefined }): Page {
+  return { limit: input.limit, after: input.cursor === undefined ? undefined : decodeCursor(input.cursor) };
+}
+
+export function toRecord(server: StoredServer, serverUrl: (slug: string) => string): z.input<typeof serverRecord> {
+  const { config } = server;
+  return {
+    id: server.id,
+    name: server.name,
+    slug: server.slug,
+    ...(config.description !== undefined && { description: config.description }),
+    url: serverUrl(server.slug),
+    access: accessOf(config),
+    tool_count: config.tools.length,
+    version: server.version,
+    created_at: isoTime(server.createdAt),
+    updated_at: isoTime(server.updatedAt),
+    created_by: server.createdBy,
+  };
+}
+
+/** A server of the actor's workspace. @throws AppError notFound, the same for another workspace's as for none */
+export async function getServer(context: Context, slug: string): Promise<StoredServer> {
+  const server = await findServer(context.db, context.actor.workspaceId, slug);
+  if (!server) throw new AppError('notFound', 'there is no such server in this workspace');
+  return server;
+}
+
+/** The origins that the upstream requests of a configuration go to. */
+export function originsOf(config: ServerConfig): string[] {
+  return [...new Set(config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin))];
+}
+

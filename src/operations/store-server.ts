@@ -1,0 +1,131 @@
+import { AppError, invalid } from '../errors.ts';
+import { newId } from '../domain/ids.ts';
+import { checkServerConfig, configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/server-config.ts';
+import { type Warning, warningsOf } from '../domain/warnings.ts';
+import { recordChange } from '../store/changes.ts';
+import { listSecrets, saveSecret } from '../store/secrets.ts';
+import { insertServer, isSlugTaken, type StoredServer, updateServer } from '../store/servers.ts';
+import type { Context } from './operation.ts';
+import { originsOf } from './shapes.ts';
+
+/** Judges a whole configuration. @throws AppError invalid with every problem */
+export function validConfig(context: Context, raw: unknown): ServerConfig {
+  const { config, problems } = checkServerConfig(raw, context.rules);
+  if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
+  return config;
+}
+
+/** @throws AppError invalid, conflict when the slug was ever used */
+export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
+  const config = validConfig(context, raw);
+  const { masked, secrets } = splitSecrets(config);
+  refuseMasks(config, new Set());
+  if (await isSlugTaken(context.db, config.slug)) {
+    throw new AppError('conflict', `slug: "${config.slug}" is taken or was used before; choose another`, {
+      problems: [{ path: 'slug', message: `"${config.slug}" is taken or was used before; choose another` }],
+    });
+  }
+  const at = context.now();
+  const server: StoredServer = {
+    id: newId(context.random, 'srv'),
+    workspaceId: context.actor.workspaceId,
+    slug: config.slug,
+    name: config.name,
+    config: masked,
+    version: 1,
+    createdBy: context.actor.id,
+    createdAt: at,
+    updatedAt: at,
+  };
+  await insertServer(context.db, server);
+  await sealConfigSecrets(context, server, secrets);
+  await noteChange(context, server);
+  return server;
+}
+
+/**
+ * Stores a changed configuration as the next version.
+ * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
+ */
+export async function changeServer(context: Context, current: StoredServer, raw: unknown, expectedVersion: number | undefined): Promise<StoredServer> {
+  if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
+  const config = validConfig(context, raw);
+  if (config.slug !== current.slug) {
+    throw invalid([{ path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` }]);
+  }
+  const stored = new Set((await listSecrets(context.db, current)).map((secret) => secret.name));
+  refuseMasks(config, stored);
+  refuseMovedSecret(config, current.config);
+  const { masked, secrets } = splitSecrets(config);
+  const next: StoredServer = {
+    ...current,
+    name: config.name,
+    config: masked,
+    version: current.version + 1,
+    updatedAt: context.now(),
+  };
+  if (!(await updateServer(context.db, next, context.actor.id))) throw conflict(undefined);
+  await sealConfigSecrets(context, next, secrets);
+  await noteChange(context, next);
+  return next;
+}
+
+function conflict(version: number | undefined): AppError {
+  const now = version === undefined ? '' : ` and is at version ${version}`;
+  return new AppError('conflict', `the server was changed meanwhile${now}; read it again and repeat your change`);
+}
+
+/** The mask keeps what is stored; where nothing is stored it would be taken for the secret itself. */
+function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
+  const refuse = (path: string) => {
+    throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
+  };
+  if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
+  if (config.authentication?.token === mask && !stored.has(configSecrets.token)) refuse('authentication.token');
+}
+
+/** Whoever moves the token endpoint must know the client secret, or they could send it to themselves. */
+function refuseMovedSecret(config: ServerConfig, before: ServerConfig): void {
+  if (config.oauth?.client_secret !== mask || !before.oauth) return;
+  if (new URL(config.oauth.token_url).origin === new URL(before.oauth.token_url).origin) return;
+  throw invalid([{ path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' }]);
+}
+
+async function sealConfigSecrets(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>): Promise<void> {
+  for (const [name, value] of secrets) {
+    const origins =
+      name === configSecrets.clientSecret && server.config.oauth ? [new URL(server.config.oauth.token_url).origin] : originsOf(server.config);
+    await saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt: server.updatedAt });
+  }
+}
+
+/** Makes every replica drop what it remembers of a server. */
+export async function noteChange(context: Context, server: StoredServer): Promise<void> {
+  await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'server', ref: server.id });
+  await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'server', ref: server.slug });
+}
+
+/** Warnings of a stored server, knowing which secrets have a value and where they may go. */
+export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
+  const secrets = await listSecrets(context.db, server);
+  const origins = originsOf(server.config);
+  const moved = secrets
+    .filter((secret) => secret.name !== configSecrets.clientSecret)
+    .filter((secret) => origins.some((origin) => !secret.origins.includes(origin)))
+    .map((secret) => ({
+      path: 'tools',
+      message: `the secret ${secret.name} was set for ${secret.origins.join(', ') || 'no host'}; set it again to let it go to the other hosts too`,
+    }));
+  return [...warningsOf(server.config, new Set(secrets.map((secret) => secret.name))), ...moved];
+}
+
+/** What the person must still do before the server works. */
+export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
+  const url = context.serverUrl(server.slug);
+  const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
+  const steps = [...new Set(missing)].map((name) => `Set the secret ${name} (tool setSecret, or: toolhost secrets set ${server.slug} ${name})`);
+  if (server.config.oauth) steps.push(`Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`);
+  const header = server.config.oauth ? '' : ' --header "Authorization: Bearer $TOKEN"';
+  steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
+  return steps;
+}

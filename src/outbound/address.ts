@@ -1,0 +1,31 @@
+import ipaddr from 'ipaddr.js';
+
+/** Ranges that ipaddr.js calls ordinary unicast and that must not be reached all the same. */
+const extraIpv4 = ['168.63.129.16/32', '192.0.0.0/24', '192.88.99.0/24', '198.18.0.0/15', '0.0.0.0/8'].map((range) =>
+  ipaddr.IPv4.parseCIDR(range),
+);
+
+const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3');
+const extraIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:ff9b::/96'].map((range) =>
+  ipaddr.IPv6.parseCIDR(range),
+);
+
+/**
+ * Whether an address belongs to the public internet. Everything that is not plainly so is refused: private, loopback,
+ * link-local, shared, documentation, multicast and reserved ranges, and IPv6 forms that carry an IPv4 address.
+ */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false;
+  const address = ipaddr.process(text);
+  if (address.kind() === 'ipv4') {
+    return address.range() === 'unicast' && !extraIpv4.some((range) => (address as ipaddr.IPv4).match(range));
+  }
+  const v6 = address as ipaddr.IPv6;
+  return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !extraIpv6.some((range) => v6.match(range));
+}
+
+/** The address in a URL's host, without the brackets of IPv6, or undefined when the host is a name. */
+export function literalAddress(hostname: string): string | undefined {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return ipaddr.IPv6.isValid(bare) || ipaddr.IPv4.isValidFourPartDecimal(bare) ? bare : undefined;
+}

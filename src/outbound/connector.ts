@@ -1,0 +1,63 @@
+import dns from 'node:dns';
+import type { LookupFunction, Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { OutboundError } from '../errors.ts';
+import { literalAddress } from './address.ts';
+import { type EgressAllow, mayConnect } from './egress.ts';
+
+/** `dns.lookup` with `all: true`; handed in so that a test can be the name server. */
+export type Resolve = (
+  hostname: string,
+  callback: (error: NodeJS.ErrnoException | null, addresses: dns.LookupAddress[]) => void,
+) => void;
+
+export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostname, { all: true }, callback);
+
+const connectTimeoutMs = 3000;
+
+const blocked = () => new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
+
+/**
+ * Connects undici to one origin, but only to addresses that may be called. Literals are checked here because Node
+ * resolves nothing for them; names are resolved once, all answers must pass, and exactly those are handed to the socket,
+ * so that no second answer of a name server counts; the peer is checked once more before use.
+ */
+export function guardedConnector(origin: URL, allow: EgressAllow, resolve: Resolve): buildConnector.connector {
+  const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
+  const { hostname } = origin;
+  const literal = literalAddress(hostname);
+  const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
+  // undici hands unknown options on to net.connect and tls.connect; its types do not say so.
+  const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port) };
+  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions });
+  return (options, callback) => {
+    if (isBlockedLiteral) {
+      callback(blocked(), null);
+      return;
+    }
+    connect(options, (...[error, socket]) => {
+      if (error) callback(error, null);
+      else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
+      else {
+        socket.destroy();
+        callback(blocked(), null);
+      }
+    });
+  };
+}
+
+function isPermittedPeer(socket: Socket, allow: EgressAllow, hostname: string, port: number): boolean {
+  return socket.remoteAddress !== undefined && mayConnect(allow, hostname, socket.remoteAddress, port);
+}
+
+function guardedLookup(allow: EgressAllow, resolve: Resolve, port: number): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, (error, addresses) => {
+      const first = addresses?.[0];
+      if (error || !first) callback(error ?? new OutboundError('dns', 'the upstream host name was not found'), '', 0);
+      else if (!addresses.every(({ address }) => mayConnect(allow, hostname, address, port))) callback(blocked(), '', 0);
+      else if (options.all) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}

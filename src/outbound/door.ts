@@ -1,0 +1,154 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { LRUCache } from 'lru-cache';
+import { type Dispatcher, Pool } from 'undici';
+import { OutboundError } from '../errors.ts';
+import { guardedConnector, type Resolve } from './connector.ts';
+import { decodeBody, oversize } from './decode.ts';
+import type { EgressAllow } from './egress.ts';
+import { toOutboundError } from './failure.ts';
+
+/** One request to somebody else's machine. `path` has the query; `headers` alternates names and values. */
+export type Exchange = {
+  /** Whose connections may be used: those of one workspace are never shared with another. */
+  workspaceId: string;
+  origin: string;
+  path: string;
+  method: Dispatcher.HttpMethod;
+  headers: string[];
+  body: string | Buffer | undefined;
+  /** Time for everything, from the name look-up to the last byte. */
+  timeoutMs: number;
+  /** Most bytes of the answer, before and after decompression. */
+  limitBytes: number;
+  /** Filled by the door: calling it closes the connection and rejects with reason `cancelled`. */
+  cancellation?: { cancel?: () => void };
+};
+
+export type Answer = { status: number; statusText: string; headers: IncomingHttpHeaders; body: Buffer };
+
+/** The only way out: guarded addresses, no redirects, one deadline, one byte limit, connections kept alive. */
+export type OutboundDoor = {
+  /** @throws OutboundError */
+  send(exchange: Exchange): Promise<Answer>;
+  /** Connection pools in use, for metrics. */
+  poolCount(): number;
+  close(): Promise<void>;
+};
+
+export type OutboundOptions = { allow: EgressAllow; resolve: Resolve };
+
+const maxPools = 1000;
+const connectionsPerPool = 128;
+const keepAliveMs = 10_000;
+const maxHeaderBytes = 64 * 1024;
+
+export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
+  const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void pool.close() });
+
+  function poolFor(workspaceId: string, origin: string): Pool {
+    const key = `${workspaceId} ${origin}`;
+    const known = pools.get(key);
+    if (known) return known;
+    const pool = new Pool(origin, {
+      connect: guardedConnector(new URL(origin), options.allow, options.resolve),
+      connections: connectionsPerPool,
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMs,
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      allowH2: false,
+    });
+    pools.set(key, pool);
+    return pool;
+  }
+
+  return {
+    async send(exchange) {
+      const pool = poolFor(exchange.workspaceId, exchange.origin);
+      const until = performance.now() + exchange.timeoutMs;
+      const answer = await dispatch(pool, exchange, until).catch((error: unknown) => {
+        if (!mayRetry(exchange, error)) throw error;
+        return dispatch(pool, exchange, until);
+      });
+      answer.body = await decodeBody(answer.body, answer.headers['content-encoding'], exchange.limitBytes);
+      return answer;
+    },
+    poolCount: () => pools.size,
+    async close() {
+      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+    },
+  };
+}
+
+/**
+ * A kept connection may be closed by the upstream at the moment of use. Only a GET that saw no byte of an answer is
+ * sent again, once, within its deadline.
+ */
+function mayRetry(exchange: Exchange, error: unknown): boolean {
+  return exchange.method === 'GET' && error instanceof OutboundError && error.reason === 'reset';
+}
+
+function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const chunks: Buffer[] = [];
+  const answer: Answer = { status: 0, statusText: '', headers: {}, body: Buffer.alloc(0) };
+  let size = 0;
+  let controller: Dispatcher.DispatchController | undefined;
+  let settled = false;
+
+  const fail = (error: OutboundError) => {
+    if (settled) return;
+    settled = true;
+    clearTimeout(timer);
+    reject(error);
+    controller?.abort(error);
+  };
+  const timer = setTimeout(() => fail(timedOut(exchange.timeoutMs)), Math.max(0, until - performance.now()));
+  if (exchange.cancellation) {
+    exchange.cancellation.cancel = () => fail(new OutboundError('cancelled', 'the caller went away'));
+  }
+
+  pool.dispatch(
+    { path: exchange.path, method: exchange.method, headers: exchange.headers, body: exchange.body ?? null },
+    {
+      onRequestStart(started) {
+        controller = started;
+        if (settled) started.abort(new OutboundError('cancelled', 'the deadline passed before a connection was free'));
+      },
+      onResponseStart(_controller, status, headers, statusText) {
+        if (status < 200) return;
+        answer.status = status;
+        answer.statusText = statusText ?? '';
+        answer.headers = headers;
+        if (Number(headers['content-length']) > exchange.limitBytes) fail(oversize(exchange.limitBytes));
+      },
+      onResponseData(_controller, chunk) {
+        size += chunk.length;
+        if (size > exchange.limitBytes) fail(oversize(exchange.limitBytes));
+        else chunks.push(chunk);
+      },
+      onResponseEnd() {
+        if (settled) return;
+        settled = true;
+        clearTimeout(timer);
+        answer.body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+        resolve(answer);
+      },
+      onResponseError(_controller, error) {
+        const failure = toOutboundError(error);
+        fail(failure.reason === 'reset' && answer.status !== 0 ? truncated() : failure);
+      },
+    },
+  );
+  return promise;
+}
+
+function timedOut(timeoutMs: number): OutboundError {
+  return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
+}
+
+/** The answer had begun, so the request was served: it is not sent twice. */
+function truncated(): OutboundError {
+  return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
+}

@@ -1,0 +1,69 @@
+import ipaddr from 'ipaddr.js';
+import { isPublicAddress, literalAddress } from './address.ts';
+
+/** The operator's exceptions to the address guard, from `EGRESS_ALLOW`. No configuration of a user extends them. */
+export type EgressAllow = readonly { host: string | undefined; range: [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined; port: number }[];
+
+/**
+ * Parses `host-or-address-or-cidr:port`, comma-separated.
+ * @throws Error with a sentence that names the entry
+ */
+export function parseEgressAllow(text: string): EgressAllow {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+    .map((entry) => {
+      const match = /^(.+):(\d{1,5})$/.exec(entry);
+      if (!match || Number(match[2]) > 65_535) {
+        throw new Error(`EGRESS_ALLOW: found "${entry}"; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080`);
+      }
+      const host = (match[1] as string).replace(/^\[(.*)\]$/, '$1');
+      const port = Number(match[2]);
+      if (ipaddr.isValidCIDR(host)) return { host: undefined, range: ipaddr.parseCIDR(host), port };
+      if (ipaddr.isValid(host)) {
+        const address = ipaddr.process(host);
+        return { host: undefined, range: [address, address.kind() === 'ipv4' ? 32 : 128], port };
+      }
+      return { host: host.toLowerCase(), range: undefined, port };
+    });
+}
+
+/** Whether the operator let this address be reached on this port, either by its own or by the name it was found under. */
+export function isAllowed(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
+  return allow.some((entry) => {
+    if (entry.port !== port) return false;
+    if (entry.host !== undefined) return entry.host === hostname.toLowerCase();
+    if (!entry.range || !ipaddr.isValid(address)) return false;
+    const parsed = ipaddr.process(address);
+    return parsed.kind() === entry.range[0].kind() && parsed.match(entry.range as [ipaddr.IPv4, number]);
+  });
+}
+
+/** Whether a connection may be made to `address`, which `hostname` stands for. */
+export function mayConnect(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
+  return isPublicAddress(address) || isAllowed(allow, hostname, address, port);
+}
+
+const webPorts = (port: number) => [80, 443, 3000, 4443, 5000, 9443].includes(port) || (port >= 8000 && port <= 8999);
+const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)\.?$/i;
+
+/**
+ * Why a URL of a configuration may not be called, judged without any look-up, or undefined.
+ * `ownHosts` are the service's own: a tool that calls the service would call itself in a circle.
+ */
+export function urlProblem(url: URL, allow: EgressAllow, ownHosts: readonly string[]): string | undefined {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return `found ${url.protocol}//; allowed: https://`;
+  if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
+  if (url.hash) return 'a URL of a request has no #fragment';
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  if (ownHosts.includes(url.host)) return 'a hosted server cannot call this service itself';
+  const { hostname } = url;
+  const address = literalAddress(hostname);
+  if (isAllowed(allow, hostname, address ?? '', port)) return undefined;
+  if (url.protocol === 'http:') return 'found http://; allowed: https:// (the operator can make exceptions with EGRESS_ALLOW)';
+  if (!webPorts(port)) return `port ${port} is not a web port; allowed: 443, 8443 and the like, or an exception of the operator`;
+  if (address !== undefined) return isPublicAddress(address) ? undefined : 'the address is not on the public internet';
+  if (!hostname.includes('.') || localNames.test(hostname)) return 'the host is not a public name';
+  return undefined;
+}

@@ -1,0 +1,69 @@
+import { type Change, changesSince, pruneChanges } from './changes.ts';
+import type { Db } from './database.ts';
+
+/** Follows what this and other replicas change, by asking once a second; there is no notifier to lose messages. */
+export type ChangeFollower = {
+  /** Whether the last look is recent enough to trust what is remembered. */
+  isFresh(): boolean;
+  /** Looks now; after a change of our own, so that it counts at once. */
+  look(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export type FollowOptions = {
+  db: Db;
+  now: () => number;
+  onChanges: (changes: readonly Change[]) => void;
+  onError: (error: unknown) => void;
+  /** How long what is remembered may be used while the database does not answer. */
+  staleMs: number;
+};
+
+const intervalMs = 1000;
+/** Looks overlap by this, so that a transaction that commits late, or a clock that is a little off, is not missed. */
+const overlapMs = 15_000;
+const keptMs = 10 * 60_000;
+
+export function followChanges(options: FollowOptions): ChangeFollower {
+  const { db, now } = options;
+  let lookedAt = now();
+  let prunedAt = now();
+  let seen = new Set<string>();
+  let looking: Promise<void> | undefined;
+  let stopped = false;
+
+  async function lookOnce(): Promise<void> {
+    const at = now();
+    const changes = await changesSince(db, Math.min(at, lookedAt) - overlapMs);
+    const fresh = changes.filter((change) => !seen.has(change.id));
+    seen = new Set(changes.map((change) => change.id));
+    if (fresh.length > 0) options.onChanges(fresh);
+    lookedAt = at;
+    if (at - prunedAt > keptMs) {
+      prunedAt = at;
+      await pruneChanges(db, at - keptMs);
+    }
+  }
+
+  /** Looks that wait for each other; one asked for during another starts after it, as it may have come too late. */
+  function look(): Promise<void> {
+    const next = (looking ?? Promise.resolve()).catch(() => undefined).then(lookOnce);
+    looking = next;
+    return next;
+  }
+
+  const timer = setInterval(() => {
+    look().catch(options.onError);
+  }, intervalMs);
+  timer.unref();
+
+  return {
+    isFresh: () => now() - lookedAt < options.staleMs,
+    look: () => (stopped ? Promise.resolve() : look()),
+    async stop() {
+      stopped = true;
+      clearInterval(timer);
+      await looking?.catch(() => undefined);
+    },
+  };
+}

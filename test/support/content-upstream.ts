@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ContentUpstream {
+  readonly url: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+interface Content {
+  status: number;
+  type: string;
+  body: string | Buffer;
+}
+
+/** One red pixel. */
+export const PNG: Buffer = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+/** Eight samples of silence: mono, 8 kHz, 8 bits (128 is the middle). */
+export const WAV: Buffer = wav(Buffer.alloc(8, 128));
+
+/** No text in any encoding: it holds NUL and bytes that UTF-8 never has. */
+export const BINARY: Buffer = Buffer.from([0x00, 0x01, 0x02, 0xfe, 0xff, 0x00, 0x7f, 0x80]);
+
+export const TEXT = 'This is a simple text response for testing.';
+
+const BOUNDARY = 'part-of-the-mixed-answer';
+
+function wav(samples: Buffer): Buffer {
+  const header = Buffer.alloc(44);
+  header.write('RIFF', 0);
+  header.writeUInt32LE(36 + samples.length, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16); // length of the format block
+  header.writeUInt16LE(1, 20); // PCM
+  header.writeUInt16LE(1, 22); // channels
+  header.writeUInt32LE(8000, 24); // samples per second
+  header.writeUInt32LE(8000, 28); // bytes per second
+  header.writeUInt16LE(1, 32); // bytes per frame
+  header.writeUInt16LE(8, 34); // bits per sample
+  header.write('data', 36);
+  header.writeUInt32LE(samples.length, 40);
+  return Buffer.concat([header, samples]);
+}
+
+function multipart(parts: readonly Omit<Content, 'status'>[]): Buffer {
+  const pieces = parts.flatMap(({ type, body }) => [
+    Buffer.from(`--${BOUNDARY}\r\nContent-Type: ${type}\r\n\r\n`),
+    Buffer.from(body),
+    Buffer.from('\r\n'),
+  ]);
+  return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)]);
+}
+
+function contentOf(path: string | undefined): Content {
+  switch (path) {
+    case '/image':
+      return { status: 200, type: 'image/png', body: PNG };
+    case '/audio':
+      return { status: 200, type: 'audio/wav', body: WAV };
+    case '/resource':
+      return { status: 200, type: 'application/octet-stream', body: BINARY };
+    case '/text':
+      return { status: 200, type: 'text/plain; charset=utf-8', body: TEXT };
+    case '/error':
+      return { status: 500, type: 'application/json', body: '{"error":"This answer always fails."}' };
+    case '/mixed':
+      return {
+        status: 200,
+        type: `multipart/mixed; boundary="${BOUNDARY}"`,
+        body: multipart([
+          { type: 'text/plain; charset=utf-8', body: 'Multiple content types test:' },
+          { type: 'image/png', body: PNG },
+          { type: 'application/json', body: '{"test":"data","value":123}' },
+        ]),
+      };
+    default:
+      return { status: 404, type: 'application/json', body: '{"error":"No such content."}' };
+  }
+}
+
+/** Serves one answer of each kind that the conformance fixtures need. */
+export async function startContentUpstream(): Promise<ContentUpstream> {
+  const server = createServer((request, response) => {
+    const { status, type, body } = contentOf(request.url?.split('?', 1)[0]);
+    response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,215 @@
+import { EventEmitter, once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+
+export interface HostileRequest {
+  /** 'GET /path?query' as it came. */
+  readonly line: string;
+  /** Resolves when the connection that carried the request is closed. */
+  readonly closed: Promise<void>;
+}
+
+export interface HostileUpstream {
+  readonly url: string;
+  readonly port: number;
+  /** Open connections, idle ones too: after an abort undici opens a spare one. To see a client leave, use `closed`. */
+  readonly openSockets: number;
+  /** Every request, oldest first. */
+  readonly requests: readonly HostileRequest[];
+  /** Resolves with the nth request, at once when it is already there. */
+  waitForRequest(nth?: number): Promise<HostileRequest>;
+  close(): Promise<void>;
+}
+
+interface Exchange {
+  socket: Socket;
+  /** What stands behind the behaviour's name: '418' in /status/418. */
+  argument: string;
+  query: URLSearchParams;
+}
+
+type Behaviour = (exchange: Exchange) => void;
+
+const MEGABYTE = 1024 * 1024;
+const BOMB_MEGABYTES = 200;
+
+function head(status: string, fields: Readonly<Record<string, string | number>>): string {
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status}\r\n${lines.join('')}\r\n`;
+}
+
+function whole(body: string | Buffer, fields: Readonly<Record<string, string>> = {}, status = '200 OK'): Buffer {
+  const length = Buffer.byteLength(body);
+  const start = head(status, { 'content-type': 'application/json', 'content-length': length, ...fields });
+  return Buffer.concat([Buffer.from(start), Buffer.from(body)]);
+}
+
+/** Says that 1,000 bytes come, and sends eleven. */
+function beginning(): string {
+  return `${head('200 OK', { 'content-type': 'application/json', 'content-length': 1000 })}{"begun": "`;
+}
+
+function* longString(): Generator<Buffer> {
+  const piece = Buffer.alloc(MEGABYTE, 'a');
+  yield Buffer.from('"');
+  for (let sent = 0; sent < BOMB_MEGABYTES; sent += 1) yield piece;
+  yield Buffer.from('"');
+}
+
+function* endlessArray(): Generator<Buffer> {
+  const chunk = (text: string) => Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n`);
+  yield chunk('["first"');
+  const element = chunk(`,"${'a'.repeat(16 * 1024)}"`);
+  for (;;) yield element;
+}
+
+// The client's leaving is the expected end of a stream that is too long for it.
+function ignoreLeaving(sending: Promise<void>): void {
+  sending.catch(() => undefined);
+}
+
+function drip({ socket }: Exchange): void {
+  socket.write(`${head('200 OK', { 'content-type': 'application/json', 'content-length': 1_000_000_000 })}"`);
+  const timer = setInterval(() => socket.write('a'), 50);
+  socket.once('close', () => clearInterval(timer));
+}
+
+function bomb({ socket }: Exchange): void {
+  socket.write(head('200 OK', { 'content-type': 'application/json', 'content-encoding': 'gzip', connection: 'close' }));
+  ignoreLeaving(pipeline(Readable.from(longString()), createGzip({ level: 1 }), socket));
+}
+
+function endless({ socket }: Exchange): void {
+  socket.write(head('200 OK', { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
+  ignoreLeaving(pipeline(Readable.from(endlessArray()), socket));
+}
+
+function hugeHeaders({ socket }: Exchange): void {
+  const fields = Array.from({ length: 128 }, (_, index) => [`x-field-${index}`, 'a'.repeat(8 * 1024)]);
+  socket.write(whole('{}', Object.fromEntries(fields)));
+}
+
+function status({ socket, argument }: Exchange): void {
+  const bodiless = argument === '204' || argument === '304';
+  if (bodiless) socket.write(head(`${argument} Chosen`, {}));
+  else socket.write(whole(`{"status":${argument}}`, {}, `${argument} Chosen`));
+}
+
+function redirect({ socket, argument, query }: Exchange): void {
+  socket.write(whole('{}', { location: query.get('to') ?? '' }, `${argument} Elsewhere`));
+}
+
+// The socket dies between the end of this answer and the client's next request, whichever side notices first.
+function keepAliveClose({ socket }: Exchange): void {
+  socket.end(whole('{"last":true}', { connection: 'keep-alive', 'keep-alive': 'timeout=60' }), () => socket.destroy());
+}
+
+const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
+  ['silence', () => undefined],
+  ['drip', drip],
+  ['reset', ({ socket }) => void socket.resetAndDestroy()],
+  ['reset-mid-body', ({ socket }) => void socket.write(beginning(), () => socket.resetAndDestroy())],
+  ['half-close', ({ socket }) => void socket.end(beginning())],
+  ['bomb', bomb],
+  ['endless', endless],
+  ['garbage', ({ socket }) => void socket.end(Buffer.from([0, 255, 19, 7, 128, 10, 13, 10, 0, 254]))],
+  ['huge-headers', hugeHeaders],
+  ['bad-json', ({ socket }) => void socket.write(whole('{"list": [1, 2'))],
+  ['deep-json', ({ socket }) => void socket.write(whole('['.repeat(20_000) + ']'.repeat(20_000)))],
+  ['wrong-type', ({ socket }) => void socket.write(whole('<html>No image.</html>', { 'content-type': 'image/png' }))],
+  ['status', status],
+  ['redirect', redirect],
+  [
+    'extra-response',
+    ({ socket }) => void socket.write(Buffer.concat([whole('{"first":true}'), whole('{"extra":true}')])),
+  ],
+  ['bad-gzip', ({ socket }) => void socket.write(whole('{"plain":true}', { 'content-encoding': 'gzip' }))],
+  ['bad-utf8', ({ socket }) => void socket.write(whole(Buffer.from([0x22, 0xc3, 0x28, 0xff, 0xfe, 0x22])))],
+  ['keep-alive-close', keepAliveClose],
+]);
+
+function behave(socket: Socket, target: string): void {
+  const [path = '', search] = target.split('?', 2);
+  const [, name = '', argument = ''] = path.split('/');
+  const behaviour = BEHAVIOURS.get(name);
+  if (behaviour) behaviour({ socket, argument, query: new URLSearchParams(search) });
+  else socket.write(whole(`{"unknown":${JSON.stringify(name)}}`, {}, '404 Not Found'));
+}
+
+interface Parsed {
+  line: string;
+  rest: Buffer;
+}
+
+function bodyEnd(bytes: Buffer, fields: string, start: number): number {
+  if (!/^transfer-encoding: *chunked/im.test(fields)) {
+    return start + Number(/^content-length: *(\d+)/im.exec(fields)?.[1] ?? 0);
+  }
+  const lastChunk = bytes.indexOf('\r\n0\r\n\r\n', start - 2);
+  return lastChunk < 0 ? Number.POSITIVE_INFINITY : lastChunk + 7;
+}
+
+/** One whole request from the front of the bytes, or nothing as long as it is not all there. */
+function parse(bytes: Buffer): Parsed | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const lines = bytes.toString('latin1', 0, end);
+  const next = bodyEnd(bytes, lines, end + 4);
+  if (bytes.length < next) return undefined;
+  return { line: lines.split(' HTTP/', 1)[0] ?? '', rest: bytes.subarray(next) };
+}
+
+function serve(socket: Socket, arrived: (request: HostileRequest) => void): void {
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  let pending: Buffer = Buffer.alloc(0);
+  socket.on('data', (data: Buffer) => {
+    pending = Buffer.concat([pending, data]);
+    for (let request = parse(pending); request; request = parse(pending)) {
+      pending = request.rest;
+      arrived({ line: request.line, closed });
+      if (socket.writable) behave(socket, request.line.split(' ')[1] ?? '/');
+    }
+  });
+  // Clients that give up are what these tests are about; 'close' follows and does the tidying.
+  socket.on('error', () => undefined);
+}
+
+/** An HTTP server that misbehaves in the way which the first segment of the path names. */
+export async function startHostileUpstream(): Promise<HostileUpstream> {
+  const sockets = new Set<Socket>();
+  const requests: HostileRequest[] = [];
+  const arrivals = new EventEmitter();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    serve(socket, (request) => {
+      requests.push(request);
+      arrivals.emit('request');
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    get openSockets() {
+      return sockets.size;
+    },
+    requests,
+    waitForRequest: async (nth = 1) => {
+      for (;;) {
+        const known = requests[nth - 1];
+        if (known) return known;
+        await once(arrivals, 'request');
+      }
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

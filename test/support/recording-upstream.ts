@@ -1,0 +1,165 @@
+import { EventEmitter, once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface RecordedRequest {
+  readonly method: string;
+  /** Path and query exactly as they came, nothing decoded or normalised. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Name, value, name, value … with the client's spelling, order and repetitions. */
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  /** True once the client has gone before its answer was complete. */
+  readonly aborted: boolean;
+  /** Resolves when the exchange is over, whoever ended it. */
+  readonly closed: Promise<'answered' | 'aborted'>;
+  /** Gives the answer to a request whose handler said 'hold'. */
+  release(answer?: Answer): void;
+}
+
+export interface Answer {
+  status?: number;
+  headers?: OutgoingHttpHeaders;
+  /** Text and bytes go as they are, anything else as JSON. */
+  body?: unknown;
+  delayMs?: number;
+}
+
+export type Handler = (request: RecordedRequest) => Answer | 'hold' | Promise<Answer | 'hold'>;
+
+export interface RecordingUpstream {
+  readonly url: string;
+  readonly port: number;
+  /** Every request so far, oldest first: complete ones, and those whose client left in mid-body. */
+  readonly requests: readonly RecordedRequest[];
+  /** TCP connections accepted so far, also those that never sent a byte. */
+  readonly connections: number;
+  /** `route` is 'GET /path' (no query), or '*' for everything that has no handler of its own. */
+  on(route: string, handler: Handler): void;
+  /** Gives the requests so far and forgets them. */
+  take(): RecordedRequest[];
+  /** Resolves with the nth request since the last take(), at once when it is already there. */
+  waitForRequest(nth?: number): Promise<RecordedRequest>;
+  close(): Promise<void>;
+}
+
+interface Held {
+  promise: Promise<Answer>;
+  resolve(answer: Answer): void;
+}
+
+const echo: Handler = ({ method, url, headers, body }) => ({ body: { method, url, headers, body: body.toString() } });
+
+async function readBody(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of message) chunks.push(chunk);
+  } catch {
+    // The client left in mid-body: what came is still recorded.
+  }
+  return Buffer.concat(chunks);
+}
+
+async function record(message: IncomingMessage, response: ServerResponse, held: Held): Promise<RecordedRequest> {
+  const { method = '', url = '', headers, rawHeaders } = message;
+  const outcome = { aborted: false };
+  const closed = new Promise<'answered' | 'aborted'>((resolve) => {
+    response.once('close', () => {
+      outcome.aborted = !response.writableFinished;
+      resolve(outcome.aborted ? 'aborted' : 'answered');
+    });
+  });
+  const body = await readBody(message);
+  return {
+    method,
+    url,
+    headers,
+    rawHeaders,
+    body,
+    closed,
+    get aborted() {
+      return outcome.aborted;
+    },
+    release: (answer = {}) => held.resolve(answer),
+  };
+}
+
+function send(response: ServerResponse, { status = 200, headers = {}, body = '' }: Answer): void {
+  if (response.destroyed) return;
+  if (typeof body === 'string' || body instanceof Uint8Array) response.writeHead(status, headers).end(body);
+  else response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+}
+
+async function decide(handler: Handler, request: RecordedRequest, held: Held): Promise<Answer> {
+  try {
+    const answer = await handler(request);
+    return answer === 'hold' ? await held.promise : answer;
+  } catch (error) {
+    return { status: 500, body: `The test's handler failed: ${String(error)}` };
+  }
+}
+
+async function exchange(
+  message: IncomingMessage,
+  response: ServerResponse,
+  handlers: ReadonlyMap<string, Handler>,
+  add: (request: RecordedRequest) => void,
+): Promise<void> {
+  const held: Held = Promise.withResolvers<Answer>();
+  const request = await record(message, response, held);
+  add(request);
+  if (!message.complete) return;
+  const route = `${request.method} ${request.url.split('?', 1)[0]}`;
+  const answer = await decide(handlers.get(route) ?? handlers.get('*') ?? echo, request, held);
+  if (answer.delayMs) await delay(answer.delayMs, undefined, { ref: false });
+  send(response, answer);
+}
+
+/** An upstream that remembers everything it was asked and answers as the test says; by default it echoes. */
+export async function startRecordingUpstream(): Promise<RecordingUpstream> {
+  const handlers = new Map<string, Handler>();
+  const requests: RecordedRequest[] = [];
+  const arrivals = new EventEmitter();
+  let connections = 0;
+  const add = (request: RecordedRequest) => {
+    requests.push(request);
+    arrivals.emit('request');
+  };
+  const server = createServer((message, response) => void exchange(message, response, handlers, add));
+  server.on('connection', () => {
+    connections += 1;
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    get connections() {
+      return connections;
+    },
+    on: (route, handler) => void handlers.set(route, handler),
+    take: () => requests.splice(0),
+    waitForRequest: async (nth = 1) => {
+      for (;;) {
+        const known = requests[nth - 1];
+        if (known) return known;
+        await once(arrivals, 'request');
+      }
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
