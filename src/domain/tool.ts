@@ -33,7 +33,6 @@ export const toolSchema = z.strictObject({
   input_schema: z
     .record(z.string(), z.unknown())
     .default({})
-    .meta({ id: 'input_schema' })
     .describe('Flat map of argument name to field definition, or a JSON Schema object.'),
   response_transform: z
     .string()

@@ -68,7 +68,7 @@ async function keyCaller(server: HostedServer, bearer: string, options: CallerOp
 }
 
 /** The stored credential of `authentication.token`. */
-function storedToken(server: HostedServer, origin: string): string | undefined {
+export function storedToken(server: HostedServer, origin: string): string | undefined {
   const { authentication } = server.config;
   if (authentication?.token === undefined) return undefined;
   if (authentication.token === mask) return secretFor(server, configSecrets.token, origin);

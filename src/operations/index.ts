@@ -11,3 +11,5 @@ export const operations: readonly Operation[] = [
   ...callOperations,
   ...apiKeyOperations,
 ];
+
+export type { Actor } from './operation.ts';

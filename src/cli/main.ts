@@ -1,0 +1,2 @@
+import { serve } from '../main.ts';
+await serve();

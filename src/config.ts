@@ -1,0 +1,167 @@
+import { z } from 'zod';
+import { slugPattern } from './domain/slug.ts';
+import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
+
+/** Every environment variable, declared once. The reference page is generated from this. */
+export const variables = {
+  PORT: { schema: z.coerce.number().int().min(0).max(65_535), fallback: '8080', meaning: 'Port to listen on; 0 takes a free one.' },
+  HOST: { schema: z.string(), fallback: '', meaning: 'Address to listen on; 127.0.0.1 in local mode, else 0.0.0.0.' },
+  BASE_URL: { schema: z.string(), fallback: '', meaning: 'Public address, without a path. Anything but loopback is production mode.' },
+  DATA_DIR: { schema: z.string().min(1), fallback: './data', meaning: 'Folder of the SQLite file and, in local mode, of the master key.' },
+  DATABASE_URL: { schema: z.string(), fallback: '', meaning: 'postgres://… instead of the SQLite file.' },
+  MASTER_KEY: { schema: z.string(), fallback: '', meaning: 'Key that seals secrets: 32 bytes in base64 or hex. Several, comma-separated: the first seals, all open.' },
+  MASTER_KEY_FILE: { schema: z.string(), fallback: '', meaning: 'File that holds MASTER_KEY.' },
+  OIDC_ISSUER: { schema: z.string(), fallback: '', meaning: 'OpenID Connect provider for the dashboard.' },
+  OIDC_CLIENT_ID: { schema: z.string(), fallback: '', meaning: 'Client id at that provider.' },
+  OIDC_CLIENT_SECRET: { schema: z.string(), fallback: '', meaning: 'Client secret at that provider.' },
+  MANAGEMENT_SLUG: { schema: z.string().regex(slugPattern), fallback: 'manage', meaning: 'Slug of the management server.' },
+  EGRESS_ALLOW: { schema: z.string(), fallback: '', meaning: 'Exceptions to the address guard: host-or-address-or-cidr:port, comma-separated. Permits plain http there.' },
+  ALLOWED_ORIGINS: { schema: z.string(), fallback: '', meaning: 'Origins of web pages that may call the MCP endpoints, comma-separated.' },
+  LOG_LEVEL: { schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']), fallback: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
+  CALL_RETENTION_DAYS: { schema: z.coerce.number().int().min(1).max(3650), fallback: '30', meaning: 'How long call records are kept.' },
+  CALLS_PER_SECOND: { schema: z.coerce.number().min(0), fallback: '60', meaning: 'Calls a second of one hosted server; 0 is no limit.' },
+  CONCURRENT_CALLS: { schema: z.coerce.number().int().min(0), fallback: '50', meaning: 'Calls of one hosted server at once; 0 is no limit.' },
+  CONCURRENT_CALLS_PER_KEY: { schema: z.coerce.number().int().min(0), fallback: '20', meaning: 'Calls with one API key at once; 0 is no limit.' },
+  DEMO: { schema: z.enum(['0', '1']), fallback: '1', meaning: '0 leaves the worked example out of local mode.' },
+} as const;
+
+type Name = keyof typeof variables;
+type Values = { [N in Name]: z.output<(typeof variables)[N]['schema']> };
+
+export type Mode = 'local' | 'production';
+
+export type Config = {
+  mode: Mode;
+  port: number;
+  host: string;
+  /** Undefined until a port of 0 has become a real one. */
+  baseUrl: string | undefined;
+  dataDir: string;
+  databaseUrl: string | undefined;
+  /** Undefined in local mode without one: it is then made in `dataDir`. */
+  masterKeys: Buffer[] | undefined;
+  managementSlug: string;
+  egressAllow: EgressAllow;
+  allowedOrigins: string[];
+  logLevel: string;
+  callRetentionDays: number;
+  callsPerSecond: number;
+  concurrentCalls: number;
+  concurrentCallsPerKey: number;
+  demo: boolean;
+};
+
+/** Everything that is wrong with the environment, at once. */
+export class ConfigError extends Error {
+  constructor(problems: readonly string[]) {
+    super(`The configuration does not allow a start:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+  }
+}
+
+/** Reads the environment. `readFile` is only asked for MASTER_KEY_FILE. @throws ConfigError */
+export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Config {
+  const problems: string[] = [];
+  const values = readValues(env, problems);
+  const baseUrl = readBaseUrl(values, problems);
+  const mode = baseUrl === undefined || isLoopback(new URL(baseUrl).hostname) ? 'local' : 'production';
+  const masterKeys = readMasterKeys(values, readFile, problems);
+  if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string, masterKeys));
+  const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  if (values.DATABASE_URL && !/^postgres(ql)?:\/\//.test(values.DATABASE_URL)) {
+    problems.push('DATABASE_URL: allowed: postgres://…, or nothing for SQLite');
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return {
+    mode,
+    port: values.PORT,
+    host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
+    baseUrl,
+    dataDir: values.DATA_DIR,
+    databaseUrl: values.DATABASE_URL || undefined,
+    masterKeys,
+    managementSlug: values.MANAGEMENT_SLUG,
+    egressAllow,
+    allowedOrigins: list(values.ALLOWED_ORIGINS),
+    logLevel: values.LOG_LEVEL,
+    callRetentionDays: values.CALL_RETENTION_DAYS,
+    callsPerSecond: values.CALLS_PER_SECOND,
+    concurrentCalls: values.CONCURRENT_CALLS,
+    concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
+    demo: values.DEMO === '1',
+  };
+}
+
+function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
+  const values: Partial<Record<Name, unknown>> = {};
+  for (const name of Object.keys(variables) as Name[]) {
+    const { schema, fallback, meaning } = variables[name];
+    const result = schema.safeParse(env[name]?.trim() || fallback);
+    if (result.success) values[name] = result.data;
+    else {
+      problems.push(`${name}: found ${JSON.stringify(env[name])}; allowed: ${meaning}`);
+      values[name] = schema.parse(fallback);
+    }
+  }
+  return values as Values;
+}
+
+/** In local mode without BASE_URL it follows from the port. */
+function readBaseUrl(values: Values, problems: string[]): string | undefined {
+  const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
+  if (text === '') return undefined;
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol) || new URL(text).origin !== text.replace(/\/$/, '')) {
+    problems.push('BASE_URL: allowed: https://host, without a path');
+    return undefined;
+  }
+  return new URL(text).origin;
+}
+
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+function readMasterKeys(values: Values, readFile: (path: string) => string, problems: string[]): Buffer[] | undefined {
+  const { MASTER_KEY, MASTER_KEY_FILE } = values;
+  if (MASTER_KEY && MASTER_KEY_FILE) problems.push('MASTER_KEY and MASTER_KEY_FILE: set one of the two');
+  const text = MASTER_KEY || (MASTER_KEY_FILE ? attempt(() => readFile(MASTER_KEY_FILE).trim(), problems) : '');
+  if (!text) return undefined;
+  return attempt(() => list(text).map(parseMasterKey), problems);
+}
+
+/** 32 random bytes. @throws Error that says what to do, without the key */
+export function parseMasterKey(text: string): Buffer {
+  const advice = 'allowed: 32 random bytes in base64 or hex; make one with: openssl rand -base64 32';
+  const bytes = /^[0-9a-f]{64,}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64');
+  if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
+  if (new Set(bytes).size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
+  return bytes;
+}
+
+function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {
+  const problems: string[] = [];
+  if (!baseUrl.startsWith('https://')) problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
+  if (!masterKeys && !values.MASTER_KEY && !values.MASTER_KEY_FILE) {
+    problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
+  }
+  for (const name of ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const) {
+    if (!values[name]) problems.push(`${name}: required in production mode`);
+  }
+  return problems;
+}
+
+function attempt<T>(read: () => T, problems: string[]): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+    return undefined;
+  }
+}
+
+function list(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { AppError } from './errors.ts';
+
+/** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */
+export type EdgeRules = {
+  /** `host[:port]` values that are ours. */
+  hosts: ReadonlySet<string>;
+  /** Origins of pages that may call us. */
+  origins: ReadonlySet<string>;
+};
+
+const probes = new Set(['/livez', '/readyz']);
+const onlyOnce = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length']);
+
+/** @throws AppError misdirected, invalid, forbidden, loop */
+export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules): void {
+  checkHeadersOnce(request.rawHeaders);
+  const host = request.headers.host?.toLowerCase();
+  if (!probes.has(path) && (host === undefined || !rules.hosts.has(host))) {
+    throw new AppError('misdirected', 'this service does not answer for that host name');
+  }
+  if (!path.startsWith('/') || /\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path)) {
+    throw new AppError('invalid', 'the path is not in its plain form');
+  }
+  const { origin } = request.headers;
+  if (origin !== undefined && !rules.origins.has(origin)) {
+    throw new AppError('forbidden', 'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS');
+  }
+  if (request.headers['toolhost-hop'] !== undefined) {
+    throw new AppError('loop', 'this request comes from a tool of this service; a hosted server cannot call another one');
+  }
+}
+
+function checkHeadersOnce(rawHeaders: readonly string[]): void {
+  let seen: Set<string> | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase();
+    if (!onlyOnce.has(name)) continue;
+    seen ??= new Set();
+    if (seen.has(name)) throw new AppError('invalid', `the header ${name} is sent twice`);
+    seen.add(name);
+  }
+}
+
+const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
+const allowedHeaders =
+  'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, If-Match, traceparent, tracestate';
+
+/** Headers of every answer; CORS for the pages that `checkEdge` let in. True when the request was a preflight and is answered. */
+export function answerEdge(request: IncomingMessage, response: ServerResponse, requestId: string): boolean {
+  response.setHeader('X-Request-Id', requestId);
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Cache-Control', 'no-store');
+  const { origin } = request.headers;
+  if (origin === undefined) return false;
+  response.setHeader('Access-Control-Allow-Origin', origin);
+  response.setHeader('Vary', 'Origin');
+  response.setHeader('Access-Control-Expose-Headers', exposed);
+  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false;
+  const params = String(request.headers['access-control-request-headers'] ?? '');
+  const mirrored = params.split(',').map((name) => name.trim()).filter((name) => /^mcp-param-[a-z0-9-]+$/i.test(name));
+  response.setHeader('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
+  response.setHeader('Access-Control-Allow-Headers', [allowedHeaders, ...mirrored].join(', '));
+  response.setHeader('Access-Control-Max-Age', '600');
+  response.statusCode = 204;
+  response.end();
+  return true;
+}

@@ -1,0 +1,62 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startProjectsApi } from '../examples/projects/upstream.ts';
+import { localWorkspace } from './app.ts';
+import { type Actor, operations } from './operations/index.ts';
+import { type Runner, runOperation } from './operations/run-operation.ts';
+import { findServer, isSlugTaken } from './store/servers.ts';
+
+/** The token that the worked example's upstream accepts. */
+export const exampleToken = 'local-example-key';
+export const exampleSlug = 'projects';
+
+export type Example = { port: number; close(): Promise<void> };
+
+/** Starts the worked example's upstream, preferably on the port after ours, so that its address stays the same. */
+export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
+  mkdirSync(dataDir, { recursive: true });
+  const file = join(dataDir, 'projects-example.sqlite');
+  const host = '127.0.0.1';
+  try {
+    return await startProjectsApi({ host, port: preferredPort, file });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return startProjectsApi({ host, port: 0, file });
+  }
+}
+
+const operator: Actor = {
+  kind: 'operator',
+  id: 'operator',
+  workspaceId: localWorkspace.id,
+  scopes: ['manage', 'call'],
+  servers: undefined,
+};
+
+function exampleConfig(port: number): { tools: { url: string }[] } {
+  const text = readFileSync(join(import.meta.dirname, '..', 'examples', 'projects', 'server.json'), 'utf8');
+  return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as { tools: { url: string }[] };
+}
+
+/**
+ * Creates the example's server in an empty service, and points it to the upstream's port when that has changed.
+ * One that its owner deleted is not made again.
+ */
+export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
+  const run = (name: string, input: object) => {
+    const op = operations.find((candidate) => candidate.name === name);
+    if (!op) throw new Error(`there is no operation ${name}`);
+    return runOperation(runner, op, operator, input, 'start');
+  };
+  const config = exampleConfig(port);
+  const stored = await findServer(runner.db, localWorkspace.id, exampleSlug);
+  if (!stored) {
+    if (!(await isSlugTaken(runner.db, exampleSlug))) await run('createMcpServer', config);
+    return;
+  }
+  const origin = new URL(config.tools[0]?.url ?? '').origin;
+  const isLocal = (url: string) => /^http:\/\/127\.0\.0\.1:\d+\//.test(url);
+  if (stored.config.tools.every((tool) => !isLocal(tool.url) || tool.url.startsWith(`${origin}/`))) return;
+  const tools = stored.config.tools.map((tool) => ({ ...tool, url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin) }));
+  await run('updateMcpServer', { slug: exampleSlug, tools });
+}

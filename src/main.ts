@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type App, createApp, type Surroundings } from './app.ts';
+import { type Config, readConfig } from './config.ts';
+import { exampleSlug, exampleToken, type Example, provideExampleServer, startExampleUpstream } from './local-mode.ts';
+import { createLog, type Log } from './log.ts';
+import { localMasterKey } from './master-key.ts';
+import { systemResolve } from './outbound/connector.ts';
+import { routes, urlOf } from './routes.ts';
+
+export type Running = { baseUrl: string; app: App; stop(): Promise<void> };
+
+const headersMs = 10_000;
+const requestMs = 30_000;
+/** Longer than the idle time of the usual load balancers, so that they close first. */
+const keepAliveMs = 65_000;
+const drainMs = 25_000;
+
+const usualSurroundings: Surroundings = { resolve: systemResolve, slowReaderMs: 30_000, now: Date.now };
+
+/** Starts the service and resolves when it can serve. @throws ConfigError, AppError conflict */
+export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings = usualSurroundings): Promise<Running> {
+  const config = readConfig(env, (path) => readFileSync(path, 'utf8'));
+  const log = createLog(config.logLevel);
+  let app: App | undefined;
+  const server = createServer(
+    { headersTimeout: headersMs, requestTimeout: requestMs, keepAliveTimeout: keepAliveMs, connectionsCheckingInterval: 2000, noDelay: true },
+    (request, response) => {
+      if (app) app.handle(request, response);
+      else response.writeHead(503, { 'Retry-After': '1' }).end();
+    },
+  );
+  const port = await listen(server, config);
+  const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
+  const example = config.mode === 'local' && config.demo ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
+  try {
+    app = await createApp(withExample({ ...config, baseUrl, masterKeys: config.masterKeys ?? [localMasterKey(config.dataDir)] }, example), log, surroundings);
+    if (example) await provideExampleServer(app.runner, example.port);
+  } catch (error) {
+    await Promise.all([app?.close(), example?.close(), closeServer(server)]);
+    throw error;
+  }
+  const running = app;
+  return {
+    baseUrl,
+    app,
+    async stop() {
+      running.drain();
+      await closeServer(server);
+      await example?.close();
+      await running.close();
+    },
+  };
+}
+
+/** The operator of local mode is the person at the machine, who wants the example to be reachable. */
+function withExample<C extends Config>(config: C, example: Example | undefined): C {
+  if (!example) return config;
+  const range = config.egressAllow;
+  return { ...config, egressAllow: [...range, { host: '127.0.0.1', range: undefined, port: example.port }] };
+}
+
+function listen(server: Server, config: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'EADDRINUSE' ? new Error(`port ${config.port} is in use; stop what uses it, or set PORT`) : error);
+    });
+    server.listen(config.port, config.host, () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** Lets running requests finish, up to a deadline. */
+async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+  await closed;
+  clearTimeout(timer);
+}
+
+/** `toolhost serve`: runs until a signal. */
+export async function serve(): Promise<void> {
+  const running = await start(process.env);
+  process.stderr.write(greeting(running.baseUrl, process.env));
+  process.stdout.write(`toolhost ready ${running.baseUrl}\n`);
+  const log = createLog('info');
+  stopOnSignals(running, log);
+}
+
+function stopOnSignals(running: Running, log: Log): void {
+  let stopping = false;
+  const stop = (signal: string) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    log.info({ signal }, 'stopping: running calls finish first');
+    running.stop().then(
+      () => process.exit(0),
+      (error) => {
+        log.error({ err: error }, 'did not stop cleanly');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
+    process.exit(1);
+  });
+}
+
+/** What a person at the terminal needs for the first call. */
+function greeting(baseUrl: string, env: NodeJS.ProcessEnv): string {
+  const config = readConfig(env, (path) => readFileSync(path, 'utf8'));
+  const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
+  const lines = ['', `  Toolhost       ${baseUrl}`, `  Management     ${manage}`];
+  if (config.mode === 'local' && config.demo) {
+    const url = urlOf(baseUrl, routes.mcp, exampleSlug);
+    const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_projects', arguments: {} } });
+    lines.push(
+      `  Example        ${url}`,
+      '',
+      '  A first tool call:',
+      '',
+      `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${call}'`,
+      '',
+      '  The same for an agent:',
+      '',
+      `claude mcp add --transport http ${exampleSlug} ${url} --header "Authorization: Bearer ${exampleToken}"`,
+    );
+  }
+  lines.push('', '  A key to manage servers and call them:', '', 'bin/toolhost keys create --name me --scopes manage,call', '', '');
+  return lines.join('\n');
+}

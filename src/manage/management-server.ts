@@ -1,0 +1,72 @@
+import { AppError, Unauthenticated } from '../errors.ts';
+import { jsonResult, type McpEndpoint, type McpServer, textResult, type ToolResult } from '../domain/mcp.ts';
+import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
+import { operations } from '../operations/index.ts';
+import type { Actor, Operation } from '../operations/operation.ts';
+import { type Runner, runOperation } from '../operations/run-operation.ts';
+import type { ApiKey } from '../store/api-keys.ts';
+import { authenticate, mayManage } from './authenticate.ts';
+
+const instructions =
+  'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
+  'Use checkMcpServer to judge a configuration, createMcpServer to store it, previewToolCall to see a request without sending it, callTool to try it.';
+
+function annotationsOf(op: Operation): object {
+  return {
+    readOnlyHint: op.effect === 'read',
+    destructiveHint: op.destructive === true,
+    idempotentHint: op.effect === 'read' || op.route.method === 'PUT' || op.route.method === 'DELETE',
+    openWorldHint: op.effect === 'call',
+  };
+}
+
+/** The management server: the operations as MCP tools, served by the same protocol core as every hosted server. */
+export function createManagementServer(runner: Runner, version: string, verifyApiKey: (key: string) => Promise<ApiKey | undefined>): McpEndpoint {
+  const offered = operations.filter((op) => op.isTool);
+  const byName = new Map(offered.map((op) => [op.name, op]));
+  const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
+  let tools: string | undefined;
+  const toolsJson = () => {
+    tools ??= JSON.stringify(
+      offered.map((op) => ({
+        name: op.name,
+        description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
+        inputSchema: inputSchemaOf(op),
+        outputSchema: outputSchemaOf(op),
+        annotations: annotationsOf(op),
+      })),
+    );
+    return tools;
+  };
+  const serverFor = (actor: Actor): McpServer => ({
+    info,
+    instructions,
+    tools: toolsJson,
+    mirrored: (name) => (byName.has(name) ? [] : undefined),
+    call: (call) => runAsTool(runner, byName.get(call.name), actor, call.args, call.requestId),
+  });
+  return {
+    hints: undefined,
+    async admit(headers) {
+      const actor = await authenticate(headers, verifyApiKey);
+      if (!mayManage(actor)) throw new Unauthenticated('forbidden', 'the API key has no scope manage');
+      return serverFor(actor);
+    },
+    about: { name: 'Toolhost management', description: instructions, access: 'management', tools: offered.length },
+  };
+}
+
+/** What the agent did wrong, or could not have, comes back as a result that it can read. */
+async function runAsTool(runner: Runner, op: Operation | undefined, actor: Actor, args: unknown, requestId: string): Promise<ToolResult> {
+  if (!op) return textResult('there is no such tool', true);
+  try {
+    const output = await runOperation(runner, op, actor, JSON.parse(JSON.stringify(args)), requestId);
+    const result = jsonResult(output);
+    return op.say ? { ...result, content: textResult(op.say(output as never), false).content } : result;
+  } catch (error) {
+    if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
+    const lines = error.problems.map((problem) => `- ${problem.path ? `${problem.path}: ` : ''}${problem.message}`);
+    const head = error.problems.length > 0 ? error.message.slice(0, error.message.indexOf(':')) : error.message;
+    return textResult([head, ...lines].join('\n'), true);
+  }
+}

@@ -1,0 +1,81 @@
+import type { HttpBindings } from '@hono/node-server';
+import { type Context as HonoContext, Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { AppError, invalid } from '../errors.ts';
+import { inputSchemaOf } from '../operations/describe.ts';
+import { operations } from '../operations/index.ts';
+import type { Actor, Operation } from '../operations/operation.ts';
+import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { openApiDocument, successStatus } from './openapi.ts';
+import { problemAnswer } from './problem.ts';
+
+type Env = { Bindings: HttpBindings };
+
+export type RestParts = {
+  runner: Runner;
+  actorOf: (headers: HttpBindings['incoming']['headers']) => Promise<Actor>;
+  baseUrl: string;
+  version: string;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+const maxBodyBytes = 1024 * 1024;
+
+/** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
+export function createRestApi(parts: RestParts): Hono<Env> {
+  const api = new Hono<Env>();
+  const refuse = (c: HonoContext<Env>, error: unknown) => problemAnswer(error, requestIdOf(c), parts.onUnexpected);
+  api.onError((error, c) => refuse(c, error));
+  api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
+  api.get('/openapi.json', (c) => c.json(openApiDocument(operations, parts.baseUrl, parts.version)));
+  api.use(bodyLimit({ maxSize: maxBodyBytes, onError: (c) => refuse(c, new AppError('tooLarge', `the body is larger than ${maxBodyBytes} bytes`)) }));
+  for (const op of operations) {
+    const numeric = numericInputs(op);
+    api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
+      const actor = await parts.actorOf(c.env.incoming.headers);
+      const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
+      const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));
+      const { version } = (output as { server?: { version?: number } }).server ?? {};
+      if (version !== undefined) c.header('ETag', `"${version}"`);
+      return c.json(output, successStatus(op));
+    });
+  }
+  return api;
+}
+
+function requestIdOf(c: HonoContext<Env>): string {
+  return String(c.env.outgoing.getHeader('x-request-id'));
+}
+
+/** Names of the inputs that are numbers: a query or a path only has text. */
+function numericInputs(op: Operation): ReadonlySet<string> {
+  const properties = inputSchemaOf(op).properties as Record<string, { type?: unknown }>;
+  return new Set(Object.entries(properties).flatMap(([name, schema]) => (schema.type === 'integer' ? [name] : [])));
+}
+
+/** Path, query and body are one input; the path wins. `If-Match` is `expected_version`. */
+async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean): Promise<object> {
+  const texts = { ...c.req.query(), ...c.req.param() };
+  const fromUrl = Object.entries(texts).map(([name, text]) => [name, numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text]);
+  const body = await bodyOf(c);
+  const input = { ...body, ...Object.fromEntries(fromUrl) };
+  const match = /^(?:W\/)?"(\d+)"$/.exec(c.req.header('if-match') ?? '');
+  if (match && isVersioned) input.expected_version = Number(match[1]);
+  return input;
+}
+
+async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
+  if (c.req.method === 'GET') return {};
+  const text = await c.req.text();
+  if (text === '') return {};
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw invalid([{ path: '', message: 'the body is not JSON' }]);
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
+  return body as Record<string, unknown>;
+}

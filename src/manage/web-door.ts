@@ -1,0 +1,42 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { Hono } from 'hono';
+import { secureHeaders } from 'hono/secure-headers';
+import { AppError } from '../errors.ts';
+import { serverConfigJsonSchema } from '../operations/describe.ts';
+import { apiPath, routes } from '../routes.ts';
+import { homePage } from './home-page.ts';
+import { problemAnswer } from './problem.ts';
+import { createRestApi, type RestParts } from './rest.ts';
+
+export type WebParts = RestParts & { managementUrl: string; isReady: () => Promise<boolean> };
+
+/** Everything but the MCP endpoints: REST, the published schema, probes and pages. */
+export function createWebDoor(parts: WebParts): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const web = new Hono<{ Bindings: HttpBindings }>();
+  web.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        styleSrc: ["'unsafe-inline'"],
+        imgSrc: ["'self'", 'data:'],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+      referrerPolicy: 'no-referrer',
+      strictTransportSecurity: parts.baseUrl.startsWith('https:') ? 'max-age=31536000; includeSubDomains' : false,
+    }),
+  );
+  web.get(routes.home, (c) => c.html(homePage(parts.baseUrl, parts.managementUrl, parts.version)));
+  web.get(routes.livez, (c) => c.json({ status: 'ok' }));
+  web.get(routes.readyz, async (c) => ((await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503)));
+  web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));
+  web.route(apiPath, createRestApi(parts));
+  web.notFound((c) => {
+    const requestId = String(c.env.outgoing.getHeader('x-request-id'));
+    return problemAnswer(new AppError('notFound', 'there is nothing at this address'), requestId, parts.onUnexpected);
+  });
+  web.onError((error, c) => problemAnswer(error, String(c.env.outgoing.getHeader('x-request-id')), parts.onUnexpected));
+  return getRequestListener(web.fetch, { overrideGlobalObjects: false, hostname: new URL(parts.baseUrl).host });
+}

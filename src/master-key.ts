@@ -1,0 +1,14 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseMasterKey } from './config.ts';
+
+/** The master key of local mode: a file beside the database that only its owner reads, made at the first start. */
+export function localMasterKey(dataDir: string): Buffer {
+  const file = join(dataDir, 'master.key');
+  if (!existsSync(file)) {
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+  }
+  return parseMasterKey(readFileSync(file, 'utf8').trim());
+}

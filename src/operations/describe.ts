@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { fieldSchema } from '../domain/input-schema.ts';
+import { serverConfigSchema } from '../domain/server-config.ts';
+import type { Operation } from './operation.ts';
+
+type JsonObject = { [key: string]: unknown };
+
+/** A zod declaration as JSON Schema 2020-12 without `$schema`, ready to stand inside another document. */
+function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as JsonObject;
+  return rest;
+}
+
+export function inputSchemaOf(op: Operation): JsonObject {
+  return jsonSchemaOf(op.input, 'input');
+}
+
+export function outputSchemaOf(op: Operation): JsonObject {
+  return jsonSchemaOf(op.output, 'output');
+}
+
+/** The published schema of a configuration file, for completion in editors. */
+export function serverConfigJsonSchema(id: string): JsonObject {
+  const schema = z.toJSONSchema(serverConfigSchema, { io: 'input' }) as unknown as JsonObject & {
+    properties: { tools: { items: { properties: { input_schema: JsonObject } } } };
+  };
+  const { description } = schema.properties.tools.items.properties.input_schema;
+  schema.properties.tools.items.properties.input_schema = {
+    description,
+    anyOf: [
+      { type: 'object', properties: { type: { const: 'object' } }, required: ['type'] },
+      { type: 'object', additionalProperties: jsonSchemaOf(fieldSchema, 'input') },
+    ],
+    default: {},
+  };
+  return { ...schema, $id: id, title: 'Toolhost server configuration' };
+}
