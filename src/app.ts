@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { checkEdge, answerEdge } from './edge.ts';
-import { AppError } from './errors.ts';
-import type { McpEndpoint } from './domain/mcp.ts';
 import { base62 } from './domain/api-key.ts';
-import type { Caller } from './gateway/caller.ts';
+import type { McpEndpoint } from './domain/mcp.ts';
+import { answerEdge, checkEdge } from './edge.ts';
+import { AppError } from './errors.ts';
 import { createApiKeyCheck } from './gateway/api-key-check.ts';
 import { createCallLog } from './gateway/call-log.ts';
+import type { Caller } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
 import { createHostedServers } from './gateway/hosted-servers.ts';
 import { createLimits } from './gateway/limits.ts';
@@ -65,11 +65,18 @@ export async function openStore(config: Config, exclusive: boolean, log: Log, no
 }
 
 /** What operations need that does not depend on serving; the command line builds its own with it. */
-export function operationParts(config: Config & { baseUrl: string }, keyring: Keyring, now: () => number): Omit<Parts, 'callTool' | 'previewCall' | 'flushCalls'> {
+export function operationParts(
+  config: Config & { baseUrl: string },
+  keyring: Keyring,
+  now: () => number,
+): Omit<Parts, 'callTool' | 'previewCall' | 'flushCalls'> {
   const ownHosts = [new URL(config.baseUrl).host];
   return {
     keyring,
-    rules: { managementSlug: config.managementSlug, urlProblem: (url) => urlProblem(url, config.egressAllow, ownHosts) },
+    rules: {
+      managementSlug: config.managementSlug,
+      urlProblem: (url) => urlProblem(url, config.egressAllow, ownHosts),
+    },
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
     now,
@@ -78,7 +85,11 @@ export function operationParts(config: Config & { baseUrl: string }, keyring: Ke
 }
 
 /** Builds every part and introduces them to one another. */
-export async function createApp(config: Config & { baseUrl: string; masterKeys: Buffer[] }, log: Log, surroundings: Surroundings): Promise<App> {
+export async function createApp(
+  config: Config & { baseUrl: string; masterKeys: Buffer[] },
+  log: Log,
+  surroundings: Surroundings,
+): Promise<App> {
   const { now } = surroundings;
   const database = await openStore(config, true, log, now);
   const { db } = database;
@@ -116,7 +127,10 @@ export async function createApp(config: Config & { baseUrl: string; masterKeys: 
       verifyApiKey: keys.verify,
       upstreamToken: async (): Promise<Caller | undefined> => undefined,
       onMisdirectedKey: (server: { slug: string }) =>
-        log.warn({ slug: server.slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
+        log.warn(
+          { slug: server.slug },
+          'an API key was sent to a server that forwards its bearer; it was stopped here',
+        ),
     },
     resourceMetadataUrl: (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug),
   };
@@ -147,13 +161,21 @@ export async function createApp(config: Config & { baseUrl: string; masterKeys: 
     managementUrl: runner.parts.serverUrl(config.managementSlug),
     version,
     onUnexpected,
-    isReady: async () => !draining && (changes.isFresh() || (await changes.look().then(() => true, () => false))),
+    isReady: async () =>
+      !draining &&
+      (changes.isFresh() ||
+        (await changes.look().then(
+          () => true,
+          () => false,
+        ))),
   });
   const edge = edgeRules(config);
   const newRequestId = requestIds();
 
   const pruning = setInterval(() => {
-    pruneCalls(db, now() - config.callRetentionDays * day).catch((error) => log.warn({ err: error }, 'could not prune calls'));
+    pruneCalls(db, now() - config.callRetentionDays * day).catch((error) =>
+      log.warn({ err: error }, 'could not prune calls'),
+    );
   }, pruneIntervalMs);
   pruning.unref();
 
@@ -194,7 +216,8 @@ export async function createApp(config: Config & { baseUrl: string; masterKeys: 
 /** The hosts and origins that are ours: those of the base URL, and in local mode every name of this machine. */
 function edgeRules(config: Config & { baseUrl: string }) {
   const { host, port, protocol } = new URL(config.baseUrl);
-  const local = config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'].map((name) => (port ? `${name}:${port}` : name)) : [];
+  const local =
+    config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'].map((name) => (port ? `${name}:${port}` : name)) : [];
   const hosts = new Set([host, ...local]);
   return { hosts, origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]) };
 }

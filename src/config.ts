@@ -4,24 +4,73 @@ import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
 
 /** Every environment variable, declared once. The reference page is generated from this. */
 export const variables = {
-  PORT: { schema: z.coerce.number().int().min(0).max(65_535), fallback: '8080', meaning: 'Port to listen on; 0 takes a free one.' },
+  PORT: {
+    schema: z.coerce.number().int().min(0).max(65_535),
+    fallback: '8080',
+    meaning: 'Port to listen on; 0 takes a free one.',
+  },
   HOST: { schema: z.string(), fallback: '', meaning: 'Address to listen on; 127.0.0.1 in local mode, else 0.0.0.0.' },
-  BASE_URL: { schema: z.string(), fallback: '', meaning: 'Public address, without a path. Anything but loopback is production mode.' },
-  DATA_DIR: { schema: z.string().min(1), fallback: './data', meaning: 'Folder of the SQLite file and, in local mode, of the master key.' },
+  BASE_URL: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'Public address, without a path. Anything but loopback is production mode.',
+  },
+  DATA_DIR: {
+    schema: z.string().min(1),
+    fallback: './data',
+    meaning: 'Folder of the SQLite file and, in local mode, of the master key.',
+  },
   DATABASE_URL: { schema: z.string(), fallback: '', meaning: 'postgres://… instead of the SQLite file.' },
-  MASTER_KEY: { schema: z.string(), fallback: '', meaning: 'Key that seals secrets: 32 bytes in base64 or hex. Several, comma-separated: the first seals, all open.' },
+  MASTER_KEY: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'Key that seals secrets: 32 bytes in base64 or hex. Several, comma-separated: the first seals, all open.',
+  },
   MASTER_KEY_FILE: { schema: z.string(), fallback: '', meaning: 'File that holds MASTER_KEY.' },
   OIDC_ISSUER: { schema: z.string(), fallback: '', meaning: 'OpenID Connect provider for the dashboard.' },
   OIDC_CLIENT_ID: { schema: z.string(), fallback: '', meaning: 'Client id at that provider.' },
   OIDC_CLIENT_SECRET: { schema: z.string(), fallback: '', meaning: 'Client secret at that provider.' },
-  MANAGEMENT_SLUG: { schema: z.string().regex(slugPattern), fallback: 'manage', meaning: 'Slug of the management server.' },
-  EGRESS_ALLOW: { schema: z.string(), fallback: '', meaning: 'Exceptions to the address guard: host-or-address-or-cidr:port, comma-separated. Permits plain http there.' },
-  ALLOWED_ORIGINS: { schema: z.string(), fallback: '', meaning: 'Origins of web pages that may call the MCP endpoints, comma-separated.' },
-  LOG_LEVEL: { schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']), fallback: 'info', meaning: 'fatal, error, warn, info, debug, trace or silent.' },
-  CALL_RETENTION_DAYS: { schema: z.coerce.number().int().min(1).max(3650), fallback: '30', meaning: 'How long call records are kept.' },
-  CALLS_PER_SECOND: { schema: z.coerce.number().min(0), fallback: '60', meaning: 'Calls a second of one hosted server; 0 is no limit.' },
-  CONCURRENT_CALLS: { schema: z.coerce.number().int().min(0), fallback: '50', meaning: 'Calls of one hosted server at once; 0 is no limit.' },
-  CONCURRENT_CALLS_PER_KEY: { schema: z.coerce.number().int().min(0), fallback: '20', meaning: 'Calls with one API key at once; 0 is no limit.' },
+  MANAGEMENT_SLUG: {
+    schema: z.string().regex(slugPattern),
+    fallback: 'manage',
+    meaning: 'Slug of the management server.',
+  },
+  EGRESS_ALLOW: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Exceptions to the address guard: host-or-address-or-cidr:port, comma-separated. Permits plain http there.',
+  },
+  ALLOWED_ORIGINS: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'Origins of web pages that may call the MCP endpoints, comma-separated.',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+    fallback: 'info',
+    meaning: 'fatal, error, warn, info, debug, trace or silent.',
+  },
+  CALL_RETENTION_DAYS: {
+    schema: z.coerce.number().int().min(1).max(3650),
+    fallback: '30',
+    meaning: 'How long call records are kept.',
+  },
+  CALLS_PER_SECOND: {
+    schema: z.coerce.number().min(0),
+    fallback: '60',
+    meaning: 'Calls a second of one hosted server; 0 is no limit.',
+  },
+  CONCURRENT_CALLS: {
+    schema: z.coerce.number().int().min(0),
+    fallback: '50',
+    meaning: 'Calls of one hosted server at once; 0 is no limit.',
+  },
+  CONCURRENT_CALLS_PER_KEY: {
+    schema: z.coerce.number().int().min(0),
+    fallback: '20',
+    meaning: 'Calls with one API key at once; 0 is no limit.',
+  },
   DEMO: { schema: z.enum(['0', '1']), fallback: '1', meaning: '0 leaves the worked example out of local mode.' },
 } as const;
 
@@ -110,7 +159,11 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol) || new URL(text).origin !== text.replace(/\/$/, '')) {
+  if (
+    !URL.canParse(text) ||
+    !/^https?:$/.test(new URL(text).protocol) ||
+    new URL(text).origin !== text.replace(/\/$/, '')
+  ) {
     problems.push('BASE_URL: allowed: https://host, without a path');
     return undefined;
   }
@@ -140,7 +193,8 @@ export function parseMasterKey(text: string): Buffer {
 
 function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {
   const problems: string[] = [];
-  if (!baseUrl.startsWith('https://')) problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
+  if (!baseUrl.startsWith('https://'))
+    problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
   if (!masterKeys && !values.MASTER_KEY && !values.MASTER_KEY_FILE) {
     problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
   }

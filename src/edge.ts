@@ -24,10 +24,16 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
   }
   const { origin } = request.headers;
   if (origin !== undefined && !rules.origins.has(origin)) {
-    throw new AppError('forbidden', 'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS');
+    throw new AppError(
+      'forbidden',
+      'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
+    );
   }
   if (request.headers['toolhost-hop'] !== undefined) {
-    throw new AppError('loop', 'this request comes from a tool of this service; a hosted server cannot call another one');
+    throw new AppError(
+      'loop',
+      'this request comes from a tool of this service; a hosted server cannot call another one',
+    );
   }
 }
 
@@ -58,7 +64,10 @@ export function answerEdge(request: IncomingMessage, response: ServerResponse, r
   response.setHeader('Access-Control-Expose-Headers', exposed);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false;
   const params = String(request.headers['access-control-request-headers'] ?? '');
-  const mirrored = params.split(',').map((name) => name.trim()).filter((name) => /^mcp-param-[a-z0-9-]+$/i.test(name));
+  const mirrored = params
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => /^mcp-param-[a-z0-9-]+$/i.test(name));
   response.setHeader('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
   response.setHeader('Access-Control-Allow-Headers', [allowedHeaders, ...mirrored].join(', '));
   response.setHeader('Access-Control-Max-Age', '600');

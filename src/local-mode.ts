@@ -35,7 +35,9 @@ const operator: Actor = {
 
 function exampleConfig(port: number): { tools: { url: string }[] } {
   const text = readFileSync(join(import.meta.dirname, '..', 'examples', 'projects', 'server.json'), 'utf8');
-  return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as { tools: { url: string }[] };
+  return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as {
+    tools: { url: string }[];
+  };
 }
 
 /**
@@ -57,6 +59,9 @@ export async function provideExampleServer(runner: Runner, port: number): Promis
   const origin = new URL(config.tools[0]?.url ?? '').origin;
   const isLocal = (url: string) => /^http:\/\/127\.0\.0\.1:\d+\//.test(url);
   if (stored.config.tools.every((tool) => !isLocal(tool.url) || tool.url.startsWith(`${origin}/`))) return;
-  const tools = stored.config.tools.map((tool) => ({ ...tool, url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin) }));
+  const tools = stored.config.tools.map((tool) => ({
+    ...tool,
+    url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin),
+  }));
   await run('updateMcpServer', { slug: exampleSlug, tools });
 }

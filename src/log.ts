@@ -4,7 +4,19 @@ import pretty from 'pino-pretty';
 export type Log = Logger;
 
 /** Fields that must never be printed, wherever in a logged object they stand. */
-const unspeakable = ['authorization', 'token', 'key', 'secret', 'client_secret', 'value', 'password', 'cookie', 'code', 'body', 'arguments'];
+const unspeakable = [
+  'authorization',
+  'token',
+  'key',
+  'secret',
+  'client_secret',
+  'value',
+  'password',
+  'cookie',
+  'code',
+  'body',
+  'arguments',
+];
 
 /** Structured log on standard error: JSON lines, or readable ones at a terminal. */
 export function createLog(level: string): Log {
@@ -15,6 +27,9 @@ export function createLog(level: string): Log {
     redact: { paths: [...unspeakable, ...unspeakable.map((field) => `*.${field}`)], censor: '[redacted]' },
   };
   return process.stderr.isTTY
-    ? pino(options, pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }))
+    ? pino(
+        options,
+        pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }),
+      )
     : pino(options, pino.destination(2));
 }

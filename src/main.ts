@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type App, createApp, type Surroundings } from './app.ts';
 import { type Config, readConfig } from './config.ts';
-import { exampleSlug, exampleToken, type Example, provideExampleServer, startExampleUpstream } from './local-mode.ts';
+import { type Example, exampleSlug, exampleToken, provideExampleServer, startExampleUpstream } from './local-mode.ts';
 import { createLog, type Log } from './log.ts';
 import { localMasterKey } from './master-key.ts';
 import { systemResolve } from './outbound/connector.ts';
@@ -25,7 +25,13 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
   const log = createLog(config.logLevel);
   let app: App | undefined;
   const server = createServer(
-    { headersTimeout: headersMs, requestTimeout: requestMs, keepAliveTimeout: keepAliveMs, connectionsCheckingInterval: 2000, noDelay: true },
+    {
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: 2000,
+      noDelay: true,
+    },
     (request, response) => {
       if (app) app.handle(request, response);
       else response.writeHead(503, { 'Retry-After': '1' }).end();
@@ -33,9 +39,14 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
   );
   const port = await listen(server, config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
-  const example = config.mode === 'local' && config.demo ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
+  const example =
+    config.mode === 'local' && config.demo ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
   try {
-    app = await createApp(withExample({ ...config, baseUrl, masterKeys: config.masterKeys ?? [localMasterKey(config.dataDir)] }, example), log, surroundings);
+    app = await createApp(
+      withExample({ ...config, baseUrl, masterKeys: config.masterKeys ?? [localMasterKey(config.dataDir)] }, example),
+      log,
+      surroundings,
+    );
     if (example) await provideExampleServer(app.runner, example.port);
   } catch (error) {
     await Promise.all([app?.close(), example?.close(), closeServer(server)]);
@@ -64,7 +75,11 @@ function withExample<C extends Config>(config: C, example: Example | undefined):
 function listen(server: Server, config: Config): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? new Error(`port ${config.port} is in use; stop what uses it, or set PORT`) : error);
+      reject(
+        error.code === 'EADDRINUSE'
+          ? new Error(`port ${config.port} is in use; stop what uses it, or set PORT`)
+          : error,
+      );
     });
     server.listen(config.port, config.host, () => resolve((server.address() as AddressInfo).port));
   });
@@ -117,7 +132,12 @@ function greeting(baseUrl: string, env: NodeJS.ProcessEnv): string {
   const lines = ['', `  Toolhost       ${baseUrl}`, `  Management     ${manage}`];
   if (config.mode === 'local' && config.demo) {
     const url = urlOf(baseUrl, routes.mcp, exampleSlug);
-    const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_projects', arguments: {} } });
+    const call = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'list_projects', arguments: {} },
+    });
     lines.push(
       `  Example        ${url}`,
       '',
@@ -130,6 +150,13 @@ function greeting(baseUrl: string, env: NodeJS.ProcessEnv): string {
       `claude mcp add --transport http ${exampleSlug} ${url} --header "Authorization: Bearer ${exampleToken}"`,
     );
   }
-  lines.push('', '  A key to manage servers and call them:', '', 'bin/toolhost keys create --name me --scopes manage,call', '', '');
+  lines.push(
+    '',
+    '  A key to manage servers and call them:',
+    '',
+    'bin/toolhost keys create --name me --scopes manage,call',
+    '',
+    '',
+  );
   return lines.join('\n');
 }

@@ -31,5 +31,8 @@ ${body}
 
 /** Control, bidirectional and zero-width characters would let a name pose as something else. */
 export function visible(text: string): string {
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '\ufffd');
+  return text.replaceAll(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+    '\ufffd',
+  );
 }

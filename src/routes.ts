@@ -14,7 +14,11 @@ export const routes = {
 } as const;
 
 /** A route with its slug in place, as an absolute URL. */
-export function urlOf(baseUrl: string, route: (typeof routes)['mcp' | 'callback' | 'resourceMetadata'], slug: string): string {
+export function urlOf(
+  baseUrl: string,
+  route: (typeof routes)['mcp' | 'callback' | 'resourceMetadata'],
+  slug: string,
+): string {
   return baseUrl + route.replace(':slug', slug);
 }
 

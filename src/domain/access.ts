@@ -8,6 +8,8 @@ export type Access = (typeof accessKinds)[number];
 export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' | 'tools'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
   const stored = config.authentication?.token !== undefined;
-  const filled = config.tools.some((tool) => Object.values(tool.headers).some((value) => placeholderNames(value).length > 0));
+  const filled = config.tools.some((tool) =>
+    Object.values(tool.headers).some((value) => placeholderNames(value).length > 0),
+  );
   return stored || filled ? 'api_key' : 'caller_token';
 }

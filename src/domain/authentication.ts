@@ -7,7 +7,9 @@ export const authenticationTypes = ['Bearer', 'ApiKey', 'Basic', 'QueryParam'] a
 export const authenticationSchema = z.strictObject({
   type: z
     .enum(authenticationTypes)
-    .describe('Bearer and Basic prefix the token with that word, ApiKey sends it as it is, QueryParam puts it in the URL.'),
+    .describe(
+      'Bearer and Basic prefix the token with that word, ApiKey sends it as it is, QueryParam puts it in the URL.',
+    ),
   header: z.string().optional().describe('Header that carries the token; Authorization when absent.'),
   query_key: z.string().min(1).max(64).optional().describe('Query parameter for QueryParam; api_key when absent.'),
   token: z
@@ -15,7 +17,9 @@ export const authenticationSchema = z.strictObject({
     .min(1)
     .max(8192)
     .optional()
-    .describe('A stored credential sent on every call, normally "{{NAME}}"; callers then use an API key of the workspace.'),
+    .describe(
+      'A stored credential sent on every call, normally "{{NAME}}"; callers then use an API key of the workspace.',
+    ),
 });
 
 export type Authentication = z.infer<typeof authenticationSchema>;

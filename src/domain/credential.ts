@@ -15,6 +15,7 @@ export function bearerToken(headers: RequestHeaders): string | undefined {
   const authorization = headerValue(headers, 'authorization');
   if (authorization === undefined) return undefined;
   const token = bearerPattern.exec(authorization)?.[1];
-  if (token === undefined) throw new Unauthenticated('invalid', 'the Authorization header must be "Bearer" and a token');
+  if (token === undefined)
+    throw new Unauthenticated('invalid', 'the Authorization header must be "Bearer" and a token');
   return token;
 }

@@ -6,8 +6,22 @@ const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const forbidden = new Set([
-  'host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te', 'trailer', 'expect',
-  'cookie', 'forwarded', 'via', 'accept-encoding', 'traceparent', 'tracestate', 'toolhost-hop',
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'te',
+  'trailer',
+  'expect',
+  'cookie',
+  'forwarded',
+  'via',
+  'accept-encoding',
+  'traceparent',
+  'tracestate',
+  'toolhost-hop',
 ]); // prettier-ignore
 
 const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
 import { isDeeperThan } from './json.ts';
-import { headerAnnotationProblems, jsonSchemaProblems, type JsonSchema } from './json-schema.ts';
+import { headerAnnotationProblems, type JsonSchema, jsonSchemaProblems } from './json-schema.ts';
 import { problemsOf } from './problems.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
@@ -36,7 +36,9 @@ const nested = {
     return z.optional(z.strictObject(nested)).describe('Definition of the entries of an array.');
   },
   get properties(): z.ZodOptional<z.ZodType> {
-    return z.optional(z.record(z.string(), z.strictObject(nested))).describe('Definitions of the properties of an object.');
+    return z
+      .optional(z.record(z.string(), z.strictObject(nested)))
+      .describe('Definitions of the properties of an object.');
   },
 };
 
@@ -44,7 +46,10 @@ const nested = {
 export const fieldSchema = z.strictObject({
   ...nested,
   optional: z.boolean().optional().describe('When true the caller may leave the argument out.'),
-  in: z.enum(places).optional().describe('Where the argument goes, overruling the method: path, query, header or body.'),
+  in: z
+    .enum(places)
+    .optional()
+    .describe('Where the argument goes, overruling the method: path, query, header or body.'),
   'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
 });
 
@@ -65,7 +70,10 @@ export function inputSchemaProblems(schema: InputSchema): Problem[] {
   if (isJsonSchemaForm(schema)) return [...jsonSchemaProblems(schema), ...nameProblems(names, 'properties.')];
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
   if (!result.success) {
-    return [...nameProblems(names, ''), ...problemsOf(result.error.issues, schema, () => Object.keys(fieldSchema.shape))];
+    return [
+      ...nameProblems(names, ''),
+      ...problemsOf(result.error.issues, schema, () => Object.keys(fieldSchema.shape)),
+    ];
   }
   return [...nameProblems(names, ''), ...fieldProblems(result.data), ...headerAnnotationProblems(toJsonSchema(schema))];
 }

@@ -16,10 +16,42 @@ const maps = ['properties', '$defs', 'dependentSchemas'];
  * take exponential time, `$id` and `$dynamicRef` because they redirect references.
  */
 const allowed = [
-  '$schema', '$comment', '$anchor', '$defs', '$ref', 'title', 'description', 'type', 'enum', 'const', 'default', 'examples',
-  'format', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength',
-  'minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties', 'required', 'dependentRequired',
-  'deprecated', 'readOnly', 'writeOnly', 'in', 'x-mcp-header', ...single, ...lists, ...maps,
+  '$schema',
+  '$comment',
+  '$anchor',
+  '$defs',
+  '$ref',
+  'title',
+  'description',
+  'type',
+  'enum',
+  'const',
+  'default',
+  'examples',
+  'format',
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'multipleOf',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'minContains',
+  'maxContains',
+  'minProperties',
+  'maxProperties',
+  'required',
+  'dependentRequired',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'in',
+  'x-mcp-header',
+  ...single,
+  ...lists,
+  ...maps,
 ]; // prettier-ignore
 
 const maxSchemas = 2000;
@@ -30,7 +62,10 @@ export function jsonSchemaProblems(root: JsonSchema): Problem[] {
   const problems: Problem[] = [];
   if (root.type !== 'object') problems.push({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` });
   if (root.$schema !== undefined && root.$schema !== dialect) {
-    problems.push({ path: '$schema', message: `unknown dialect ${shown(root.$schema)}; allowed: "${dialect}", or leave it out` });
+    problems.push({
+      path: '$schema',
+      message: `unknown dialect ${shown(root.$schema)}; allowed: "${dialect}", or leave it out`,
+    });
   }
   walk(root, '', (schema, path) => problems.push(...keywordProblems(schema, path)));
   if (problems.length > 0) return problems;
@@ -138,7 +173,11 @@ function referenceProblems(root: JsonSchema): Problem[] {
     if (typeof schema.$ref === 'string') {
       const next = target(root, schema.$ref);
       if (next) size += unfold(next, path);
-      else problems.push({ path: path ? `${path}.$ref` : '$ref', message: `found ${shown(schema.$ref)}; nothing is there` });
+      else
+        problems.push({
+          path: path ? `${path}.$ref` : '$ref',
+          message: `found ${shown(schema.$ref)}; nothing is there`,
+        });
     }
     for (const [, inner, innerPath] of below(schema, path)) size += unfold(inner, innerPath);
     open.delete(schema);

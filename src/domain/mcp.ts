@@ -13,7 +13,10 @@ export type Era = 'modern' | 'legacy';
 export type ContentBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'audio'; data: string; mimeType: string }
-  | { type: 'resource'; resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string } };
+  | {
+      type: 'resource';
+      resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string };
+    };
 
 /**
  * What a tool call came to. `content` is the JSON text of an array of content blocks and `structured` that of

@@ -4,7 +4,10 @@ export const tokenModes = ['issued', 'passthrough'] as const;
 
 /** The provider at which people log in (spec 2.3). */
 export const oauthSchema = z.strictObject({
-  authorization_url: z.string().max(2048).describe("Provider's authorization endpoint; people are sent here to log in."),
+  authorization_url: z
+    .string()
+    .max(2048)
+    .describe("Provider's authorization endpoint; people are sent here to log in."),
   token_url: z.string().max(2048).describe('Endpoint at which an authorization code is exchanged for an access token.'),
   client_id: z.string().min(1).max(500).describe('Client id of the OAuth application at the provider.'),
   client_secret: z.string().min(1).max(4096).describe('Client secret; stored sealed, never shown again.'),

@@ -48,7 +48,9 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 function issueText(issue: Issue, found: string): string {
   switch (issue.code) {
     case 'invalid_type':
-      return found === 'nothing' ? `required; ${article(issue.expected)}` : `found ${found}; ${article(issue.expected)}`;
+      return found === 'nothing'
+        ? `required; ${article(issue.expected)}`
+        : `found ${found}; ${article(issue.expected)}`;
     case 'invalid_value':
       return `found ${found}; allowed: ${issue.values.map((v) => JSON.stringify(v)).join(', ')}`;
     case 'too_small':
@@ -77,7 +79,11 @@ function sized(origin: string, bound: string, limit: number | bigint): string {
  * Turns zod's issues into problems that say where, what was found and what is allowed.
  * `keysAt` names the allowed keys of the object at a path, for "did you mean".
  */
-export function problemsOf(issues: readonly Issue[], input: unknown, keysAt: (path: string) => readonly string[] = () => []): Problem[] {
+export function problemsOf(
+  issues: readonly Issue[],
+  input: unknown,
+  keysAt: (path: string) => readonly string[] = () => [],
+): Problem[] {
   return issues.flatMap((issue): Problem[] => {
     if (issue.code === 'unrecognized_keys') {
       const allowed = keysAt(pathText(issue.path));

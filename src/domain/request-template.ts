@@ -6,7 +6,7 @@ import { fillPlaceholders, placeholderNames } from './placeholders.ts';
 import type { Tool } from './tool.ts';
 import { encodingOf } from './tool-rules.ts';
 import { encode, parseUrlTemplate, renderUrl, type UrlTemplate } from './url-template.ts';
-import { arrayPairs, type ArrayFormat, valueText } from './values.ts';
+import { type ArrayFormat, arrayPairs, valueText } from './values.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
 export type Arguments = { [name: string]: unknown };
@@ -41,9 +41,16 @@ export type UpstreamRequest = {
 export type Credentials = { token: string | undefined; secret: (name: string) => string };
 
 /** Compiles a tool of a valid configuration. */
-export function compileRequest(tool: Tool, authentication: Authentication | undefined, userAgent: string): RequestTemplate {
+export function compileRequest(
+  tool: Tool,
+  authentication: Authentication | undefined,
+  userAgent: string,
+): RequestTemplate {
   const declared = argumentsOf(tool.input_schema);
-  const { template } = parseUrlTemplate(tool.url, declared.map((argument) => argument.name));
+  const { template } = parseUrlTemplate(
+    tool.url,
+    declared.map((argument) => argument.name),
+  );
   if (!template) throw new Error(`tool ${tool.name} has a URL that was never valid`);
   const encoding = tool.body === 'form' || tool.body === 'multipart' ? tool.body : undefined;
   const bodyArgument = tool.body !== undefined && tool.body !== 'json' && !encoding ? tool.body : undefined;
@@ -69,13 +76,19 @@ export function compileRequest(tool: Tool, authentication: Authentication | unde
 }
 
 function staticHeaders(tool: Tool, userAgent: string, contentType: string | undefined): RequestTemplate['headers'] {
-  const given = Object.entries(tool.headers).map(([name, value]) => ({ name, value, filled: placeholderNames(value).length > 0 }));
+  const given = Object.entries(tool.headers).map(([name, value]) => ({
+    name,
+    value,
+    filled: placeholderNames(value).length > 0,
+  }));
   const has = (name: string) => given.some((header) => header.name.toLowerCase() === name);
   return [
     ...(has('accept') ? [] : [{ name: 'Accept', value: 'application/json', filled: false }]),
     ...(has('user-agent') ? [] : [{ name: 'User-Agent', value: userAgent, filled: false }]),
     // With multipart the boundary decides the header, so it is written together with the body.
-    ...given.filter((header) => header.name.toLowerCase() !== 'content-type' || encodingOf(contentType ?? '') !== 'multipart'),
+    ...given.filter(
+      (header) => header.name.toLowerCase() !== 'content-type' || encodingOf(contentType ?? '') !== 'multipart',
+    ),
   ];
 }
 
@@ -129,7 +142,10 @@ function headersOf(template: RequestTemplate, secret: (name: string) => string):
 
 function addHeader(headers: string[], name: string, value: string): void {
   if (!isHeaderValue(value)) {
-    throw new ToolFailure('invalid_arguments', `the value for the header ${name} has characters that a header cannot hold`);
+    throw new ToolFailure(
+      'invalid_arguments',
+      `the value for the header ${name} has characters that a header cannot hold`,
+    );
   }
   headers.push(name, value);
 }

@@ -35,7 +35,8 @@ const absent = Symbol('absent');
 
 function step(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || isRawNumber(value)) return absent;
-  if (Array.isArray(value)) return /^(0|[1-9]\d*)$/.test(key) && Number(key) < value.length ? value[Number(key)] : absent;
+  if (Array.isArray(value))
+    return /^(0|[1-9]\d*)$/.test(key) && Number(key) < value.length ? value[Number(key)] : absent;
   return Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : absent;
 }
 
@@ -45,7 +46,10 @@ function keysOf(value: unknown): string {
   const keys = Object.keys(value);
   if (keys.length === 0) return 'no keys';
   const more = keys.length > maxKeysShown ? ` and ${keys.length - maxKeysShown} more` : '';
-  return `the keys ${keys.slice(0, maxKeysShown).map((key) => JSON.stringify(key.slice(0, 100))).join(', ')}${more}`;
+  return `the keys ${keys
+    .slice(0, maxKeysShown)
+    .map((key) => JSON.stringify(key.slice(0, 100)))
+    .join(', ')}${more}`;
 }
 
 /** Keeps only some paths of an object, or of each item of an array; anything else is returned as it is. */
@@ -71,7 +75,10 @@ function keep(value: unknown, path: DotPath, into: Kept): void {
   }
   if (Array.isArray(next)) {
     const before = into.get(key);
-    into.set(key, next.map((item, i) => keepInto(item, rest, Array.isArray(before) ? before[i] : undefined)));
+    into.set(
+      key,
+      next.map((item, i) => keepInto(item, rest, Array.isArray(before) ? before[i] : undefined)),
+    );
     return;
   }
   const inner = into.get(key);

@@ -5,8 +5,8 @@ import { oauthSchema } from './oauth.ts';
 import { problemsOf } from './problems.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { slugProblem } from './slug.ts';
-import { toolProblems } from './tool-rules.ts';
 import { toolSchema } from './tool.ts';
+import { toolProblems } from './tool-rules.ts';
 
 export const maxTools = 200;
 
@@ -70,7 +70,10 @@ function crossFieldProblems(input: RawConfig, rules: ConfigRules): Problem[] {
   if (typeof input.oauth === 'object' && input.oauth !== null) {
     problems.push(...oauthProblems(input.oauth as RawConfig, rules.urlProblem));
     if (authentication.data?.token !== undefined) {
-      problems.push({ path: 'authentication.token', message: 'not together with oauth: the token then comes from the login' });
+      problems.push({
+        path: 'authentication.token',
+        message: 'not together with oauth: the token then comes from the login',
+      });
     }
   }
   if (Array.isArray(input.tools)) {
@@ -93,7 +96,9 @@ function duplicateNames(tools: readonly unknown[]): Problem[] {
       first.set(name, index);
       return [];
     }
-    return [{ path: `tools[${index}].name`, message: `"${name.slice(0, 64)}" is the name of tools[${before}] already` }];
+    return [
+      { path: `tools[${index}].name`, message: `"${name.slice(0, 64)}" is the name of tools[${before}] already` },
+    ];
   });
 }
 

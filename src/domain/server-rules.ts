@@ -21,11 +21,17 @@ export function authenticationProblems(authentication: Authentication): Problem[
   }
   const key = credentialQueryKey(authentication);
   if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
-    problems.push({ path: 'authentication.query_key', message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -` });
+    problems.push({
+      path: 'authentication.query_key',
+      message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -`,
+    });
   }
   const token = authentication.token;
   if (token !== undefined && (hasMalformedPlaceholder(token) || !isHeaderValue(token))) {
-    problems.push({ path: 'authentication.token', message: 'allowed: one line of visible text, or {{NAME}} with a secret name' });
+    problems.push({
+      path: 'authentication.token',
+      message: 'allowed: one line of visible text, or {{NAME}} with a secret name',
+    });
   }
   return problems;
 }
@@ -42,14 +48,20 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
   if (typeof oauth.authorization_url === 'string' && URL.canParse(oauth.authorization_url)) {
     for (const name of new URL(oauth.authorization_url).searchParams.keys()) {
       if (ownedParams.includes(name)) {
-        problems.push({ path: 'oauth.authorization_url', message: `holds the parameter "${name}", which the service sets itself` });
+        problems.push({
+          path: 'oauth.authorization_url',
+          message: `holds the parameter "${name}", which the service sets itself`,
+        });
       }
     }
   }
   const extra = oauth.extra_params;
   for (const name of typeof extra === 'object' && extra !== null ? Object.keys(extra) : []) {
     if (ownedParams.includes(name)) {
-      problems.push({ path: `oauth.extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' });
+      problems.push({
+        path: `oauth.extra_params.${name}`,
+        message: 'the service sets this parameter itself; leave it out',
+      });
     }
   }
   return problems;

@@ -1,7 +1,7 @@
 import type { Problem } from '../errors.ts';
 import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
 import { headerNameProblem, isHeaderValue } from './headers.ts';
-import { argumentsOf, type Argument, inputSchemaProblems } from './input-schema.ts';
+import { type Argument, argumentsOf, inputSchemaProblems } from './input-schema.ts';
 import { type JsonSchema, jsonSchemaProblems } from './json-schema.ts';
 import { hasMalformedPlaceholder } from './placeholders.ts';
 import { didYouMean } from './problems.ts';
@@ -12,7 +12,12 @@ import { parseUrlTemplate, templateProblems, type UrlTemplate } from './url-temp
 type RawTool = { [field: string]: unknown };
 
 /** The rules of a tool that cross its fields. `raw` may be half-formed: each rule is judged where its fields are sound. */
-export function toolProblems(at: string, raw: RawTool, authentication: Authentication | undefined, urlProblem: UrlRule): Problem[] {
+export function toolProblems(
+  at: string,
+  raw: RawTool,
+  authentication: Authentication | undefined,
+  urlProblem: UrlRule,
+): Problem[] {
   const problems: Problem[] = [];
   const prefixed = (found: readonly Problem[], field: string) =>
     found.map((p) => ({ ...p, path: p.path ? `${at}.${field}.${p.path}` : `${at}.${field}` }));
@@ -23,7 +28,13 @@ export function toolProblems(at: string, raw: RawTool, authentication: Authentic
   const declared = schema.success ? argumentsOf(schema.data) : [];
 
   const url = typeof raw.url === 'string' ? raw.url : undefined;
-  const parsed = url === undefined ? undefined : parseUrlTemplate(url, declared.map((a) => a.name));
+  const parsed =
+    url === undefined
+      ? undefined
+      : parseUrlTemplate(
+          url,
+          declared.map((a) => a.name),
+        );
   if (parsed) problems.push(...templateProblems(`${at}.url`, parsed.problems));
   const hostFault = url !== undefined ? hostProblem(url, urlProblem) : undefined;
   if (hostFault) problems.push({ path: `${at}.url`, message: hostFault });
@@ -37,7 +48,10 @@ export function toolProblems(at: string, raw: RawTool, authentication: Authentic
     problems.push(...prefixed(jsonSchemaProblems(raw.output_schema as JsonSchema), 'output_schema'));
   }
   if (typeof raw.response_transform === 'string' && /\.\.|.\.$|\s/.test(raw.response_transform)) {
-    problems.push({ path: `${at}.response_transform`, message: 'allowed: "." or names joined by single dots, such as data.results' });
+    problems.push({
+      path: `${at}.response_transform`,
+      message: 'allowed: "." or names joined by single dots, such as data.results',
+    });
   }
   return problems;
 }
@@ -65,9 +79,13 @@ function headerProblems(headers: Record<string, string>, authentication: Authent
     if (seen.has(name.toLowerCase())) problems.push({ path: name, message: 'this header is given twice' });
     seen.add(name.toLowerCase());
     if (name.toLowerCase() === credential) {
-      problems.push({ path: name, message: 'authentication sets this header; leave it out here, or change authentication.header' });
+      problems.push({
+        path: name,
+        message: 'authentication sets this header; leave it out here, or change authentication.header',
+      });
     }
-    if (!isHeaderValue(value)) problems.push({ path: name, message: 'allowed: one line of latin-1 text without outer spaces' });
+    if (!isHeaderValue(value))
+      problems.push({ path: name, message: 'allowed: one line of latin-1 text without outer spaces' });
     if (hasMalformedPlaceholder(value)) {
       problems.push({ path: name, message: 'a placeholder is {{NAME}} with letters, digits and _' });
     }
@@ -106,7 +124,12 @@ function placeProblems(
 
 const encodings = ['json', 'form', 'multipart'];
 
-function bodyProblems(at: string, raw: RawTool, declared: readonly Argument[], headers: Record<string, string>): Problem[] {
+function bodyProblems(
+  at: string,
+  raw: RawTool,
+  declared: readonly Argument[],
+  headers: Record<string, string>,
+): Problem[] {
   const { body } = raw;
   if (typeof body !== 'string') return [];
   const names = declared.map((argument) => argument.name);

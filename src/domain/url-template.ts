@@ -60,16 +60,23 @@ const shape = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)
  * Parses the `url` of a tool. `declared` are the argument names of its `input_schema`.
  * Problems are sentences; when there are any there is no template. Whether the host may be called is not decided here.
  */
-export function parseUrlTemplate(url: string, declared: readonly string[]): { template?: UrlTemplate; problems: string[] } {
+export function parseUrlTemplate(
+  url: string,
+  declared: readonly string[],
+): { template?: UrlTemplate; problems: string[] } {
   const problems: string[] = [];
   const match = shape.exec(url);
   if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(url)) {
-    return { problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'] };
+    return {
+      problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'],
+    };
   }
   const [, base = '', path = '', query, fragment] = match;
   if (fragment !== undefined) problems.push('a URL of a request has no #fragment');
   const names = [...declared].sort((a, b) => b.length - a.length);
-  if (names.some((name) => new RegExp(`:${RegExp.escape(name)}(?![A-Za-z0-9_])`).test(base.replace(/^[^:]*:\/\//, '')))) {
+  if (
+    names.some((name) => new RegExp(`:${RegExp.escape(name)}(?![A-Za-z0-9_])`).test(base.replace(/^[^:]*:\/\//, '')))
+  ) {
     problems.push('a token cannot stand in the host, port or user part');
   }
   const segments = path.split('/').slice(1);
@@ -113,7 +120,10 @@ export function encode(text: string): string {
  * `value` gives the text of an argument, or undefined when it is absent.
  * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment
  */
-export function renderUrl(template: UrlTemplate, value: (argument: string) => string | undefined): { path: string; query: string[] } {
+export function renderUrl(
+  template: UrlTemplate,
+  value: (argument: string) => string | undefined,
+): { path: string; query: string[] } {
   let path = '';
   for (const segment of template.segments) path += `/${renderSegment(segment, value)}`;
   const query: string[] = [];

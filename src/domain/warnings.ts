@@ -11,23 +11,38 @@ const manyTokens = 10_000;
 
 /** About four characters of JSON make a token for the models in use. */
 export function estimatedTokens(config: ServerConfig): number {
-  const list = config.tools.map((t) => ({ name: t.name, description: t.description, inputSchema: toJsonSchema(t.input_schema) }));
+  const list = config.tools.map((t) => ({
+    name: t.name,
+    description: t.description,
+    inputSchema: toJsonSchema(t.input_schema),
+  }));
   return Math.ceil(JSON.stringify(list).length / 4);
 }
 
 /** The linter. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
-  const warnings: Warning[] = config.tools.flatMap((tool, index) => toolWarnings(tool, `tools[${index}]`, storedSecrets));
+  const warnings: Warning[] = config.tools.flatMap((tool, index) =>
+    toolWarnings(tool, `tools[${index}]`, storedSecrets),
+  );
   if (config.tools.length === 0) warnings.push({ path: 'tools', message: 'the server has no tools yet' });
   if (config.tools.length > manyTools) {
-    warnings.push({ path: 'tools', message: `${config.tools.length} tools: some clients cut off above ${manyTools}; consider several servers` });
+    warnings.push({
+      path: 'tools',
+      message: `${config.tools.length} tools: some clients cut off above ${manyTools}; consider several servers`,
+    });
   }
   const tokens = estimatedTokens(config);
   if (tokens > manyTokens) {
-    warnings.push({ path: 'tools', message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split` });
+    warnings.push({
+      path: 'tools',
+      message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split`,
+    });
   }
   if (config.oauth && hostOf(config.oauth.authorization_url) !== hostOf(config.oauth.token_url)) {
-    warnings.push({ path: 'oauth.token_url', message: 'is on another host than authorization_url; make sure that both are yours or of one provider' });
+    warnings.push({
+      path: 'oauth.token_url',
+      message: 'is on another host than authorization_url; make sure that both are yours or of one provider',
+    });
   }
   for (const name of placeholderNames(config.authentication?.token ?? '')) {
     if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
@@ -49,10 +64,15 @@ function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>
   if ((tool.method === 'GET' || tool.method === 'DELETE') && header('content-type') !== undefined) {
     warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
   }
-  if (tool.description.length < 20) warn('description', 'is under 20 characters; models choose tools by their description');
-  if (hiddenCharacters.test(tool.description.replaceAll(/[\n\t]/g, ''))) warn('description', 'has invisible characters');
+  if (tool.description.length < 20)
+    warn('description', 'is under 20 characters; models choose tools by their description');
+  if (hiddenCharacters.test(tool.description.replaceAll(/[\n\t]/g, '')))
+    warn('description', 'has invisible characters');
   if (hasTokenInParentheses(tool)) {
-    warn('url', 'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id');
+    warn(
+      'url',
+      'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
+    );
   }
   for (const [name, value] of Object.entries(tool.headers)) {
     for (const secret of placeholderNames(value)) {
@@ -71,7 +91,9 @@ function missingSecret(path: string, name: string): Warning {
 
 function hasTokenInParentheses(tool: Tool): boolean {
   const query = tool.url.split('?')[1] ?? '';
-  return argumentNames(tool.input_schema).some((name) => new RegExp(`\\([^()]*:${RegExp.escape(name)}\\b[^()]*\\)`).test(query));
+  return argumentNames(tool.input_schema).some((name) =>
+    new RegExp(`\\([^()]*:${RegExp.escape(name)}\\b[^()]*\\)`).test(query),
+  );
 }
 
 function hostOf(url: string): string {

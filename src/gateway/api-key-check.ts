@@ -26,7 +26,8 @@ export function credentialHash(credential: string): string {
  */
 export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => boolean): ApiKeyCheck {
   const remembered = new LRUCache<string, ApiKey>({ max: maxRemembered });
-  const isValid = (key: ApiKey) => key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
+  const isValid = (key: ApiKey) =>
+    key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
   return {
     async verify(presented) {
       const id = apiKeyId(presented);

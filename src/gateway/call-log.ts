@@ -1,6 +1,6 @@
+import { touchApiKey } from '../store/api-keys.ts';
 import { insertCalls } from '../store/calls.ts';
 import type { Db } from '../store/database.ts';
-import { touchApiKey } from '../store/api-keys.ts';
 import type { CallRow } from '../store/schema.ts';
 
 /** Writes call records in batches, after the reply; a call never waits for its record. */

@@ -1,7 +1,7 @@
-import { AppError, type OutboundReason, type Outcome, OutboundError, ToolFailure, Unauthenticated } from '../errors.ts';
-import { textResult, type ToolCall, type ToolResult } from '../domain/mcp.ts';
+import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
 import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
 import { encode } from '../domain/url-template.ts';
+import { AppError, OutboundError, type OutboundReason, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
@@ -27,7 +27,12 @@ type Trail = { outcome: Outcome; host: string | undefined; status: number | unde
  * @throws AppError tooMany
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
  */
-export async function callTool(server: HostedServer, caller: Caller, call: ToolCall, parts: CallToolParts): Promise<ToolResult> {
+export async function callTool(
+  server: HostedServer,
+  caller: Caller,
+  call: ToolCall,
+  parts: CallToolParts,
+): Promise<ToolResult> {
   const tool = server.tool(call.name);
   if (!tool) return textResult(`there is no tool ${JSON.stringify(call.name)}`, true);
   const startedAt = parts.now();
@@ -43,7 +48,8 @@ export async function callTool(server: HostedServer, caller: Caller, call: ToolC
     }
     return result;
   } catch (error) {
-    trail.outcome = error instanceof ToolFailure ? error.outcome : error instanceof AppError ? 'limited' : 'upstream_status';
+    trail.outcome =
+      error instanceof ToolFailure ? error.outcome : error instanceof AppError ? 'limited' : 'upstream_status';
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
     return result;
@@ -82,7 +88,13 @@ async function exchange(
   }
 }
 
-function requestOf(server: HostedServer, tool: HostedTool, caller: Caller, given: Arguments, sensitive: string[]): UpstreamRequest {
+function requestOf(
+  server: HostedServer,
+  tool: HostedTool,
+  caller: Caller,
+  given: Arguments,
+  sensitive: string[],
+): UpstreamRequest {
   const { origin } = tool.request.url;
   const args = withFallbacks(tool, given);
   tool.check(args);
@@ -104,7 +116,13 @@ function withFallbacks(tool: HostedTool, given: Arguments): Arguments {
 /** Tells another instance of this service, or this one, that a request has passed through one already. */
 export const hopHeader = 'toolhost-hop';
 
-async function send(server: HostedServer, tool: HostedTool, call: ToolCall, request: UpstreamRequest, door: OutboundDoor): Promise<Answer> {
+async function send(
+  server: HostedServer,
+  tool: HostedTool,
+  call: ToolCall,
+  request: UpstreamRequest,
+  door: OutboundDoor,
+): Promise<Answer> {
   const headers = [...request.headers, hopHeader, '1'];
   if (call.traceparent !== undefined) headers.push('traceparent', call.traceparent);
   if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
@@ -139,7 +157,12 @@ function redact(text: string, sensitive: readonly string[]): string {
   let clean = text;
   for (const value of sensitive) {
     if (value.length < 4) continue;
-    for (const form of new Set([value, encode(value), Buffer.from(value).toString('base64'), JSON.stringify(value).slice(1, -1)])) {
+    for (const form of new Set([
+      value,
+      encode(value),
+      Buffer.from(value).toString('base64'),
+      JSON.stringify(value).slice(1, -1),
+    ])) {
       clean = clean.replaceAll(form, '[redacted]');
     }
   }
@@ -160,7 +183,10 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
 };
 
 function toToolFailure(error: OutboundError): ToolFailure {
-  const hint = error.reason === 'oversize' ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields' : '';
+  const hint =
+    error.reason === 'oversize'
+      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
+      : '';
   return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
 }
 

@@ -2,16 +2,20 @@ import { looksLikeOurs } from '../domain/api-key.ts';
 import { credentialHeader } from '../domain/authentication.ts';
 import { bearerToken, headerValue } from '../domain/credential.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
-import { covers } from '../domain/scopes.ts';
 import { fillPlaceholders } from '../domain/placeholders.ts';
-import type { ApiKey } from '../store/api-keys.ts';
+import { covers } from '../domain/scopes.ts';
 import { configSecrets, mask } from '../domain/server-config.ts';
 import { Unauthenticated } from '../errors.ts';
+import type { ApiKey } from '../store/api-keys.ts';
 import type { HostedServer } from './hosted-server.ts';
 import { secretFor } from './secret-use.ts';
 
 /** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
-export type Caller = { kind: 'api_key' | 'caller_token' | 'oauth'; keyId: string | undefined; token: (origin: string) => string | undefined };
+export type Caller = {
+  kind: 'api_key' | 'caller_token' | 'oauth';
+  keyId: string | undefined;
+  token: (origin: string) => string | undefined;
+};
 
 /** The token that belongs to one of the tokens that the OAuth proxy issued for this server, or undefined for any other. */
 export type UpstreamToken = (server: HostedServer, bearer: string) => Promise<Caller | undefined>;
@@ -27,7 +31,11 @@ export type CallerOptions = {
  * Decides who calls (design 4). The four kinds of credential have disjoint shapes and never fall back to one another.
  * @throws Unauthenticated 401, or 403 when a valid key may not call this server
  */
-export async function resolveCaller(server: HostedServer, headers: RequestHeaders, options: CallerOptions): Promise<Caller> {
+export async function resolveCaller(
+  server: HostedServer,
+  headers: RequestHeaders,
+  options: CallerOptions,
+): Promise<Caller> {
   const bearer = presentedCredential(server, headers);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
@@ -37,12 +45,18 @@ export async function resolveCaller(server: HostedServer, headers: RequestHeader
       return caller;
     }
     case 'passthrough':
-      if (looksLikeOurs(bearer)) throw new Unauthenticated('invalid', 'this server takes the token of its own provider, not a key of this service');
+      if (looksLikeOurs(bearer))
+        throw new Unauthenticated(
+          'invalid',
+          'this server takes the token of its own provider, not a key of this service',
+        );
       return { kind: 'oauth', keyId: undefined, token: () => bearer };
     case 'api_key':
       return { ...(await keyCaller(server, bearer, options)), token: (origin) => storedToken(server, origin) };
     case 'caller_token':
-      return looksLikeOurs(bearer) ? openApiCaller(server, bearer, options) : { kind: 'caller_token', keyId: undefined, token: () => bearer };
+      return looksLikeOurs(bearer)
+        ? openApiCaller(server, bearer, options)
+        : { kind: 'caller_token', keyId: undefined, token: () => bearer };
   }
 }
 
@@ -60,7 +74,8 @@ async function openApiCaller(server: HostedServer, bearer: string, options: Call
 
 async function keyCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
   const key = await options.verifyApiKey(bearer);
-  if (key?.workspaceId !== server.workspaceId) throw new Unauthenticated('invalid', 'the API key is not valid for this server');
+  if (key?.workspaceId !== server.workspaceId)
+    throw new Unauthenticated('invalid', 'the API key is not valid for this server');
   if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
     throw new Unauthenticated('forbidden', 'the API key may not call this server');
   }
@@ -85,7 +100,9 @@ function presentedCredential(server: HostedServer, headers: RequestHeaders): str
   const other = name === undefined || name === 'authorization' ? undefined : headerValue(headers, name);
   if (other === undefined || other === '') return bearer;
   const bare = other.replace(/^(Bearer|Basic) +/i, '');
-  if (bearer !== undefined && bearer !== bare) throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
-  if (!/^[\x21-\x7e]+$/.test(bare)) throw new Unauthenticated('invalid', 'the credential has characters that a token cannot have');
+  if (bearer !== undefined && bearer !== bare)
+    throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
+  if (!/^[\x21-\x7e]+$/.test(bare))
+    throw new Unauthenticated('invalid', 'the credential has characters that a token cannot have');
   return bare;
 }

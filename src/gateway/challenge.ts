@@ -1,5 +1,5 @@
-import type { Unauthenticated } from '../errors.ts';
 import type { LoginHints } from '../domain/mcp.ts';
+import type { Unauthenticated } from '../errors.ts';
 
 /** The `WWW-Authenticate` field (RFC 6750, 3; RFC 9728, 5.1). Without credentials it carries no error. */
 export function challenge(error: Unauthenticated, hints: LoginHints | undefined): string {

@@ -1,5 +1,5 @@
-import { ToolFailure } from '../errors.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
+import { ToolFailure } from '../errors.ts';
 
 /** An image, a sound, or an embedded resource for everything else that is not text. */
 export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
@@ -18,7 +18,10 @@ export function multipartBlocks(body: Buffer, contentType: string): ContentBlock
   if (!name) throw new ToolFailure('malformed', 'the upstream answered with a multipart body without a boundary');
   const parts = split(body, `--${name}`);
   if (parts.length === 0 || parts.length > maxParts) {
-    throw new ToolFailure('malformed', `the upstream answered with a multipart body of ${parts.length} parts; allowed: 1 to ${maxParts}`);
+    throw new ToolFailure(
+      'malformed',
+      `the upstream answered with a multipart body of ${parts.length} parts; allowed: 1 to ${maxParts}`,
+    );
   }
   return parts.map(partBlock);
 }

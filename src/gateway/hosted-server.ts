@@ -40,7 +40,11 @@ export type Source = { id: string; workspaceId: string; slug: string; version: n
 
 const defaultLimitBytes = 10 * 1024 * 1024;
 
-export function compileServer(source: Source, secrets: ReadonlyMap<string, OpenSecret>, userAgent: string): HostedServer {
+export function compileServer(
+  source: Source,
+  secrets: ReadonlyMap<string, OpenSecret>,
+  userAgent: string,
+): HostedServer {
   const { config } = source;
   const byName = new Map(config.tools.map((tool) => [tool.name, tool]));
   const compiled = new Map<string, HostedTool>();
@@ -94,7 +98,8 @@ function compileTool(tool: Tool, config: ServerConfig, userAgent: string): Hoste
     reading: {
       transform: parseDotPath(tool.response_transform),
       fields: tool.response_fields?.map(parseDotPath),
-      hintPrefer: (tool.method === 'POST' || tool.method === 'PATCH') && !headers.some((header) => header.startsWith('prefer:')),
+      hintPrefer:
+        (tool.method === 'POST' || tool.method === 'PATCH') && !headers.some((header) => header.startsWith('prefer:')),
       fits: tool.output_schema && compileOutputCheck(tool.output_schema),
     },
     timeoutMs: tool.timeout_ms,
@@ -109,7 +114,9 @@ function mirroredArguments(schema: JsonSchema, path: readonly string[]): Mirrore
     if (typeof property !== 'object' || property === null) return [];
     const header = property['x-mcp-header'];
     const own: MirroredArgument[] =
-      typeof header === 'string' ? [{ header, path: [...path, name], type: property.type as MirroredArgument['type'] }] : [];
+      typeof header === 'string'
+        ? [{ header, path: [...path, name], type: property.type as MirroredArgument['type'] }]
+        : [];
     return [...own, ...mirroredArguments(property, [...path, name])];
   });
 }

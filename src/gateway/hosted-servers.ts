@@ -28,7 +28,8 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   async function load(slug: string): Promise<HostedServer | undefined> {
     const started = generation;
     const stored = await findServingServer(options.db, slug);
-    const server = stored && compileServer(stored, await openSecrets(options.db, options.keyring, stored), options.userAgent);
+    const server =
+      stored && compileServer(stored, await openSecrets(options.db, options.keyring, stored), options.userAgent);
     // What changed while it was being read must not be remembered in its old form.
     if (started === generation) remembered.set(slug, server ?? false, server ? {} : { ttl: absentTtlMs });
     return server;

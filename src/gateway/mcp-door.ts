@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AppError, Unauthenticated } from '../errors.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
+import { AppError, Unauthenticated } from '../errors.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
-import { codes, errorText, parseBody, readableId, RpcError } from './protocol/json-rpc.ts';
+import { codes, errorText, parseBody, RpcError, readableId } from './protocol/json-rpc.ts';
 import { readBody } from './read-body.ts';
 import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
@@ -29,7 +29,12 @@ const pageHeaders = [
 
 /** The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages). */
 export function createMcpDoor(parts: McpDoorParts) {
-  return async function serveMcp(request: IncomingMessage, response: ServerResponse, slug: string, requestId: string): Promise<void> {
+  return async function serveMcp(
+    request: IncomingMessage,
+    response: ServerResponse,
+    slug: string,
+    requestId: string,
+  ): Promise<void> {
     let posted: unknown;
     let hints: LoginHints | undefined;
     try {
@@ -59,7 +64,12 @@ export function createMcpDoor(parts: McpDoorParts) {
       response.on('close', () => {
         if (!response.writableFinished) cancellation.cancel?.();
       });
-      const reply = await answer(server, posted, { headers: request.headers, requestId, bytesIn: body?.length ?? 0, cancellation });
+      const reply = await answer(server, posted, {
+        headers: request.headers,
+        requestId,
+        bytesIn: body?.length ?? 0,
+        cancellation,
+      });
       writeReply(response, reply, parts.slowReaderMs);
     } catch (error) {
       writeError(response, error, readableId(posted), hints, requestId, parts);
@@ -89,7 +99,13 @@ function tryParse(text: string | undefined): unknown {
 function writeReply(response: ServerResponse, reply: Reply, slowReaderMs: number): void {
   if (reply.body === undefined) write(response, reply.status, [], undefined, slowReaderMs);
   else if (reply.stream) {
-    write(response, reply.status, ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'], reply.body, slowReaderMs);
+    write(
+      response,
+      reply.status,
+      ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'],
+      reply.body,
+      slowReaderMs,
+    );
   } else write(response, reply.status, ['Content-Type', 'application/json'], reply.body, slowReaderMs);
 }
 

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES } from 'node:http';
-import { ToolFailure } from '../errors.ts';
 import { compactJson, isDeeperThan, jsonShape, parseJson } from '../domain/json.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { type DotPath, extract, keepFields } from '../domain/response-transform.ts';
+import { ToolFailure } from '../errors.ts';
 import type { Answer } from '../outbound/door.ts';
 import { binaryBlock, multipartBlocks } from './content-blocks.ts';
 
@@ -28,23 +28,35 @@ const maxErrorBytes = 8 * 1024;
 export function readAnswer(answer: Answer, reading: Reading, redact: (text: string) => string): ToolResult {
   const { status } = answer;
   if (status >= 300 && status < 400) {
-    throw new ToolFailure('redirect', `${statusText(answer)}: the upstream redirects to another URL; redirects are not followed`);
+    throw new ToolFailure(
+      'redirect',
+      `${statusText(answer)}: the upstream redirects to another URL; redirects are not followed`,
+    );
   }
   if (status >= 400) throw new ToolFailure('upstream_status', errorText(answer, redact));
   if (status === 204 || answer.body.length === 0) return emptyResult(answer, reading);
   const type = mediaType(answer);
   if (isJson(type)) return jsonResult(answer.body, reading);
   if (reading.transform.length > 0) {
-    throw new ToolFailure('transform', `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`);
+    throw new ToolFailure(
+      'transform',
+      `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
+    );
   }
   if (isText(type)) return blocks([{ type: 'text', text: answer.body.toString('utf8') }]);
-  if (type.startsWith('multipart/')) return blocks(multipartBlocks(answer.body, String(answer.headers['content-type'])));
+  if (type.startsWith('multipart/'))
+    return blocks(multipartBlocks(answer.body, String(answer.headers['content-type'])));
   if (type === '' && isUtf8(answer.body)) return untyped(answer.body, reading);
   return blocks([binaryBlock(type || 'application/octet-stream', answer.body)]);
 }
 
 function mediaType(answer: Answer): string {
-  return String(answer.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+  return (
+    String(answer.headers['content-type'] ?? '')
+      .split(';')[0]
+      ?.trim()
+      .toLowerCase() ?? ''
+  );
 }
 
 export function isJson(type: string): boolean {
@@ -52,7 +64,9 @@ export function isJson(type: string): boolean {
 }
 
 export function isText(type: string): boolean {
-  return type.startsWith('text/') || type === 'application/xml' || type.endsWith('+xml') || type === 'application/javascript';
+  return (
+    type.startsWith('text/') || type === 'application/xml' || type.endsWith('+xml') || type === 'application/javascript'
+  );
 }
 
 function statusText(answer: Answer): string {
@@ -69,11 +83,18 @@ function errorText(answer: Answer, redact: (text: string) => string): string {
 }
 
 function emptyResult(answer: Answer, reading: Reading): ToolResult {
-  const hint = reading.hintPrefer ? ' (the header "Prefer: return=representation" asks some upstreams for the written row)' : '';
+  const hint = reading.hintPrefer
+    ? ' (the header "Prefer: return=representation" asks some upstreams for the written row)'
+    : '';
   if (reading.transform.length > 0) {
-    throw new ToolFailure('transform', `response_transform needs a JSON answer; ${statusText(answer)} came without a body${hint}`);
+    throw new ToolFailure(
+      'transform',
+      `response_transform needs a JSON answer; ${statusText(answer)} came without a body${hint}`,
+    );
   }
-  return blocks([{ type: 'text', text: `${statusText(answer).slice(5)}: the upstream answered without a body${hint}` }]);
+  return blocks([
+    { type: 'text', text: `${statusText(answer).slice(5)}: the upstream answered without a body${hint}` },
+  ]);
 }
 
 function blocks(content: ContentBlock[]): ToolResult {
@@ -93,7 +114,8 @@ function untyped(body: Buffer, reading: Reading): ToolResult {
 function jsonResult(body: Buffer, reading: Reading): ToolResult {
   if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const text = body.toString('utf8').replace(/^\ufeff/, '');
-  if (jsonShape(text).depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  if (jsonShape(text).depth > maxDepth)
+    throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const whole = reading.transform.length === 0 && !reading.fields;
   const value = parse(text, whole && !reading.fits);
   const chosen = whole ? value : chosenPart(value, reading);
@@ -116,6 +138,7 @@ function parse(text: string, checkOnly: boolean): unknown {
 function chosenPart(value: unknown, reading: Reading): unknown {
   const part = extract(value, reading.transform);
   const kept = reading.fields ? keepFields(part, reading.fields) : part;
-  if (isDeeperThan(kept, maxDepth)) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  if (isDeeperThan(kept, maxDepth))
+    throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   return kept;
 }

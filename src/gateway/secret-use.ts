@@ -10,7 +10,10 @@ export function secretFor(server: HostedServer, name: string, origin: string): s
   const secret = server.secrets.get(name);
   if (!secret) throw new ToolFailure('secret_missing', `the secret ${name} has no value; set it on the server first`);
   if (!secret.origins.includes(origin)) {
-    throw new ToolFailure('secret_missing', `the secret ${name} was set before this tool called ${origin}; set it again to allow that host`);
+    throw new ToolFailure(
+      'secret_missing',
+      `the secret ${name} was set before this tool called ${origin}; set it again to allow that host`,
+    );
   }
   return secret.value;
 }

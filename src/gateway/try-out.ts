@@ -1,11 +1,11 @@
-import { AppError, ToolFailure } from '../errors.ts';
 import type { ToolResult } from '../domain/mcp.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import { mask } from '../domain/server-config.ts';
+import { AppError, ToolFailure } from '../errors.ts';
 import { type CallToolParts, callTool, previewCall } from './call-tool.ts';
+import { storedToken } from './caller.ts';
 import type { HostedServer } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
-import { storedToken } from './caller.ts';
 
 export type TryOutCall = { slug: string; tool: string; args: Arguments; token: string | undefined; requestId: string };
 

@@ -1,9 +1,9 @@
 import { type OutputUnit, type Schema, Validator } from '@cfworker/json-schema';
-import { ToolFailure } from '../errors.ts';
 import { isRawNumber } from '../domain/json.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
 import { didYouMean, shown } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
+import { ToolFailure } from '../errors.ts';
 
 /** Formats whose check takes time in proportion to the text; any other `format` is a hint to the model only. */
 const checkedFormats = new Set(['date', 'time', 'date-time', 'uuid', 'email', 'ipv4', 'ipv6']);
@@ -23,7 +23,10 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
     if (valid) return;
     const problems = [...new Set(leaves(errors).map((unit) => problemText(unit, schema, plain)))];
     const more = problems.length > maxProblems ? `; and ${problems.length - maxProblems} more` : '';
-    throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${problems.slice(0, maxProblems).join('; ')}${more}`);
+    throw new ToolFailure(
+      'invalid_arguments',
+      `The arguments do not fit: ${problems.slice(0, maxProblems).join('; ')}${more}`,
+    );
   };
 }
 
@@ -79,7 +82,10 @@ function pointerParts(pointer: string): string[] {
 }
 
 function at(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, key) => (Object.hasOwn(Object(inner), key) ? (inner as Arguments)[key] : undefined), value);
+  return path.reduce<unknown>(
+    (inner, key) => (Object.hasOwn(Object(inner), key) ? (inner as Arguments)[key] : undefined),
+    value,
+  );
 }
 
 function problemText(unit: OutputUnit, schema: JsonSchema, args: unknown): string {

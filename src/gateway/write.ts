@@ -4,7 +4,13 @@ import type { ServerResponse } from 'node:http';
  * Ends a response. `headers` alternates names and values and is added to what is set already.
  * A client that does not take its answer within `slowReaderMs` is cut off, so that it holds no memory.
  */
-export function write(response: ServerResponse, status: number, headers: string[], body: string | undefined, slowReaderMs: number): void {
+export function write(
+  response: ServerResponse,
+  status: number,
+  headers: string[],
+  body: string | undefined,
+  slowReaderMs: number,
+): void {
   response.statusCode = status;
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
   if (body === undefined) response.end();

@@ -1,6 +1,6 @@
-import { Unauthenticated } from '../errors.ts';
 import { bearerToken } from '../domain/credential.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
+import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 
@@ -13,7 +13,8 @@ export async function authenticate(
   verifyApiKey: (key: string) => Promise<ApiKey | undefined>,
 ): Promise<Actor> {
   const bearer = bearerToken(headers);
-  if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
+  if (bearer === undefined)
+    throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
   const key = await verifyApiKey(bearer);
   if (!key) throw new Unauthenticated('invalid', 'the API key is not valid');
   return { kind: 'api_key', id: key.id, workspaceId: key.workspaceId, scopes: key.scopes, servers: key.servers };

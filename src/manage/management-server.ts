@@ -1,5 +1,5 @@
+import { jsonResult, type McpEndpoint, type McpServer, type ToolResult, textResult } from '../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
-import { jsonResult, type McpEndpoint, type McpServer, textResult, type ToolResult } from '../domain/mcp.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
@@ -21,7 +21,11 @@ function annotationsOf(op: Operation): object {
 }
 
 /** The management server: the operations as MCP tools, served by the same protocol core as every hosted server. */
-export function createManagementServer(runner: Runner, version: string, verifyApiKey: (key: string) => Promise<ApiKey | undefined>): McpEndpoint {
+export function createManagementServer(
+  runner: Runner,
+  version: string,
+  verifyApiKey: (key: string) => Promise<ApiKey | undefined>,
+): McpEndpoint {
   const offered = operations.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
@@ -57,7 +61,13 @@ export function createManagementServer(runner: Runner, version: string, verifyAp
 }
 
 /** What the agent did wrong, or could not have, comes back as a result that it can read. */
-async function runAsTool(runner: Runner, op: Operation | undefined, actor: Actor, args: unknown, requestId: string): Promise<ToolResult> {
+async function runAsTool(
+  runner: Runner,
+  op: Operation | undefined,
+  actor: Actor,
+  args: unknown,
+  requestId: string,
+): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
     const output = await runOperation(runner, op, actor, JSON.parse(JSON.stringify(args)), requestId);

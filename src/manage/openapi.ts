@@ -33,7 +33,10 @@ const problem = {
     title: { type: 'string' },
     status: { type: 'integer' },
     detail: { type: 'string' },
-    problems: { type: 'array', items: { type: 'object', properties: { path: { type: 'string' }, message: { type: 'string' } } } },
+    problems: {
+      type: 'array',
+      items: { type: 'object', properties: { path: { type: 'string' }, message: { type: 'string' } } },
+    },
     request_id: { type: 'string' },
   },
 };
@@ -56,13 +59,20 @@ function describe(op: Operation): JsonObject {
     summary: op.summary,
     ...(op.description !== undefined && { description: op.description }),
     'x-scope': op.scope,
-    parameters: [...inPath.map((name) => parameter(name, 'path')), ...(hasBody ? [] : rest.map(([name]) => parameter(name, 'query')))],
+    parameters: [
+      ...inPath.map((name) => parameter(name, 'path')),
+      ...(hasBody ? [] : rest.map(([name]) => parameter(name, 'query'))),
+    ],
     ...(hasBody && {
       requestBody: {
         required: true,
         content: {
           'application/json': {
-            schema: { ...input, properties: Object.fromEntries(rest), required: required.filter((name) => !inPath.includes(name)) },
+            schema: {
+              ...input,
+              properties: Object.fromEntries(rest),
+              required: required.filter((name) => !inPath.includes(name)),
+            },
           },
         },
       },
@@ -72,7 +82,10 @@ function describe(op: Operation): JsonObject {
       ...Object.fromEntries(
         (['invalid', 'unauthenticated', 'forbidden', 'notFound', 'conflict', 'unavailable'] as const).map((kind) => [
           errorKinds[kind].status,
-          { description: errorKinds[kind].title, content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } },
+          {
+            description: errorKinds[kind].title,
+            content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+          },
         ]),
       ),
     },

@@ -2,7 +2,11 @@ import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 
 /** The one place where errors become REST answers: `application/problem+json` (RFC 9457). */
-export function problemAnswer(thrown: unknown, requestId: string, onUnexpected: (error: unknown, requestId: string) => void): Response {
+export function problemAnswer(
+  thrown: unknown,
+  requestId: string,
+  onUnexpected: (error: unknown, requestId: string) => void,
+): Response {
   const error = toAppError(unavailableIfDatabase(thrown));
   if (!error) onUnexpected(thrown, requestId);
   const status = error?.status ?? 500;
@@ -22,6 +26,7 @@ export function problemAnswer(thrown: unknown, requestId: string, onUnexpected: 
 
 function toAppError(error: unknown): AppError | undefined {
   if (error instanceof AppError) return error;
-  if (error instanceof Unauthenticated) return new AppError(error.status === 401 ? 'unauthenticated' : 'forbidden', error.message);
+  if (error instanceof Unauthenticated)
+    return new AppError(error.status === 401 ? 'unauthenticated' : 'forbidden', error.message);
   return undefined;
 }

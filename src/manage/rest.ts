@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server';
-import { type Context as HonoContext, Hono } from 'hono';
+import { Hono, type Context as HonoContext } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
@@ -28,7 +28,12 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   api.onError((error, c) => refuse(c, error));
   api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
   api.get('/openapi.json', (c) => c.json(openApiDocument(operations, parts.baseUrl, parts.version)));
-  api.use(bodyLimit({ maxSize: maxBodyBytes, onError: (c) => refuse(c, new AppError('tooLarge', `the body is larger than ${maxBodyBytes} bytes`)) }));
+  api.use(
+    bodyLimit({
+      maxSize: maxBodyBytes,
+      onError: (c) => refuse(c, new AppError('tooLarge', `the body is larger than ${maxBodyBytes} bytes`)),
+    }),
+  );
   for (const op of operations) {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
@@ -56,7 +61,10 @@ function numericInputs(op: Operation): ReadonlySet<string> {
 /** Path, query and body are one input; the path wins. `If-Match` is `expected_version`. */
 async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean): Promise<object> {
   const texts = { ...c.req.query(), ...c.req.param() };
-  const fromUrl = Object.entries(texts).map(([name, text]) => [name, numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text]);
+  const fromUrl = Object.entries(texts).map(([name, text]) => [
+    name,
+    numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text,
+  ]);
   const body = await bodyOf(c);
   const input = { ...body, ...Object.fromEntries(fromUrl) };
   const match = /^(?:W\/)?"(\d+)"$/.exec(c.req.header('if-match') ?? '');
@@ -76,6 +84,7 @@ async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   } catch {
     throw invalid([{ path: '', message: 'the body is not JSON' }]);
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
   return body as Record<string, unknown>;
 }

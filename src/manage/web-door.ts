@@ -30,7 +30,9 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   );
   web.get(routes.home, (c) => c.html(homePage(parts.baseUrl, parts.managementUrl, parts.version)));
   web.get(routes.livez, (c) => c.json({ status: 'ok' }));
-  web.get(routes.readyz, async (c) => ((await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503)));
+  web.get(routes.readyz, async (c) =>
+    (await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503),
+  );
   web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));
   web.route(apiPath, createRestApi(parts));
   web.notFound((c) => {

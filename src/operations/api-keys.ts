@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AppError, invalid } from '../errors.ts';
 import { formatApiKey } from '../domain/api-key.ts';
 import { newId } from '../domain/ids.ts';
 import { covers, keyScopes } from '../domain/scopes.ts';
-import { type ApiKey, insertApiKey, listApiKeys as findApiKeys, revokeApiKey as revoke } from '../store/api-keys.ts';
+import { AppError, invalid } from '../errors.ts';
+import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as revoke } from '../store/api-keys.ts';
 import { recordChange } from '../store/changes.ts';
 import { type Context, operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
@@ -13,7 +13,10 @@ const keyRecord = z.object({
   id: z.string(),
   name: z.string(),
   scopes: z.array(z.enum(keyScopes)),
-  servers: z.array(z.string()).optional().describe('Slugs that it is limited to; absent when it is good for every server.'),
+  servers: z
+    .array(z.string())
+    .optional()
+    .describe('Slugs that it is limited to; absent when it is good for every server.'),
   created_at: time,
   created_by: z.string(),
   expires_at: time.optional(),
@@ -72,7 +75,10 @@ const createApiKey = operation({
     await insertApiKey(context.db, stored);
     return { ...toRecord(stored), key };
   },
-  audit: (_input, { id, name, scopes, servers }) => ({ target: id, detail: { name, scopes, ...(servers && { servers }) } }),
+  audit: (_input, { id, name, scopes, servers }) => ({
+    target: id,
+    detail: { name, scopes, ...(servers && { servers }) },
+  }),
 });
 
 /** A credential cannot make one that may do more than itself. */
@@ -80,7 +86,8 @@ function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)
   const { scopes } = context.actor;
   for (const scope of wanted) {
     const isOwn = scope === 'manage' ? scopes.includes('manage') : covers(scopes, scope);
-    if (!isOwn) throw new AppError('forbidden', `a key with the scope ${scope} can only be made by a credential that has it`);
+    if (!isOwn)
+      throw new AppError('forbidden', `a key with the scope ${scope} can only be made by a credential that has it`);
   }
 }
 

@@ -13,6 +13,7 @@ export function asCurl(request: UpstreamRequest): string {
     parts.push('-H', quoted(`${request.headers[i]}: ${request.headers[i + 1]}`));
   }
   if (typeof request.body === 'string') parts.push('--data-raw', quoted(request.body));
-  else if (request.body) for (const [name, value] of request.body.fields) parts.push('--form-string', quoted(`${name}=${value}`));
+  else if (request.body)
+    for (const [name, value] of request.body.fields) parts.push('--form-string', quoted(`${name}=${value}`));
   return parts.join(' ');
 }

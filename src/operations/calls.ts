@@ -1,11 +1,21 @@
 import { z } from 'zod';
-import { outcomes } from '../errors.ts';
 import { mask } from '../domain/server-config.ts';
+import { outcomes } from '../errors.ts';
 import { listAuditEvents as findAuditEvents } from '../store/audit-events.ts';
 import { type CallRecord, listCalls as findCalls } from '../store/calls.ts';
 import { asCurl } from './as-curl.ts';
 import { operation } from './operation.ts';
-import { argumentsInput, getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from './shapes.ts';
+import {
+  argumentsInput,
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  toolInput,
+} from './shapes.ts';
 
 const callTool = operation({
   name: 'callTool',
@@ -19,7 +29,12 @@ const callTool = operation({
     slug: slugInput,
     tool: toolInput,
     arguments: argumentsInput,
-    token: z.string().min(1).max(8192).optional().describe('Token of the upstream, for servers that forward the token of their caller.'),
+    token: z
+      .string()
+      .min(1)
+      .max(8192)
+      .optional()
+      .describe('Token of the upstream, for servers that forward the token of their caller.'),
   }),
   output: z.object({
     is_error: z.boolean(),
@@ -53,10 +68,19 @@ const previewToolCall = operation({
     await getServer(context, slug);
     const request = await context.previewCall(slug, tool, args);
     const headers: [string, string][] = [];
-    for (let i = 0; i < request.headers.length; i += 2) headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
-    const body = typeof request.body === 'object' ? request.body.fields.map(([name, value]) => `${name}=${value}`).join('\n') : request.body;
+    for (let i = 0; i < request.headers.length; i += 2)
+      headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
+    const body =
+      typeof request.body === 'object'
+        ? request.body.fields.map(([name, value]) => `${name}=${value}`).join('\n')
+        : request.body;
     return {
-      request: { method: request.method, url: request.origin + request.path, headers, ...(body !== undefined && { body }) },
+      request: {
+        method: request.method,
+        url: request.origin + request.path,
+        headers,
+        ...(body !== undefined && { body }),
+      },
       curl: asCurl(request),
     };
   },

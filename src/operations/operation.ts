@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import type { ConfigRules } from '../domain/server-config.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Scope } from '../domain/scopes.ts';
+import type { ConfigRules } from '../domain/server-config.ts';
 import type { Db } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
 
@@ -28,7 +28,13 @@ export type Parts = {
   now: () => number;
   random: Random;
   /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
-  callTool: (call: { slug: string; tool: string; args: Arguments; token: string | undefined; requestId: string }) => Promise<TriedCall>;
+  callTool: (call: {
+    slug: string;
+    tool: string;
+    args: Arguments;
+    token: string | undefined;
+    requestId: string;
+  }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */
   previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
   /** Writes the call records that are still waiting, so that a list shows them. */

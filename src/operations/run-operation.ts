@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
-import { AppError, invalid } from '../errors.ts';
 import { newId } from '../domain/ids.ts';
 import { problemsOf } from '../domain/problems.ts';
 import { covers } from '../domain/scopes.ts';
+import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Tables } from '../store/schema.ts';
 import type { Actor, Context, Operation, Parts } from './operation.ts';
@@ -18,7 +18,13 @@ export type Runner = {
  * The one way to run an operation: authorise, validate, run in a transaction, audit.
  * @throws AppError forbidden, notFound, invalid, conflict
  */
-export async function runOperation(runner: Runner, op: Operation, actor: Actor, raw: unknown, requestId: string): Promise<object> {
+export async function runOperation(
+  runner: Runner,
+  op: Operation,
+  actor: Actor,
+  raw: unknown,
+  requestId: string,
+): Promise<object> {
   authorise(op, actor, raw);
   const input = op.judgesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
@@ -54,11 +60,17 @@ function parseInput(op: Operation, raw: unknown): Input {
 /** A key that is limited to some servers sees nothing else: not even whether it exists. */
 function authorise(op: Operation, actor: Actor, raw: unknown): void {
   if (!covers(actor.scopes, op.scope)) {
-    throw new AppError('forbidden', `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`);
+    throw new AppError(
+      'forbidden',
+      `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
+    );
   }
   if (!actor.servers) return;
   if (!('slug' in op.input.shape)) {
-    throw new AppError('forbidden', 'a key that is limited to some servers cannot do this; use one for the whole workspace');
+    throw new AppError(
+      'forbidden',
+      'a key that is limited to some servers cannot do this; use one for the whole workspace',
+    );
   }
   const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { AppError } from '../errors.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
-import { deleteSecret as removeSecret, listSecrets as findSecrets, saveSecret } from '../store/secrets.ts';
+import { AppError } from '../errors.ts';
+import { listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
 import { operation } from './operation.ts';
 import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
 import { noteChange } from './store-server.ts';
@@ -22,7 +22,9 @@ const valueInput = z
 
 const secretRecord = z.object({
   name: z.string(),
-  origins: z.array(z.string()).describe('The only places that the value is sent to: those of the server when it was set.'),
+  origins: z
+    .array(z.string())
+    .describe('The only places that the value is sent to: those of the server when it was set.'),
   used_by: z.array(z.string()).describe('Where the configuration refers to it.'),
   updated_at: time,
 });
@@ -40,7 +42,8 @@ function usesOf(config: ServerConfig, name: string): string[] {
 const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
-  description: 'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
+  description:
+    'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
   scope: 'manage:write',
   effect: 'write',
   route: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },
@@ -51,7 +54,13 @@ const setSecret = operation({
     const server = await getServer(context, slug);
     const origins = originsOf(server.config);
     const updatedAt = context.now();
-    await saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt });
+    await saveSecret(context.db, context.keyring, server, {
+      name,
+      value,
+      origins,
+      createdBy: context.actor.id,
+      updatedAt,
+    });
     await noteChange(context, server);
     return { name, origins, used_by: usesOf(server.config, name), updated_at: isoTime(updatedAt) };
   },
@@ -70,7 +79,8 @@ const deleteSecret = operation({
   output: z.object({ deleted: z.string() }),
   async run(context, { slug, name }) {
     const server = await getServer(context, slug);
-    if (!(await removeSecret(context.db, server, name))) throw new AppError('notFound', `the server has no secret ${name}`);
+    if (!(await removeSecret(context.db, server, name)))
+      throw new AppError('notFound', `the server has no secret ${name}`);
     await noteChange(context, server);
     return { deleted: name };
   },

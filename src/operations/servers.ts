@@ -2,11 +2,23 @@ import { z } from 'zod';
 import { accessKinds, accessOf } from '../domain/access.ts';
 import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
 import { warningsOf } from '../domain/warnings.ts';
-import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
-import { listSecrets } from '../store/secrets.ts';
 import { AppError } from '../errors.ts';
+import { listSecrets } from '../store/secrets.ts';
+import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
 import { type Context, operation } from './operation.ts';
-import { getServer, isoTime, nextCursor, pageFrom, pageInputs, problemShape, serverRecord, slugInput, time, toRecord, versionInput } from './shapes.ts';
+import {
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  problemShape,
+  serverRecord,
+  slugInput,
+  time,
+  toRecord,
+  versionInput,
+} from './shapes.ts';
 import { changeServer, createServer, nextSteps, noteChange, warningsFor } from './store-server.ts';
 
 const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
@@ -40,7 +52,12 @@ function saidOf(verb: string) {
 
 const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
   target: output.server.slug,
-  detail: { version: output.server.version, name: output.server.name, tools: output.server.tool_count, access: output.server.access },
+  detail: {
+    version: output.server.version,
+    name: output.server.name,
+    tools: output.server.tool_count,
+    access: output.server.access,
+  },
 });
 
 const listMcpServers = operation({
@@ -248,7 +265,11 @@ const restoreVersion = operation({
   effect: 'write',
   route: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   isTool: true,
-  input: z.strictObject({ slug: slugInput, version: z.int().min(1).describe('Version to restore.'), expected_version: versionInput }),
+  input: z.strictObject({
+    slug: slugInput,
+    version: z.int().min(1).describe('Version to restore.'),
+    expected_version: versionInput,
+  }),
   output: stored,
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
@@ -257,7 +278,10 @@ const restoreVersion = operation({
     const server = await changeServer(context, current, old.config, expected_version);
     return answer(context, server);
   },
-  audit: (input, output) => ({ target: input.slug, detail: { restored: input.version, version: output.server.version } }),
+  audit: (input, output) => ({
+    target: input.slug,
+    detail: { restored: input.version, version: output.server.version },
+  }),
   say: saidOf('Restored'),
 });
 

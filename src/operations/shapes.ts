@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { accessKinds } from '../domain/access.ts';
-import { AppError } from '../errors.ts';
-import { accessOf } from '../domain/access.ts';
+import { accessKinds, accessOf } from '../domain/access.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
+import { AppError } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
 import { findServer, type StoredServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
@@ -31,7 +30,11 @@ export const serverRecord = z.object({
   slug: z.string(),
   description: z.string().optional(),
   url: z.string().describe('Address of the MCP server.'),
-  access: z.enum(accessKinds).describe('Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.'),
+  access: z
+    .enum(accessKinds)
+    .describe(
+      'Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.',
+    ),
   tool_count: z.int(),
   version: z.int(),
   created_at: time,
@@ -75,4 +78,3 @@ export async function getServer(context: Context, slug: string): Promise<StoredS
 export function originsOf(config: ServerConfig): string[] {
   return [...new Set(config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin))];
 }
-

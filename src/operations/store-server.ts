@@ -1,7 +1,7 @@
-import { AppError, invalid } from '../errors.ts';
 import { newId } from '../domain/ids.ts';
 import { checkServerConfig, configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/server-config.ts';
 import { type Warning, warningsOf } from '../domain/warnings.ts';
+import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { listSecrets, saveSecret } from '../store/secrets.ts';
 import { insertServer, isSlugTaken, type StoredServer, updateServer } from '../store/servers.ts';
@@ -47,11 +47,18 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
  * Stores a changed configuration as the next version.
  * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
  */
-export async function changeServer(context: Context, current: StoredServer, raw: unknown, expectedVersion: number | undefined): Promise<StoredServer> {
+export async function changeServer(
+  context: Context,
+  current: StoredServer,
+  raw: unknown,
+  expectedVersion: number | undefined,
+): Promise<StoredServer> {
   if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
   const config = validConfig(context, raw);
   if (config.slug !== current.slug) {
-    throw invalid([{ path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` }]);
+    throw invalid([
+      { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
+    ]);
   }
   const stored = new Set((await listSecrets(context.db, current)).map((secret) => secret.name));
   refuseMasks(config, stored);
@@ -88,21 +95,45 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
 function refuseMovedSecret(config: ServerConfig, before: ServerConfig): void {
   if (config.oauth?.client_secret !== mask || !before.oauth) return;
   if (new URL(config.oauth.token_url).origin === new URL(before.oauth.token_url).origin) return;
-  throw invalid([{ path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' }]);
+  throw invalid([
+    { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
+  ]);
 }
 
-async function sealConfigSecrets(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>): Promise<void> {
+async function sealConfigSecrets(
+  context: Context,
+  server: StoredServer,
+  secrets: ReadonlyMap<string, string>,
+): Promise<void> {
   for (const [name, value] of secrets) {
     const origins =
-      name === configSecrets.clientSecret && server.config.oauth ? [new URL(server.config.oauth.token_url).origin] : originsOf(server.config);
-    await saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt: server.updatedAt });
+      name === configSecrets.clientSecret && server.config.oauth
+        ? [new URL(server.config.oauth.token_url).origin]
+        : originsOf(server.config);
+    await saveSecret(context.db, context.keyring, server, {
+      name,
+      value,
+      origins,
+      createdBy: context.actor.id,
+      updatedAt: server.updatedAt,
+    });
   }
 }
 
 /** Makes every replica drop what it remembers of a server. */
 export async function noteChange(context: Context, server: StoredServer): Promise<void> {
-  await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'server', ref: server.id });
-  await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'server', ref: server.slug });
+  await recordChange(context.db, {
+    id: newId(context.random, 'chg'),
+    at: context.now(),
+    kind: 'server',
+    ref: server.id,
+  });
+  await recordChange(context.db, {
+    id: newId(context.random, 'chg'),
+    at: context.now(),
+    kind: 'server',
+    ref: server.slug,
+  });
 }
 
 /** Warnings of a stored server, knowing which secrets have a value and where they may go. */
@@ -123,8 +154,13 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
 export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
-  const steps = [...new Set(missing)].map((name) => `Set the secret ${name} (tool setSecret, or: toolhost secrets set ${server.slug} ${name})`);
-  if (server.config.oauth) steps.push(`Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`);
+  const steps = [...new Set(missing)].map(
+    (name) => `Set the secret ${name} (tool setSecret, or: toolhost secrets set ${server.slug} ${name})`,
+  );
+  if (server.config.oauth)
+    steps.push(
+      `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
+    );
   const header = server.config.oauth ? '' : ' --header "Authorization: Bearer $TOKEN"';
   steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
   return steps;

@@ -15,7 +15,8 @@ export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostnam
 
 const connectTimeoutMs = 3000;
 
-const blocked = () => new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
+const blocked = () =>
+  new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
 
 /**
  * Connects undici to one origin, but only to addresses that may be called. Literals are checked here because Node
@@ -55,7 +56,8 @@ function guardedLookup(allow: EgressAllow, resolve: Resolve, port: number): Look
     resolve(hostname, (error, addresses) => {
       const first = addresses?.[0];
       if (error || !first) callback(error ?? new OutboundError('dns', 'the upstream host name was not found'), '', 0);
-      else if (!addresses.every(({ address }) => mayConnect(allow, hostname, address, port))) callback(blocked(), '', 0);
+      else if (!addresses.every(({ address }) => mayConnect(allow, hostname, address, port)))
+        callback(blocked(), '', 0);
       else if (options.all) callback(null, addresses);
       else callback(null, first.address, first.family);
     });

@@ -2,7 +2,11 @@ import ipaddr from 'ipaddr.js';
 import { isPublicAddress, literalAddress } from './address.ts';
 
 /** The operator's exceptions to the address guard, from `EGRESS_ALLOW`. No configuration of a user extends them. */
-export type EgressAllow = readonly { host: string | undefined; range: [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined; port: number }[];
+export type EgressAllow = readonly {
+  host: string | undefined;
+  range: [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined;
+  port: number;
+}[];
 
 /**
  * Parses `host-or-address-or-cidr:port`, comma-separated.
@@ -61,8 +65,10 @@ export function urlProblem(url: URL, allow: EgressAllow, ownHosts: readonly stri
   const { hostname } = url;
   const address = literalAddress(hostname);
   if (isAllowed(allow, hostname, address ?? '', port)) return undefined;
-  if (url.protocol === 'http:') return 'found http://; allowed: https:// (the operator can make exceptions with EGRESS_ALLOW)';
-  if (!webPorts(port)) return `port ${port} is not a web port; allowed: 443, 8443 and the like, or an exception of the operator`;
+  if (url.protocol === 'http:')
+    return 'found http://; allowed: https:// (the operator can make exceptions with EGRESS_ALLOW)';
+  if (!webPorts(port))
+    return `port ${port} is not a web port; allowed: 443, 8443 and the like, or an exception of the operator`;
   if (address !== undefined) return isPublicAddress(address) ? undefined : 'the address is not on the public internet';
   if (!hostname.includes('.') || localNames.test(hostname)) return 'the host is not a public name';
   return undefined;

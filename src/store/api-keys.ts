@@ -59,11 +59,18 @@ export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined
   return row && toApiKey(row);
 }
 
-export async function listApiKeys(db: Db, workspaceId: string, page: Page): Promise<{ rows: ApiKey[]; next: string | undefined }> {
+export async function listApiKeys(
+  db: Db,
+  workspaceId: string,
+  page: Page,
+): Promise<{ rows: ApiKey[]; next: string | undefined }> {
   const query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
   const rows = await query
     .where(olderThan('created_at', page.after))
-    .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
   return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
 }
 

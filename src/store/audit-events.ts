@@ -18,6 +18,9 @@ export async function listAuditEvents(
   const query = db.selectFrom('audit_events').selectAll().where('workspace_id', '=', workspaceId);
   const rows = await query
     .where(olderThan('at', page.after))
-    .orderBy('at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
   return pageOf(rows, page.limit, (row) => ({ at: row.at, id: row.id }));
 }

@@ -7,11 +7,21 @@ import type { CallRow, Tables } from './schema.ts';
 /** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
 export type CallRecord = Selectable<Tables['calls']>;
 
-export type CallFilter = { slug?: string; slugs?: readonly string[]; tool?: string; outcome?: Outcome; keyId?: string; since?: number };
+export type CallFilter = {
+  slug?: string;
+  slugs?: readonly string[];
+  tool?: string;
+  outcome?: Outcome;
+  keyId?: string;
+  since?: number;
+};
 
 /** Rows of any workspaces at once: each names its own. */
 export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
-  await db.insertInto('calls').values([...rows]).execute();
+  await db
+    .insertInto('calls')
+    .values([...rows])
+    .execute();
 }
 
 export async function listCalls(
@@ -29,7 +39,10 @@ export async function listCalls(
   if (filter.since !== undefined) query = query.where('started_at', '>=', filter.since);
   const rows = await query
     .where(olderThan('started_at', page.after))
-    .orderBy('started_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+    .orderBy('started_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
   return pageOf(rows, page.limit, (row) => ({ at: row.started_at, id: row.id }));
 }
 

@@ -26,7 +26,8 @@ export type DatabaseOptions = {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const engine = options.url === undefined ? 'sqlite' : 'postgres';
   const lock = engine === 'sqlite' && options.exclusive ? lockSqlite(options.file) : undefined;
-  const dialect = options.url === undefined ? sqliteDialect(options.file) : postgresDialect(options.url, options.onError);
+  const dialect =
+    options.url === undefined ? sqliteDialect(options.file) : postgresDialect(options.url, options.onError);
   const db = new Kysely<Tables>({ dialect });
   const close = async () => {
     await db.destroy();

@@ -12,12 +12,18 @@ const advisoryLock = 7_236_491;
  * Forward only: a file that was applied is never changed.
  */
 export async function migrate(db: Kysely<Tables>, engine: Engine, folder: string, now: () => number): Promise<void> {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.sql')).sort();
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
   if (await isCurrent(db, files)) return;
   await db.transaction().execute(async (transaction) => {
     if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
-    await sql`create table if not exists migrations (name text primary key, applied_at bigint not null)`.execute(transaction);
-    const applied = new Set((await transaction.selectFrom('migrations').select('name').execute()).map((row) => row.name));
+    await sql`create table if not exists migrations (name text primary key, applied_at bigint not null)`.execute(
+      transaction,
+    );
+    const applied = new Set(
+      (await transaction.selectFrom('migrations').select('name').execute()).map((row) => row.name),
+    );
     for (const name of files.filter((file) => !applied.has(file))) {
       for (const statement of statements(readFileSync(join(folder, name), 'utf8'))) {
         await sql.raw(statement).execute(transaction);

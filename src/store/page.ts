@@ -12,7 +12,9 @@ export function encodeCursor(cursor: Cursor): string {
 
 /** @throws AppError invalid */
 export function decodeCursor(text: string): Cursor {
-  const [at, id] = Buffer.from(text, 'base64url').toString().split(/\.(.*)/s);
+  const [at, id] = Buffer.from(text, 'base64url')
+    .toString()
+    .split(/\.(.*)/s);
   if (!/^\d{1,16}$/.test(at ?? '') || !id) {
     throw new AppError('invalid', 'cursor: not one that this service gave out; start again without it', {
       problems: [{ path: 'cursor', message: 'not one that this service gave out; start again without it' }],
@@ -27,7 +29,11 @@ export function olderThan(column: string, after: Cursor | undefined): RawBuilder
 }
 
 /** Rows were asked for with one more than the limit; that one only says that there is a next page. */
-export function pageOf<Row>(rows: Row[], limit: number, cursorOf: (row: Row) => Cursor): { rows: Row[]; next: string | undefined } {
+export function pageOf<Row>(
+  rows: Row[],
+  limit: number,
+  cursorOf: (row: Row) => Cursor,
+): { rows: Row[]; next: string | undefined } {
   if (rows.length <= limit) return { rows, next: undefined };
   const kept = rows.slice(0, limit);
   const last = kept.at(-1);

@@ -45,7 +45,9 @@ export function createKeyring(masters: readonly Buffer[]): Keyring {
       decipher.setAAD(Buffer.from(place));
       decipher.setAuthTag(bytes.subarray(bytes.length - tagBytes));
       try {
-        return Buffer.concat([decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]).toString('utf8');
+        return Buffer.concat([decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]).toString(
+          'utf8',
+        );
       } catch {
         throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
       }

@@ -50,7 +50,11 @@ export async function listSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
 }
 
 /** The open values of a server, for the gateway alone. */
-export async function openSecrets(db: Db, keyring: Keyring, server: Owner): Promise<Map<string, { value: string; origins: string[] }>> {
+export async function openSecrets(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+): Promise<Map<string, { value: string; origins: string[] }>> {
   const rows = await rowsOf(db, server);
   return new Map(
     rows.map((row) => [

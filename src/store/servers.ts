@@ -81,7 +81,11 @@ async function insertVersion(db: Db, server: StoredServer, config: string, by: s
 
 /** Leaves a tombstone, which keeps the slug reserved; secrets go for good. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
-  await db.deleteFrom('secrets').where('workspace_id', '=', server.workspaceId).where('server_id', '=', server.id).execute();
+  await db
+    .deleteFrom('secrets')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .execute();
   await db
     .updateTable('servers')
     .set({ deleted_at: at, updated_at: at })
@@ -97,7 +101,12 @@ export async function findServer(db: Db, workspaceId: string, slug: string): Pro
 
 /** No workspace: the slug is the public address at which everybody may knock. */
 export async function findServingServer(db: Db, slug: string): Promise<StoredServer | undefined> {
-  const row = await db.selectFrom('servers').selectAll().where('slug', '=', slug).where('deleted_at', 'is', null).executeTakeFirst();
+  const row = await db
+    .selectFrom('servers')
+    .selectAll()
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
   return row && toServer(row);
 }
 
@@ -112,18 +121,30 @@ export async function listServers(
   slugs: readonly string[] | undefined,
   page: Page,
 ): Promise<{ rows: StoredServer[]; next: string | undefined }> {
-  let query = db.selectFrom('servers').selectAll().where('workspace_id', '=', workspaceId).where('deleted_at', 'is', null);
+  let query = db
+    .selectFrom('servers')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', 'is', null);
   if (slugs) query = query.where('slug', 'in', slugs.length > 0 ? [...slugs] : ['']);
   const rows = await query
     .where(olderThan('created_at', page.after))
-    .orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit + 1).execute();
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
   return pageOf(rows.map(toServer), page.limit, (server) => ({ at: server.createdAt, id: server.id }));
 }
 
 export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
 
 /** Newest first. */
-export async function listVersions(db: Db, workspaceId: string, serverId: string, limit: number): Promise<StoredVersion[]> {
+export async function listVersions(
+  db: Db,
+  workspaceId: string,
+  serverId: string,
+  limit: number,
+): Promise<StoredVersion[]> {
   const rows = await db
     .selectFrom('server_versions')
     .selectAll()
@@ -135,7 +156,12 @@ export async function listVersions(db: Db, workspaceId: string, serverId: string
   return rows.map(toVersion);
 }
 
-export async function findVersion(db: Db, workspaceId: string, serverId: string, version: number): Promise<StoredVersion | undefined> {
+export async function findVersion(
+  db: Db,
+  workspaceId: string,
+  serverId: string,
+  version: number,
+): Promise<StoredVersion | undefined> {
   const row = await db
     .selectFrom('server_versions')
     .selectAll()

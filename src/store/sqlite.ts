@@ -42,7 +42,10 @@ export function lockSqlite(file: string): { release(): void } {
   } catch (error) {
     lock.close();
     if (!/locked|busy/i.test(String(error))) throw error;
-    throw new AppError('conflict', `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`);
+    throw new AppError(
+      'conflict',
+      `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,
+    );
   }
   return { release: () => lock.close() };
 }

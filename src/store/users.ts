@@ -10,7 +10,9 @@ export async function saveUser(db: Db, user: User & { at: number }): Promise<Use
   await db
     .insertInto('users')
     .values({ ...values, created_at: at, last_seen_at: at })
-    .onConflict((c) => c.columns(['issuer', 'subject']).doUpdateSet({ email: user.email, name: user.name, last_seen_at: at }))
+    .onConflict((c) =>
+      c.columns(['issuer', 'subject']).doUpdateSet({ email: user.email, name: user.name, last_seen_at: at }),
+    )
     .execute();
   return db
     .selectFrom('users')
@@ -20,7 +22,10 @@ export async function saveUser(db: Db, user: User & { at: number }): Promise<Use
     .executeTakeFirstOrThrow();
 }
 
-export async function saveMember(db: Db, member: { workspaceId: string; userId: string; role: Role; at: number }): Promise<void> {
+export async function saveMember(
+  db: Db,
+  member: { workspaceId: string; userId: string; role: Role; at: number },
+): Promise<void> {
   const { workspaceId, userId, role, at } = member;
   await db
     .insertInto('members')

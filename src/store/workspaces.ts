@@ -4,7 +4,11 @@ export type Workspace = { id: string; name: string };
 
 export async function insertWorkspace(db: Db, workspace: Workspace & { at: number }): Promise<void> {
   const { id, name, at } = workspace;
-  await db.insertInto('workspaces').values({ id, name, created_at: at }).onConflict((c) => c.column('id').doNothing()).execute();
+  await db
+    .insertInto('workspaces')
+    .values({ id, name, created_at: at })
+    .onConflict((c) => c.column('id').doNothing())
+    .execute();
 }
 
 export async function findWorkspace(db: Db, id: string): Promise<Workspace | undefined> {

@@ -1,7 +1,14 @@
 import { headerValue } from '../../domain/credential.ts';
-import { type McpServer, modernRevision, newestLegacyRevision, type RequestHeaders, type Revision, revisions } from '../../domain/mcp.ts';
+import {
+  type McpServer,
+  modernRevision,
+  newestLegacyRevision,
+  type RequestHeaders,
+  type Revision,
+  revisions,
+} from '../../domain/mcp.ts';
 import { traceContext } from '../trace-context.ts';
-import { codes, isObject, isResponse, type Json, type Message, resultText, RpcError, toMessage } from './json-rpc.ts';
+import { codes, isObject, isResponse, type Json, type Message, RpcError, resultText, toMessage } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
 import { legacyResults, modernResults } from './results.ts';
 
@@ -9,7 +16,12 @@ import { legacyResults, modernResults } from './results.ts';
 export type Reply = { status: number; body: string | undefined; stream?: boolean };
 
 /** The surroundings of a message. */
-export type Context = { headers: RequestHeaders; requestId: string; bytesIn: number; cancellation: { cancel?: () => void } };
+export type Context = {
+  headers: RequestHeaders;
+  requestId: string;
+  bytesIn: number;
+  cancellation: { cancel?: () => void };
+};
 
 const accepted: Reply = { status: 202, body: undefined };
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
@@ -35,14 +47,16 @@ export async function answer(server: McpServer, posted: unknown, context: Contex
   if (Array.isArray(posted)) return answerBatch(server, posted, context);
   const modern = isModern(posted);
   if (isResponse(posted)) {
-    if (modern || claimsModern(context.headers)) throw new RpcError(400, codes.invalidRequest, 'responses must not be posted');
+    if (modern || claimsModern(context.headers))
+      throw new RpcError(400, codes.invalidRequest, 'responses must not be posted');
     return accepted;
   }
   const message = toMessage(posted);
   if (message.id === undefined) return accepted;
   if (modern) return answerModern(server, message, context);
   if (claimsModern(context.headers)) {
-    if (message.method === 'initialize') throw new RpcError(400, codes.headerMismatch, 'initialize has no place in this revision');
+    if (message.method === 'initialize')
+      throw new RpcError(400, codes.headerMismatch, 'initialize has no place in this revision');
     throw new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
   }
   checkLegacyVersion(message, context.headers);
@@ -57,7 +71,8 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
   if (posted.length === 0 || posted.length > maxBatch) throw refused(`a batch has 1 to ${maxBatch} messages`);
   const messages = posted.filter((item) => !isResponse(item)).map(toMessage);
-  if (messages.some((message) => message.method === 'initialize')) throw refused('initialize cannot be part of a batch');
+  if (messages.some((message) => message.method === 'initialize'))
+    throw refused('initialize cannot be part of a batch');
   const answers: string[] = [];
   for (const [index, message] of messages.entries()) {
     if (message.id === undefined) continue;
@@ -97,13 +112,23 @@ async function answerModern(server: McpServer, message: Message, context: Contex
     case 'tools/call': {
       const { name, args } = checkCall(server, params);
       checkMirroredArguments(context.headers, args, server.mirrored(name) ?? []);
-      const result = await server.call({ ...context, ...traceContext(context.headers, params._meta), name, args, era: 'modern' });
+      const result = await server.call({
+        ...context,
+        ...traceContext(context.headers, params._meta),
+        name,
+        args,
+        era: 'modern',
+      });
       return { status: 200, body: resultText(id, modernResults.call(server, result)) };
     }
     case 'subscriptions/listen':
       return listen(id, params);
     default:
-      throw new RpcError(404, codes.methodNotFound, `method ${JSON.stringify(method.slice(0, 100))} does not exist here`);
+      throw new RpcError(
+        404,
+        codes.methodNotFound,
+        `method ${JSON.stringify(method.slice(0, 100))} does not exist here`,
+      );
   }
 }
 
@@ -114,7 +139,10 @@ function checkEnvelope(meta: Json): string {
   if (typeof version !== 'string') throw bad(`"${versionKey}" must be a string`);
   if (!isObject(meta[capabilitiesKey])) throw bad(`"${capabilitiesKey}" must be an object`);
   const client = meta[clientKey];
-  if (client !== undefined && !(isObject(client) && typeof client.name === 'string' && typeof client.version === 'string')) {
+  if (
+    client !== undefined &&
+    !(isObject(client) && typeof client.name === 'string' && typeof client.version === 'string')
+  ) {
     throw bad(`"${clientKey}" must have a name and a version`);
   }
   return version;
@@ -122,7 +150,8 @@ function checkEnvelope(meta: Json): string {
 
 /** Nothing we serve changes while a client listens, so the subscription is acknowledged with nothing in it, and ends. */
 function listen(id: string | number, params: Json): Reply {
-  if (!isObject(params.notifications)) throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
+  if (!isObject(params.notifications))
+    throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
   const meta = { 'io.modelcontextprotocol/subscriptionId': id };
   const acknowledged = {
     jsonrpc: '2.0',
@@ -135,7 +164,8 @@ function listen(id: string | number, params: Json): Reply {
 
 function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
   const version = headerValue(headers, 'mcp-protocol-version');
-  if (version === undefined || message.method === 'initialize' || (revisions as readonly string[]).includes(version)) return;
+  if (version === undefined || message.method === 'initialize' || (revisions as readonly string[]).includes(version))
+    return;
   throw new RpcError(400, codes.invalidRequest, `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`);
 }
 
@@ -156,7 +186,11 @@ async function answerLegacy(server: McpServer, message: Message, context: Contex
       return resultText(id, legacyResults.call(await server.call({ ...context, ...trace, ...call, era: 'legacy' })));
     }
     default:
-      throw new RpcError(200, codes.methodNotFound, `method ${JSON.stringify(method.slice(0, 100))} does not exist here`);
+      throw new RpcError(
+        200,
+        codes.methodNotFound,
+        `method ${JSON.stringify(method.slice(0, 100))} does not exist here`,
+      );
   }
 }
 
@@ -168,13 +202,15 @@ function negotiated(requested: unknown): Revision {
 
 /** The whole list fits on one page, so no cursor was ever given out. */
 function checkCursor(params: Json): void {
-  if (params.cursor !== undefined) throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
+  if (params.cursor !== undefined)
+    throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
 }
 
 function checkCall(server: McpServer, params: Json): { name: string; args: Json } {
   const { name } = params;
   if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
-  if (!server.mirrored(name)) throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
+  if (!server.mirrored(name))
+    throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
   const args = params.arguments ?? {};
   if (!isObject(args)) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
   return { name, args };

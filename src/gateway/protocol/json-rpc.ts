@@ -77,7 +77,11 @@ export function toMessage(value: unknown): Message {
   if (value.params !== undefined && !isObject(value.params)) {
     throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
   }
-  return { method: value.method, id: value.id as RequestId | undefined, params: (value.params as Json | undefined) ?? {} };
+  return {
+    method: value.method,
+    id: value.id as RequestId | undefined,
+    params: (value.params as Json | undefined) ?? {},
+  };
 }
 
 export function resultText(id: RequestId, result: string): string {
@@ -85,5 +89,9 @@ export function resultText(id: RequestId, result: string): string {
 }
 
 export function errorText(id: RequestId | undefined, code: number, message: string, data?: object): string {
-  return JSON.stringify({ jsonrpc: '2.0', ...(id !== undefined && { id }), error: { code, message, ...(data && { data }) } });
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    ...(id !== undefined && { id }),
+    error: { code, message, ...(data && { data }) },
+  });
 }

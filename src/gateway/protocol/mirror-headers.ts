@@ -1,6 +1,6 @@
 import { headerValue } from '../../domain/credential.ts';
-import type { MirroredArgument, RequestHeaders } from '../../domain/mcp.ts';
 import { isRawNumber } from '../../domain/json.ts';
+import type { MirroredArgument, RequestHeaders } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request-template.ts';
 import { codes, RpcError } from './json-rpc.ts';
 
@@ -18,7 +18,8 @@ function decodeMirrored(value: string): string {
   if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value;
   const encoded = value.slice('=?base64?'.length, -2);
   const bytes = Buffer.from(encoded, 'base64');
-  if (!base64.test(encoded) || bytes.toString('base64') !== encoded) throw mismatch('a header value is not valid base64');
+  if (!base64.test(encoded) || bytes.toString('base64') !== encoded)
+    throw mismatch('a header value is not valid base64');
   return bytes.toString('utf8');
 }
 
@@ -29,12 +30,14 @@ export function checkPresentMirrors(headers: RequestHeaders, version: string, me
     throw mismatch('the MCP-Protocol-Version header differs from _meta');
   }
   const headerMethod = headerValue(headers, 'mcp-method');
-  if (headerMethod !== undefined && headerMethod !== method) throw mismatch('the Mcp-Method header differs from "method"');
+  if (headerMethod !== undefined && headerMethod !== method)
+    throw mismatch('the Mcp-Method header differs from "method"');
 }
 
 /** The headers that a modern request must carry. @throws RpcError −32020 */
 export function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unknown): void {
-  if (headerValue(headers, 'mcp-protocol-version') === undefined) throw mismatch('the MCP-Protocol-Version header is missing');
+  if (headerValue(headers, 'mcp-protocol-version') === undefined)
+    throw mismatch('the MCP-Protocol-Version header is missing');
   if (headerValue(headers, 'mcp-method') === undefined) throw mismatch('the Mcp-Method header is missing');
   if (method !== 'tools/call' || typeof name !== 'string') return;
   const headerName = headerValue(headers, 'mcp-name');
@@ -43,13 +46,18 @@ export function checkRequiredMirrors(headers: RequestHeaders, method: string, na
 }
 
 /** An argument that is present must be mirrored and equal; one that is absent or null is not compared. @throws RpcError −32020 */
-export function checkMirroredArguments(headers: RequestHeaders, args: Arguments, mirrored: readonly MirroredArgument[]): void {
+export function checkMirroredArguments(
+  headers: RequestHeaders,
+  args: Arguments,
+  mirrored: readonly MirroredArgument[],
+): void {
   for (const { header, path, type } of mirrored) {
     const value = valueAt(args, path);
     if (value === undefined || value === null) continue;
     const given = headerValue(headers, `mcp-param-${header.toLowerCase()}`);
     if (given === undefined) throw mismatch(`the Mcp-Param-${header} header is missing`);
-    if (!isEqual(decodeMirrored(given), value, type)) throw mismatch(`the Mcp-Param-${header} header differs from the argument`);
+    if (!isEqual(decodeMirrored(given), value, type))
+      throw mismatch(`the Mcp-Param-${header} header differs from the argument`);
   }
 }
 
