@@ -46,6 +46,11 @@ export const variables = {
     fallback: '',
     meaning: 'Origins of web pages that may call the MCP endpoints, comma-separated.',
   },
+  TRUSTED_PROXIES: {
+    schema: z.coerce.number().int().min(0).max(10),
+    fallback: '0',
+    meaning: 'How many proxies stand in front; their X-Forwarded-For is believed, counted from the right.',
+  },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     fallback: 'info',
@@ -92,6 +97,7 @@ export type Config = {
   managementSlug: string;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
+  trustedProxies: number;
   logLevel: string;
   callRetentionDays: number;
   callsPerSecond: number;
@@ -132,6 +138,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     managementSlug: values.MANAGEMENT_SLUG,
     egressAllow,
     allowedOrigins: list(values.ALLOWED_ORIGINS),
+    trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
     callRetentionDays: values.CALL_RETENTION_DAYS,
     callsPerSecond: values.CALLS_PER_SECOND,

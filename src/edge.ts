@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from './errors.ts';
+import { isPublicToPages } from './routes.ts';
 
 /** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */
 export type EdgeRules = {
@@ -23,7 +24,7 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
     throw new AppError('invalid', 'the path is not in its plain form');
   }
   const { origin } = request.headers;
-  if (origin !== undefined && !rules.origins.has(origin)) {
+  if (origin !== undefined && !rules.origins.has(origin) && !isPublicToPages(path)) {
     throw new AppError(
       'forbidden',
       'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',

@@ -67,6 +67,39 @@ export class Unauthenticated extends Error {
   }
 }
 
+/** RFC 6749 5.2 and 4.1.2.1, RFC 7591 3.2.2, RFC 8707 2. */
+export const oauthErrorStatus = {
+  invalid_request: 400,
+  invalid_client: 401,
+  invalid_grant: 400,
+  invalid_scope: 400,
+  invalid_target: 400,
+  unauthorized_client: 400,
+  unsupported_grant_type: 400,
+  unsupported_response_type: 400,
+  access_denied: 400,
+  server_error: 500,
+  temporarily_unavailable: 503,
+  invalid_redirect_uri: 400,
+  invalid_client_metadata: 400,
+  slow_down: 429,
+} as const;
+
+export type OAuthErrorCode = keyof typeof oauthErrorStatus;
+
+/** An error of the OAuth proxy. `message` is for the client and the person; `detail` is for the log alone. */
+export class OAuthError extends Error {
+  readonly code: OAuthErrorCode;
+  readonly detail: string | undefined;
+
+  constructor(code: OAuthErrorCode, message: string, detail?: string) {
+    super(message);
+    this.name = 'OAuthError';
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
 /** Why the way out gave no answer. `blocked` is the address guard; nothing was sent then. */
 export type OutboundReason =
   | 'blocked'

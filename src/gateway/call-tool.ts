@@ -72,7 +72,13 @@ async function exchange(
   trail.host = new URL(request.origin).host;
   const started = performance.now();
   try {
-    const answer = await send(server, tool, call, request, parts.door);
+    let answer = await send(server, tool, call, request, parts.door);
+    const renewed = answer.status === 401 && caller.renew ? await caller.renew() : undefined;
+    if (renewed !== undefined) {
+      // The refused request did nothing, so it may be sent once more with a fresh token.
+      const fresh = { ...caller, token: () => renewed };
+      answer = await send(server, tool, call, requestOf(server, tool, fresh, call.args, sensitive), parts.door);
+    }
     trail.status = answer.status;
     if (answer.status === 401 && server.access === 'passthrough') {
       throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');

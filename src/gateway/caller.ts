@@ -13,16 +13,20 @@ import { secretFor } from './secret-use.ts';
 /** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
 export type Caller = {
   kind: 'api_key' | 'caller_token' | 'oauth';
+  /** The API key, or the grant of a login. */
   keyId: string | undefined;
   token: (origin: string) => string | undefined;
+  /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */
+  renew?: () => Promise<string | undefined>;
 };
 
-/** The token that belongs to one of the tokens that the OAuth proxy issued for this server, or undefined for any other. */
-export type UpstreamToken = (server: HostedServer, bearer: string) => Promise<Caller | undefined>;
+/** What one of the tokens that the OAuth proxy issued for a server stands for. */
+export type Login = { grantId: string; token: string; renew: () => Promise<string | undefined> };
 
 export type CallerOptions = {
   verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
-  upstreamToken: UpstreamToken;
+  /** Undefined for everything but a live token of this very server. */
+  findLogin: (server: HostedServer, bearer: string) => Promise<Login | undefined>;
   /** Told when one of our API keys was about to reach a stranger's upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
 };
@@ -40,9 +44,9 @@ export async function resolveCaller(
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth': {
-      const caller = await options.upstreamToken(server, bearer);
-      if (!caller) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
-      return caller;
+      const login = await options.findLogin(server, bearer);
+      if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
+      return { kind: 'oauth', keyId: login.grantId, token: () => login.token, renew: login.renew };
     }
     case 'passthrough':
       if (looksLikeOurs(bearer))

@@ -9,11 +9,17 @@ import { homePage } from './home-page.ts';
 import { problemAnswer } from './problem.ts';
 import { createRestApi, type RestParts } from './rest.ts';
 
-export type WebParts = RestParts & { managementUrl: string; isReady: () => Promise<boolean> };
+export type WebParts = RestParts & {
+  managementUrl: string;
+  isReady: () => Promise<boolean>;
+  /** The routes of the OAuth proxy, which bring their own headers. */
+  login: Hono<{ Bindings: HttpBindings }>;
+};
 
 /** Everything but the MCP endpoints: REST, the published schema, probes and pages. */
 export function createWebDoor(parts: WebParts): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const web = new Hono<{ Bindings: HttpBindings }>();
+  web.route('/', parts.login);
   web.use(
     secureHeaders({
       contentSecurityPolicy: {

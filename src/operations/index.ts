@@ -1,5 +1,6 @@
 import { apiKeyOperations } from './api-keys.ts';
 import { callOperations } from './calls.ts';
+import { grantOperations } from './grants.ts';
 import type { Operation } from './operation.ts';
 import { secretOperations } from './secrets.ts';
 import { serverOperations } from './servers.ts';
@@ -10,6 +11,7 @@ export const operations: readonly Operation[] = [
   ...secretOperations,
   ...callOperations,
   ...apiKeyOperations,
+  ...grantOperations,
 ];
 
 export type { Actor } from './operation.ts';

@@ -3,6 +3,7 @@ import { accessKinds, accessOf } from '../domain/access.ts';
 import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
 import { warningsOf } from '../domain/warnings.ts';
 import { AppError } from '../errors.ts';
+import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
 import { type Context, operation } from './operation.ts';
@@ -201,6 +202,7 @@ const deleteMcpServer = operation({
   output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
+    await revokeServerGrants(context.db, server, context.now());
     await deleteServer(context.db, server, context.now());
     await noteChange(context, server);
     return { deleted: slug };

@@ -50,7 +50,7 @@ export function mayConnect(allow: EgressAllow, hostname: string, address: string
 }
 
 const webPorts = (port: number) => [80, 443, 3000, 4443, 5000, 9443].includes(port) || (port >= 8000 && port <= 8999);
-const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)\.?$/i;
+const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)$/i;
 
 /**
  * Why a URL of a configuration may not be called, judged without any look-up, or undefined.
@@ -61,8 +61,10 @@ export function urlProblem(url: URL, allow: EgressAllow, ownHosts: readonly stri
   if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
   if (url.hash) return 'a URL of a request has no #fragment';
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
-  if (ownHosts.includes(url.host)) return 'a hosted server cannot call this service itself';
-  const { hostname } = url;
+  // A final dot names the same host.
+  const hostname = url.hostname.replace(/\.$/, '');
+  const host = url.port ? `${hostname}:${url.port}` : hostname;
+  if (ownHosts.includes(host)) return 'a hosted server cannot call this service itself';
   const address = literalAddress(hostname);
   if (isAllowed(allow, hostname, address ?? '', port)) return undefined;
   if (url.protocol === 'http:')

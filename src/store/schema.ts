@@ -86,7 +86,61 @@ export type Tables = {
     detail: string;
     request_id: string;
   };
-  changes: { id: string; at: number; kind: 'server' | 'key'; ref: string };
+  changes: { id: string; at: number; kind: 'server' | 'key' | 'grant'; ref: string };
+  authorizations: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    consent_id: string;
+    client_id: string;
+    client_name: string;
+    redirect_uri: string;
+    client_state: string | null;
+    code_challenge: string;
+    scope: string;
+    binding_hash: string;
+    sealed_verifier: string;
+    created_at: number;
+    expires_at: number;
+  };
+  grants: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    slug: string;
+    client_id: string;
+    client_name: string;
+    user_id: string | null;
+    scope: string;
+    agreement: string;
+    sealed_tokens: string;
+    tokens_version: number;
+    refreshing_until: number | null;
+    generation: number;
+    rotated_at: number;
+    created_at: number;
+    last_used_at: number | null;
+    broken_at: number | null;
+    revoked_at: number | null;
+  };
+  codes: {
+    hash: string;
+    grant_id: string;
+    client_id: string;
+    redirect_uri: string;
+    code_challenge: string;
+    wrapped_key: string;
+    expires_at: number;
+    used_at: number | null;
+  };
+  tokens: {
+    hash: string;
+    grant_id: string;
+    kind: 'access' | 'refresh';
+    generation: number;
+    wrapped_key: string;
+    expires_at: number;
+  };
 };
 
 export type CallRow = Insertable<Tables['calls']>;

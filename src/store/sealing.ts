@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../errors.ts';
 
 /**
@@ -9,16 +9,20 @@ export type Keyring = {
   seal(value: string, place: string): string;
   /** @throws AppError internal when no key of the ring opens it */
   open(sealed: string, place: string): string;
+  /** Proves later that we wrote a text, for one purpose alone. */
+  mac(text: string, purpose: string): string;
+  isMac(mac: string, text: string, purpose: string): boolean;
 };
 
 const ivBytes = 12;
 const tagBytes = 16;
 
-type RingKey = { id: string; key: Buffer };
+type RingKey = { id: string; key: Buffer; macKey: Buffer };
 
 function ringKey(master: Buffer): RingKey {
   const key = Buffer.from(hkdfSync('sha256', master, '', 'toolhost sealed values', 32));
-  return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key };
+  const macKey = Buffer.from(hkdfSync('sha256', master, '', 'toolhost message authentication', 32));
+  return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key, macKey };
 }
 
 /** A ring that writes with the first key and reads with any, so that keys can be rotated. Keys are 32 bytes or more. */
@@ -52,5 +56,17 @@ export function createKeyring(masters: readonly Buffer[]): Keyring {
         throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
       }
     },
+    mac: (text, purpose) => macOf(newest, text, purpose),
+    isMac(mac, text, purpose) {
+      return keys.some((key) => {
+        const expected = Buffer.from(macOf(key, text, purpose));
+        const given = Buffer.from(mac);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+    },
   };
+}
+
+function macOf(key: RingKey, text: string, purpose: string): string {
+  return createHmac('sha256', key.macKey).update(`${purpose}\0${text}`).digest('base64url');
 }

@@ -7,6 +7,7 @@ import {
   type Revision,
   revisions,
 } from '../../domain/mcp.ts';
+import { AppError } from '../../errors.ts';
 import { traceContext } from '../trace-context.ts';
 import { codes, isObject, isResponse, type Json, type Message, RpcError, resultText, toMessage } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
@@ -85,8 +86,10 @@ async function answerInBatch(server: McpServer, message: Message, context: Conte
   try {
     return await answerLegacy(server, message, context);
   } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
-    return JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: error.code, message: error.message } });
+    if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
+    // A call that is refused for now must not take the answers of the others with it.
+    if (error instanceof AppError) return errorText(message.id, error.status, error.message);
+    throw error;
   }
 }
 
@@ -102,7 +105,7 @@ async function answerModern(server: McpServer, message: Message, context: Contex
     });
   }
   checkRequiredMirrors(context.headers, method, params.name);
-  const id = message.id as string | number;
+  const id = message.id as RequestId;
   switch (method) {
     case 'server/discover':
       return { status: 200, body: resultText(id, modernResults.discover(server)) };
@@ -149,7 +152,7 @@ function checkEnvelope(meta: Json): string {
 }
 
 /** Nothing we serve changes while a client listens, so the subscription is acknowledged with nothing in it, and ends. */
-function listen(id: string | number, params: Json): Reply {
+function listen(id: RequestId, params: Json): Reply {
   if (!isObject(params.notifications))
     throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
   const meta = { 'io.modelcontextprotocol/subscriptionId': id };
@@ -171,7 +174,7 @@ function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
 
 async function answerLegacy(server: McpServer, message: Message, context: Context): Promise<string> {
   const { method, params } = message;
-  const id = message.id as string | number;
+  const id = message.id as RequestId;
   switch (method) {
     case 'initialize':
       return resultText(id, legacyResults.initialize(server, negotiated(params.protocolVersion)));

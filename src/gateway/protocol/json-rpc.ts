@@ -1,4 +1,5 @@
-import { jsonShape, parseJson } from '../../domain/json.ts';
+import { isUtf8 } from 'node:buffer';
+import { isRawNumber, jsonShape, parseJson } from '../../domain/json.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
 export const codes = {
@@ -11,7 +12,8 @@ export const codes = {
   unsupportedVersion: -32022,
 } as const;
 
-export type RequestId = string | number;
+/** An integer beyond 2^53 keeps its digits, because the client will look for exactly those. */
+export type RequestId = string | number | { rawJSON: string };
 
 /** An error answer: its HTTP status, its JSON-RPC code, and the id where it could be read. */
 export class RpcError extends Error {
@@ -37,7 +39,10 @@ const maxDepth = 64;
 const maxElements = 100_000;
 
 /** The body as a value. @throws RpcError 400 when it is not JSON, 413 when it is too deep or has too many elements */
-export function parseBody(text: string): unknown {
+export function parseBody(body: Buffer): unknown {
+  // Decoding would put replacement characters where the bytes are wrong, and a tool would be called with those.
+  if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
+  const text = body.toString('utf8');
   const shape = jsonShape(text);
   if (shape.depth > maxDepth) throw new RpcError(413, codes.invalidRequest, `nested deeper than ${maxDepth} levels`);
   if (shape.elements > maxElements) throw new RpcError(413, codes.invalidRequest, `more than ${maxElements} elements`);
@@ -58,6 +63,7 @@ export function readableId(value: unknown): RequestId | undefined {
 }
 
 function isRequestId(id: unknown): id is RequestId {
+  if (isRawNumber(id)) return /^-?\d{1,100}$/.test(id.rawJSON);
   return typeof id === 'string' || Number.isSafeInteger(id);
 }
 

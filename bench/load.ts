@@ -1,0 +1,85 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Job } from './own-load.ts';
+import { cores, findProgram, node, pinned } from './processes.ts';
+
+/** One POST, sent again and again. */
+export type Target = { url: string; headers: Record<string, string>; body: string };
+
+export type Sample = { calls: number; seconds: number; bytes: number; failures: number; p50Ms: number; p99Ms: number };
+
+export type LoadGenerator = { name: string; run: (target: Target, seconds: number) => Promise<Sample> };
+
+export const connections = 64;
+const graceMs = 15_000;
+const run = promisify(execFile);
+
+/** `wrk` when the machine has it, else our own. */
+export function loadGenerator(): LoadGenerator {
+  const wrk = findProgram('wrk');
+  return wrk === undefined ? own : withWrk(wrk);
+}
+
+const own: LoadGenerator = {
+  name: 'bench/own-load.ts',
+  async run({ url, headers, body }, seconds) {
+    const { port, pathname, search } = new URL(url);
+    const job: Job = { port: Number(port), path: pathname + search, headers, body, seconds, connections };
+    return JSON.parse(await output([node, join(import.meta.dirname, 'own-load.ts'), JSON.stringify(job)], seconds));
+  },
+};
+
+function withWrk(wrk: string): LoadGenerator {
+  const version = /wrk \S+/.exec(stdoutOf(wrk, '-v'))?.[0] ?? 'wrk';
+  return {
+    name: version,
+    async run(target, seconds) {
+      const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
+      const script = join(folder, 'post.lua');
+      writeFileSync(script, luaScript(target));
+      try {
+        const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script];
+        const text = await output([wrk, ...options, target.url], seconds);
+        return JSON.parse(/^bench (.*)$/m.exec(text)?.[1] ?? '');
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  };
+}
+
+/** wrk answers `-v` with a status that is no success. */
+function stdoutOf(program: string, option: string): string {
+  try {
+    return execFileSync(program, [option], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch (error) {
+    return String((error as { stdout?: string }).stdout ?? '');
+  }
+}
+
+async function output(command: string[], seconds: number): Promise<string> {
+  const [program = '', ...args] = pinned(cores.load, command);
+  const { stdout } = await run(program, args, { timeout: seconds * 1000 + graceMs });
+  return stdout;
+}
+
+function luaScript({ headers, body }: Target): string {
+  const quoted = (text: string) => `[==[${text}]==]`;
+  return `
+wrk.method = 'POST'
+wrk.body = ${quoted(body)}
+${Object.entries(headers)
+  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
+  .join('\n')}
+done = function(summary, latency)
+  local e = summary.errors
+  io.write(string.format(
+    'bench {"calls":%d,"seconds":%f,"bytes":%d,"failures":%d,"p50Ms":%f,"p99Ms":%f}\\n',
+    summary.requests, summary.duration / 1e6, summary.bytes, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+`;
+}

@@ -1,0 +1,160 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+
+/** The Node that package.json pins runs every process of a measurement. */
+export const node = process.execPath;
+export const root = join(import.meta.dirname, '..');
+
+/** Finds a program on the machine, or undefined. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/sbin'];
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const taskset = findProgram('taskset');
+
+/** What is measured has one core to itself; the load and the upstream share the other. */
+export const cores = { service: 0, load: 1 };
+export const isPinned = taskset !== undefined && availableParallelism() >= 2;
+
+/** The command that runs another one on one core, where that is possible. */
+export function pinned(core: number | undefined, command: string[]): string[] {
+  return isPinned && taskset && core !== undefined ? [taskset, '-c', String(core), ...command] : command;
+}
+
+/** Moves this process out of the measured one's way. */
+export function pinSelf(): void {
+  if (isPinned && taskset) execFileSync(taskset, ['-a', '-p', '-c', String(cores.load), String(process.pid)]);
+}
+
+export type Child = {
+  pid: number;
+  /** What the first group of `ready` matched. */
+  ready: string;
+  stderr: () => string;
+  stop: () => Promise<void>;
+};
+
+export type ChildOptions = {
+  core: number | undefined;
+  env?: Record<string, string>;
+  /** Looked for in standard output. */
+  ready: RegExp;
+};
+
+const startMs = 20_000;
+const stopMs = 30_000;
+const living = new Set<ChildProcess>();
+
+/** Starts a process and resolves when its output says that it is ready. */
+export function startChild(command: string[], options: ChildOptions): Promise<Child> {
+  const [program = '', ...args] = pinned(options.core, command);
+  const child = spawn(program, args, { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  living.add(child);
+  let stdout = '';
+  let stderr = '';
+  return new Promise((resolve, reject) => {
+    const fail = (why: string) => {
+      child.kill('SIGKILL');
+      reject(new Error(`${command.join(' ')}: ${why}\n${stderr}`));
+    };
+    const timer = setTimeout(() => fail(`was not ready after ${startMs} ms`), startMs);
+    child.on('error', (error) => fail(error.message));
+    child.on('exit', (code) => {
+      living.delete(child);
+      fail(`ended with ${code}`);
+    });
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk;
+      const match = options.ready.exec(stdout);
+      if (!match) return;
+      clearTimeout(timer);
+      stdout = '';
+      resolve({ pid: child.pid as number, ready: match[1] ?? '', stderr: () => stderr, stop: () => stopChild(child) });
+    });
+  });
+}
+
+function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    child.on('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.kill('SIGTERM');
+  });
+}
+
+/** Ends whatever is left, also after a failure. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...living].map(stopChild));
+}
+
+/** Linux counts processor time for programs in hundredths of a second. */
+const msPerTick = 10;
+
+function statFields(pid: number | 'self'): number[] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // The second field is a name in parentheses that may hold spaces.
+  return text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number);
+}
+
+const field = { utime: 11, stime: 12, childrenUtime: 13, childrenStime: 14 };
+
+/** Processor time that a process has used in all its threads, in ms. */
+export function cpuMs(pid: number): number {
+  const stat = statFields(pid);
+  return ((stat[field.utime] ?? 0) + (stat[field.stime] ?? 0)) * msPerTick;
+}
+
+/** Processor time of everything that belongs to the bench: this process, those it runs, and those that have ended. */
+function ownCpuMs(): number {
+  const pids = [...living].flatMap((child) => (child.exitCode === null && child.pid !== undefined ? [child.pid] : []));
+  const self = statFields('self');
+  const ended = ((self[field.childrenUtime] ?? 0) + (self[field.childrenStime] ?? 0)) * msPerTick;
+  return ended + [process.pid, ...pids].reduce((sum, pid) => sum + cpuMs(pid), 0);
+}
+
+/** Processor time of the whole machine, without what was idle; `stolen` went to other virtual machines. */
+function machineCpuMs(): { busy: number; stolen: number } {
+  const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line.split(/\s+/).slice(1).map(Number);
+  return { busy: (user + nice + system + irq + softirq) * msPerTick, stolen: stolen * msPerTick };
+}
+
+/** Starts to watch what others do on the machine; the result is in cores, so 0.2 is a fifth of one core. */
+export function watchOthers(): () => number {
+  const at = performance.now();
+  const before = { own: ownCpuMs(), machine: machineCpuMs() };
+  return () => {
+    const machine = machineCpuMs();
+    const own = ownCpuMs() - before.own;
+    const others = machine.busy - before.machine.busy - own + (machine.stolen - before.machine.stolen);
+    return Math.max(0, others / (performance.now() - at));
+  };
+}
+
+/** Resident memory in MB. */
+export function residentMb(pid: number): number {
+  const kb = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kb ?? 0) / 1024;
+}

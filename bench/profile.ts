@@ -1,0 +1,98 @@
+/**
+ * Where the time of a tools/call goes: the service under the V8 profiler and load, as a list of functions.
+ * Usage: node bench/profile.ts [1k|20k|20k-array] [seconds]
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadGenerator } from './load.ts';
+import { cores, node, pinSelf, root, startChild, stopAll } from './processes.ts';
+import { mcpTarget, slugs, startService, toolName } from './service.ts';
+
+type Frame = { functionName: string; url: string; lineNumber: number };
+type Node = { id: number; callFrame: Frame; children?: number[] };
+type Profile = { nodes: Node[]; startTime: number; samples: number[]; timeDeltas: number[] };
+
+const notWork = new Set(['(root)', '(idle)']);
+const [bytes = '1k', seconds = '8'] = process.argv.slice(2);
+
+/** Self time by node id, of the samples between two times in µs of the monotonic clock. */
+function selfTimes(profile: Profile, from: number, to: number): Map<number, number> {
+  const times = new Map<number, number>();
+  let at = profile.startTime;
+  for (const [i, id] of profile.samples.entries()) {
+    const delta = profile.timeDeltas[i] ?? 0;
+    at += delta;
+    if (at >= from && at <= to) times.set(id, (times.get(id) ?? 0) + delta);
+  }
+  return times;
+}
+
+function place({ url, lineNumber }: Frame): string {
+  const short = url.replace(`file://${root}/`, '').replace(/^.*node_modules\//, '');
+  return short ? `${short}:${lineNumber + 1}` : '';
+}
+
+function add(sums: Map<string, number>, key: string, time: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + time);
+}
+
+/** Prints the functions by own time, the files by own time, and our functions by time with what they call. */
+function printProfile(profile: Profile, from: number, to: number): void {
+  const times = selfTimes(profile, from, to);
+  const byId = new Map(profile.nodes.map((entry) => [entry.id, entry]));
+  const self = new Map<string, number>();
+  const files = new Map<string, number>();
+  const inclusive = new Map<string, number>();
+  let busy = 0;
+
+  /** Walks the tree; `open` holds the functions above, so that recursion counts once. */
+  function walk(entry: Node, open: readonly string[]): number {
+    const { callFrame } = entry;
+    const own = notWork.has(callFrame.functionName) ? 0 : (times.get(entry.id) ?? 0);
+    const label = `${callFrame.functionName || '(anonymous)'} ${place(callFrame)}`;
+    busy += own;
+    add(self, label, own);
+    add(files, place(callFrame).replace(/:\d+$/, '') || callFrame.functionName, own);
+    let sum = own;
+    for (const child of entry.children ?? []) sum += walk(byId.get(child) as Node, [...open, label]);
+    if (!open.includes(label)) add(inclusive, label, sum);
+    return sum;
+  }
+
+  walk(profile.nodes[0] as Node, []);
+  const print = (title: string, sums: Map<string, number>, count: number) => {
+    console.log(`\n${title}`);
+    const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, count);
+    for (const [label, time] of sorted) console.log(`${((100 * time) / busy).toFixed(1).padStart(6)} %  ${label}`);
+  };
+  print('own time, by function', self, 45);
+  print('own time, by file', files, 30);
+  print('with what they call, our functions', new Map([...inclusive].filter(([label]) => label.includes(' src/'))), 40);
+}
+
+const monotonicUs = () => Number(process.hrtime.bigint() / 1000n);
+const folder = mkdtempSync(join(tmpdir(), 'toolhost-profile-'));
+try {
+  pinSelf();
+  const upstream = await startChild([node, join(import.meta.dirname, 'upstream.ts')], {
+    core: cores.load,
+    ready: /^ready (\S+)$/m,
+  });
+  const profiled = [node, '--cpu-prof', `--cpu-prof-dir=${folder}`, join(root, 'src', 'cli', 'main.ts'), 'serve'];
+  const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiled);
+  const params = { name: toolName(bytes), arguments: { id: '7', limit: 20, status: 'active' } };
+  const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', params);
+  const load = loadGenerator();
+  await load.run(target, 3);
+  const from = monotonicUs();
+  const { calls, seconds: took } = await load.run(target, Number(seconds));
+  const to = monotonicUs();
+  await service.child.stop();
+  const file = readdirSync(folder).find((name) => name.endsWith('.cpuprofile')) ?? '';
+  console.log(`${Math.round(calls / took)} calls/s under the profiler`);
+  printProfile(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Profile, from, to);
+} finally {
+  await stopAll();
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,137 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { connections } from './load.ts';
+import { cores, findProgram, isPinned, root } from './processes.ts';
+import { type Contestant, median, type Outcome, type Plan, type Round } from './rounds.ts';
+
+/** A line of the main table. `relay` and `nginx` are what the `service` rows of their group are compared with. */
+export type Row = Contestant & { group: string; role: 'service' | 'relay' | 'nginx'; goal: string };
+
+/** What is reported besides the rows. */
+export type Facts = {
+  generator: string;
+  plan: Plan;
+  hasNginx: boolean;
+  readyMs: number;
+  createMs: number;
+  idleMb: number;
+  /** Log lines of the service that make its figures doubtful. */
+  complaints: number;
+};
+
+/** The whole report as Markdown. */
+export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts): string {
+  return [
+    '# Figures',
+    machineText(facts),
+    mainTable(rows, outcome),
+    otherTable(rows, outcome, facts),
+    notes(outcome, facts),
+  ].join('\n\n');
+}
+
+function machineText(facts: Facts): string {
+  const [cpu] = cpus();
+  const { rounds, seconds } = facts.plan;
+  const items = [
+    new Date().toISOString().slice(0, 16).replace('T', ' '),
+    `${cpus().length} cores of ${cpu?.model ?? 'an unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}`,
+    `Node ${process.versions.node}, Toolhost ${versionOf(root)} (${commit()}), undici ${versionOf(join(root, 'node_modules', 'undici'))}`,
+    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; nginx is not on this machine, so it is left out'}`,
+    isPinned
+      ? `pinned: what is measured to core ${cores.service}, load and upstream to core ${cores.load}`
+      : 'not pinned: taskset or a second core is missing, so the figures depend on the scheduler',
+    `${rounds} interleaved rounds of ${seconds} s; every figure is the median of its rounds`,
+  ];
+  return items.map((item) => `- ${item}`).join('\n');
+}
+
+function mainTable(rows: readonly Row[], { rounds }: Outcome): string {
+  const of = (row: Row) => rounds.get(row) ?? [];
+  const lines: string[][] = [];
+  for (const row of rows) {
+    const cpu = medianOf(of(row), 'cpuUsPerCall');
+    const ratio = (role: 'relay' | 'nginx') => {
+      const other = rows.find((candidate) => candidate.group === row.group && candidate.role === role);
+      return other && other !== row ? (cpu / medianOf(of(other), 'cpuUsPerCall')).toFixed(2) : '';
+    };
+    const all = of(row).map((round) => round.cpuUsPerCall);
+    lines.push([
+      row.group,
+      row.name,
+      Math.round(median(of(row).map(({ calls, seconds }) => calls / seconds))).toLocaleString('en'),
+      cpu.toFixed(1),
+      `${Math.min(...all).toFixed(1)} to ${Math.max(...all).toFixed(1)}`,
+      ratio('relay'),
+      ratio('nginx'),
+      medianOf(of(row), 'p50Ms').toFixed(2),
+      medianOf(of(row), 'p99Ms').toFixed(2),
+      row.goal,
+    ]);
+  }
+  const head = ['what', 'who', 'calls/s', 'CPU µs a call', 'range', '× relay', '× nginx', 'p50 ms', 'p99 ms', 'goal'];
+  return table(head, lines);
+}
+
+function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): string {
+  const highestMb = (role: Row['role']) =>
+    Math.max(
+      ...rows
+        .filter((row) => row.role === role)
+        .flatMap((row) => rounds.get(row) ?? [])
+        .map((round) => round.residentMb),
+    );
+  return table(
+    ['what', 'figure', 'goal'],
+    [
+      ['resident memory, idle after a start', `${facts.idleMb.toFixed(0)} MB`, '≤ 90 MB'],
+      ['resident memory, highest at the end of a round', `${highestMb('service').toFixed(0)} MB`, '≤ 180 MB'],
+      ['the same of the bare relay', `${highestMb('relay').toFixed(0)} MB`, ''],
+      ['create a server through the management server', `${facts.createMs.toFixed(1)} ms`, '≤ 10 ms'],
+      ['ready after `bin/toolhost serve`, warm', `${facts.readyMs.toFixed(0)} ms`, '≤ 500 ms'],
+    ],
+  );
+}
+
+function notes({ repeated, keptBusy }: Outcome, { complaints }: Facts): string {
+  const lines = [
+    `Rounds repeated because others used the machine: ${repeated}; kept although it stayed busy: ${keptBusy}.`,
+  ];
+  if (complaints > 0)
+    lines.push(`The service gave up call records ${complaints} times: it was asked for more than it can write.`);
+  return `${lines.join('\n')}\n`;
+}
+
+function medianOf(rounds: readonly Round[], figure: 'cpuUsPerCall' | 'p50Ms' | 'p99Ms'): number {
+  return median(rounds.map((round) => round[figure]));
+}
+
+function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...lines.map(line)].join('\n');
+}
+
+function versionOf(folder: string): string {
+  return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version;
+}
+
+function commit(): string {
+  try {
+    const git = (...args: string[]) =>
+      execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const isChanged = git('status', '--porcelain', '--', 'src').trim() !== '';
+    return git('rev-parse', '--short', 'HEAD').trim() + (isChanged ? ' with changes' : '');
+  } catch {
+    return 'no commit';
+  }
+}
+
+/** nginx writes its version to standard error. */
+function nginxVersion(): string {
+  const nginx = findProgram('nginx') ?? 'nginx';
+  return execFileSync('sh', ['-c', '"$0" -v 2>&1', nginx], { encoding: 'utf8' })
+    .replace(/^.*nginx\//s, 'nginx ')
+    .trim();
+}

@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Target } from './load.ts';
+import { type Child, cores, root, startChild } from './processes.ts';
+
+/** The real service as a process of its own, with what the measurements need in it. */
+export type Service = { child: Child; url: string; key: string };
+
+const toolhost = join(root, 'bin', 'toolhost');
+const run = promisify(execFile);
+const ready = /^toolhost ready (\S+)$/m;
+
+export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
+export const largeTools = 200;
+
+export type ServiceOptions = { dataDir: string; upstream: string };
+
+function environment({ dataDir, upstream }: ServiceOptions): Record<string, string> {
+  return {
+    DATA_DIR: dataDir,
+    PORT: '0',
+    DEMO: '0',
+    EGRESS_ALLOW: new URL(upstream).host,
+    CALLS_PER_SECOND: '0',
+    CONCURRENT_CALLS: '0',
+    CONCURRENT_CALLS_PER_KEY: '0',
+    LOG_LEVEL: 'warn',
+  };
+}
+
+/** Starts the service; `launch` is another command than `bin/toolhost serve`, for the profiler. */
+export async function startService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<Service> {
+  const env = environment(options);
+  const key = await createKey(env);
+  const child = await startChild(launch, { core: cores.service, env, ready });
+  const service = { child, url: child.ready, key };
+  for (const config of configs(options.upstream)) await createServer(service, config);
+  return service;
+}
+
+async function createKey(env: Record<string, string>): Promise<string> {
+  const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--json'];
+  const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: 20_000 });
+  return (JSON.parse(stdout) as { key: string }).key;
+}
+
+async function createServer({ url, key }: Service, config: object): Promise<void> {
+  const response = await fetch(`${url}/api/v1/servers`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(config),
+  });
+  if (response.status !== 201) throw new Error(`server not created: ${response.status} ${await response.text()}`);
+}
+
+/** How long the service takes from its command to its first word, in ms. Not pinned, as it would be started for real. */
+export async function readyMs(options: ServiceOptions): Promise<number> {
+  const startedAt = performance.now();
+  const child = await startChild([toolhost, 'serve'], { core: undefined, env: environment(options), ready });
+  const ms = performance.now() - startedAt;
+  await child.stop();
+  return ms;
+}
+
+function tool(name: string, size: string, upstream: string): object {
+  return {
+    name,
+    description: `Get the items of a project as ${size}. Without a status all of them are listed, oldest first.`,
+    method: 'GET',
+    url: `${upstream}/${size}/items/:id`,
+    input_schema: {
+      id: { type: 'string', description: 'Id of the project' },
+      limit: { type: 'integer', minimum: 1, maximum: 100, optional: true, description: 'Most items to list' },
+      status: { type: 'string', enum: ['active', 'archived'], optional: true, description: 'Only items in this state' },
+    },
+  };
+}
+
+const sizes = ['1k', '20k', '20k-array'];
+export const toolName = (size: string) => `get_${size.replace('-', '_')}`;
+
+function configs(upstream: string): object[] {
+  const tools = sizes.map((size) => tool(toolName(size), size, upstream));
+  const many = Array.from({ length: largeTools }, (_, i) => tool(`get_items_${i}`, '1k', upstream));
+  const open = { type: 'Bearer' };
+  return [
+    { name: 'Keyed', slug: slugs.keyed, authentication: { ...open, token: 'token-of-the-upstream' }, tools },
+    { name: 'Open', slug: slugs.open, authentication: open, tools },
+    { name: 'Large', slug: slugs.large, authentication: open, tools: many },
+  ];
+}
+
+/** A small server as an agent would create it. */
+export function smallServer(slug: string, upstream: string): object {
+  return { name: slug, slug, authentication: { type: 'Bearer' }, tools: [tool('get_items', '1k', upstream)] };
+}
+
+const legacyRevision = '2025-11-25';
+const modernRevision = '2026-07-28';
+
+/** A legacy MCP request as the load sends it. */
+export function mcpTarget(service: Service, slug: string, bearer: string, method: string, params: object): Target {
+  return {
+    url: `${service.url}/mcp/${slug}`,
+    headers: {
+      Authorization: `Bearer ${bearer}`,
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      'MCP-Protocol-Version': legacyRevision,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  };
+}
+
+/** The same request in the newest revision, which carries its metadata in every message. */
+export function modernTarget(service: Service, slug: string, bearer: string, params: { name: string }): Target {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': modernRevision,
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  };
+  const target = mcpTarget(service, slug, bearer, 'tools/call', { ...params, _meta });
+  const mirrors = {
+    'MCP-Protocol-Version': modernRevision,
+    'Mcp-Method': 'tools/call',
+    'Mcp-Name': params.name,
+  };
+  return { ...target, headers: { ...target.headers, ...mirrors } };
+}

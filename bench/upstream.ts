@@ -1,0 +1,55 @@
+/**
+ * The API behind the tools, in its own process: fixed JSON answers, whose size is the first segment of the path.
+ * It shares a core with the load, so it reads plain sockets: on `node:http` it would be the slowest part of the chain,
+ * and what is measured would wait for it. It takes requests without a body, one at a time on each connection.
+ * Usage: node bench/upstream.ts
+ */
+import { type AddressInfo, createServer } from 'node:net';
+
+/** An object or an array of records, as JSON text of exactly `bytes` ASCII characters. */
+function jsonOfSize(bytes: number, wrap: (records: object[], padding: string) => unknown): string {
+  const records: object[] = [];
+  let text = JSON.stringify(wrap(records, ''));
+  while (text.length < bytes - 250) {
+    const id = 1000 + records.length;
+    records.push({
+      id,
+      name: `Project ${id}`,
+      status: id % 3 === 0 ? 'archived' : 'active',
+      owner: { email: `owner${id}@example.com`, admin: id % 2 === 0 },
+      created_at: '2026-03-14T09:26:53Z',
+      budget: 12_500.5,
+    });
+    text = JSON.stringify(wrap(records, ''));
+  }
+  return JSON.stringify(wrap(records, 'x'.repeat(bytes - text.length)));
+}
+
+const asObject = (items: object[], note: string) => ({ items, total: items.length, note });
+const asArray = (items: object[], note: string) => [...items, note];
+
+const answers = new Map([
+  ['1k', answerOf(jsonOfSize(1024, asObject))],
+  ['20k', answerOf(jsonOfSize(20 * 1024, asObject))],
+  ['20k-array', answerOf(jsonOfSize(20 * 1024, asArray))],
+]);
+const notFound = Buffer.from('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
+
+function answerOf(json: string): Buffer {
+  return Buffer.from(
+    `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`,
+  );
+}
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let head = '';
+  socket.on('data', (chunk: Buffer) => {
+    head += chunk.toString('latin1');
+    if (!head.endsWith('\r\n\r\n')) return;
+    const size = head.slice(0, head.indexOf('\r\n')).split('/')[1] ?? '';
+    head = '';
+    socket.write(answers.get(size) ?? notFound);
+  });
+  socket.on('error', () => socket.destroy());
+});
+server.listen(0, '127.0.0.1', () => console.log(`ready http://127.0.0.1:${(server.address() as AddressInfo).port}`));

@@ -1,0 +1,34 @@
+import { createInterface } from 'node:readline';
+import { type Readable, Writable } from 'node:stream';
+import { AppError } from '../errors.ts';
+
+/** Where a person reads and types. Questions go to standard error: standard output is for results. */
+export type Terminal = { input: Readable; output: Writable };
+
+/** A line that the person types. @throws AppError when they give up */
+export async function ask(question: string, { input, output }: Terminal): Promise<string> {
+  output.write(question);
+  return line(createInterface({ input, terminal: false }));
+}
+
+/** The same without showing what is typed. */
+export async function askHidden(question: string, { input, output }: Terminal): Promise<string> {
+  output.write(question);
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  try {
+    return await line(createInterface({ input, output: nowhere, terminal: true }));
+  } finally {
+    output.write('\n');
+  }
+}
+
+function line(reader: ReturnType<typeof createInterface>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    reader.once('line', (text) => {
+      resolve(text);
+      reader.close();
+    });
+    reader.once('SIGINT', () => reader.close());
+    reader.once('close', () => reject(new AppError('invalid', 'nothing was entered, so nothing was changed')));
+  });
+}

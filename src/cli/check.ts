@@ -1,0 +1,69 @@
+import type { Command } from 'commander';
+import { AppError, type Problem } from '../errors.ts';
+import { readConfigFile } from './config-file.ts';
+import { environmentUrl, jsonOption } from './connection.ts';
+import { print, printJson } from './print.ts';
+
+type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; warnings: readonly Problem[] };
+
+export function addCheck(program: Command): void {
+  program
+    .command('check')
+    .description('judge configuration files without a service; exits with 1 when one has a problem, warnings are fine')
+    .argument('<file...>', 'JSON or YAML; - reads standard input')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+EGRESS_ALLOW and MANAGEMENT_SLUG count as they do for the service.
+
+Examples:
+  toolhost check servers/*.yaml
+  EGRESS_ALLOW=127.0.0.1:9000 toolhost check server.json`,
+    )
+    .action(check);
+}
+
+async function check(files: readonly string[], options: { json?: true }): Promise<void> {
+  const judge = await createJudge(process.env);
+  const verdicts: Verdict[] = [];
+  for (const file of files) verdicts.push({ file, ...(await verdictOf(file, judge)) });
+  const valid = verdicts.every((verdict) => verdict.valid);
+  if (options.json) printJson({ valid, files: verdicts });
+  else print(verdicts.flatMap(linesOf).join('\n'));
+  if (!valid) process.exitCode = 1;
+}
+
+type Judge = (config: unknown) => Omit<Verdict, 'file'>;
+
+/** The rules of the service that this environment would start. */
+async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
+  const [{ configRules }, { checkServerConfig }, { warningsOf }] = await Promise.all([
+    import('../main.ts'),
+    import('../domain/server-config.ts'),
+    import('../domain/warnings.ts'),
+  ]);
+  const rules = configRules(env, environmentUrl(env));
+  return (raw) => {
+    const { config: checked, problems } = checkServerConfig(raw, rules);
+    return { valid: checked !== undefined, problems, warnings: checked ? warningsOf(checked, new Set()) : [] };
+  };
+}
+
+async function verdictOf(file: string, judge: Judge): Promise<Omit<Verdict, 'file'>> {
+  try {
+    return judge(await readConfigFile(file));
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { valid: false, problems: [{ path: '', message: error.message.replace(`${file}: `, '') }], warnings: [] };
+  }
+}
+
+function linesOf({ file, valid, problems, warnings }: Verdict): string[] {
+  const at = (path: string) => (path === '' ? file : `${file}: ${path}`);
+  return [
+    ...problems.map(({ path, message }) => `${at(path)}: ${message}`),
+    ...warnings.map(({ path, message }) => `${at(path)}: warning: ${message}`),
+    ...(valid ? [`${file}: ok${warnings.length > 0 ? `, with warnings (${warnings.length})` : ''}`] : []),
+  ];
+}

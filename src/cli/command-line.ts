@@ -1,0 +1,46 @@
+import { Command } from 'commander';
+import { version } from '../version.ts';
+import { addCall } from './call.ts';
+import { addCheck } from './check.ts';
+import { reportFailure } from './failure.ts';
+import { addKeys } from './keys.ts';
+import { addSecrets } from './secrets.ts';
+import { addServe } from './serve.ts';
+import { addServers } from './servers.ts';
+
+/** Runs one command and sets the exit code: 0 done, 1 failed or refused, 2 not understood. */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  process.stdout.on('error', stopOnClosedPipe);
+  try {
+    await createProgram().parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = reportFailure(error);
+  }
+}
+
+function createProgram(): Command {
+  const program = new Command('toolhost')
+    .description('Turns HTTP APIs into hosted MCP servers.')
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError('Add --help to see what is possible.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  toolhost serve
+  toolhost keys create --name me --scopes manage,call
+  toolhost check server.yaml && toolhost servers create server.yaml
+  toolhost call projects list_projects --arg status=eq.active
+
+Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
+    );
+  for (const add of [addServe, addKeys, addServers, addSecrets, addCall, addCheck]) add(program);
+  return program;
+}
+
+/** `toolhost … | head` has read enough; that is no failure. */
+function stopOnClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+}

@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { AppError, messageOf } from '../errors.ts';
+
+/** The value that a JSON or YAML file holds; `-` is standard input. @throws AppError that names the file */
+export async function readConfigFile(path: string): Promise<unknown> {
+  const content = (await textOf(path)).replace(/^\u{feff}/u, '');
+  if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
+  // JSON is YAML as well, but its own parser says better what is wrong with it.
+  const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
+  try {
+    return isJson ? JSON.parse(content) : (await import('yaml')).parse(content);
+  } catch (error) {
+    throw new AppError('invalid', `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${messageOf(error).split('\n', 1)[0]}`);
+  }
+}
+
+async function textOf(path: string): Promise<string> {
+  if (path === '-') return text(process.stdin);
+  return readTextFile(path);
+}
+
+/** @throws AppError that names the file */
+export async function readTextFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);
+    if (code === 'EISDIR') throw new AppError('invalid', `${path}: is a folder; name a file`);
+    throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,160 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { type KeyScope, keyScopes } from '../domain/scopes.ts';
+import { messageOf } from '../errors.ts';
+import type { Operator } from '../main.ts';
+import { environmentUrl, jsonOption } from './connection.ts';
+import { expiryOf } from './expiry.ts';
+import { print, printJson, table } from './print.ts';
+
+type Common = { workspace?: string; json?: true };
+type CreateOptions = Common & { name: string; scopes: KeyScope[]; server?: string[]; expires?: string };
+
+type KeyRecord = {
+  id: string;
+  name: string;
+  scopes: string[];
+  servers?: string[];
+  created_at: string;
+  expires_at?: string;
+  last_used_at?: string;
+  revoked_at?: string;
+};
+
+export function addKeys(program: Command): void {
+  const keys = program
+    .command('keys')
+    .description('make, list and revoke API keys, directly on the database (DATA_DIR or DATABASE_URL)');
+  addCommonOptions(keys.command('create'))
+    .description('make an API key; it is shown once')
+    .requiredOption('--name <name>', 'what the key is for')
+    .requiredOption('--scopes <list>', `what it may do, comma-separated: ${keyScopes.join(', ')}`, scopesOf)
+    .option('--server <slug>', 'limit it to this server; may be repeated', (slug, before: string[] = []) => [
+      ...before,
+      slug,
+    ])
+    .option('--expires <span>', 'when it stops working, such as 12h, 90d or 4w (default: never)', expires)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  toolhost keys create --name me --scopes manage,call
+  toolhost keys create --name agent --scopes call --server projects --expires 90d
+  export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
+    )
+    .action(create);
+  addCommonOptions(keys.command('list'))
+    .description('list the API keys of a workspace, without the keys themselves')
+    .action(list);
+  addCommonOptions(keys.command('revoke'))
+    .description('revoke an API key; it stops working everywhere within two seconds')
+    .argument('<id>', 'id of the key, key_…')
+    .action(revoke);
+}
+
+function addCommonOptions(command: Command): Command {
+  return command.option('--workspace <id>', 'workspace of the key (default: the local one)').addOption(jsonOption());
+}
+
+function scopesOf(text: string): KeyScope[] {
+  const scopes = text
+    .split(',')
+    .map((scope) => scope.trim())
+    .filter((scope) => scope !== '');
+  const wrong = scopes.find((scope) => !(keyScopes as readonly string[]).includes(scope));
+  if (wrong !== undefined || scopes.length === 0) {
+    throw new InvalidArgumentError(`allowed: one or more of ${keyScopes.join(', ')}, comma-separated`);
+  }
+  return scopes as KeyScope[];
+}
+
+function expires(text: string): string {
+  try {
+    return expiryOf(text, Date.now());
+  } catch (error) {
+    throw new InvalidArgumentError(messageOf(error));
+  }
+}
+
+async function asOperator(options: Common, work: (operator: Operator) => Promise<void>): Promise<void> {
+  const { openOperator } = await import('../main.ts');
+  const operator = await openOperator(process.env, options.workspace);
+  try {
+    await work(operator);
+  } finally {
+    await operator.close();
+  }
+}
+
+async function create(options: CreateOptions): Promise<void> {
+  // Before the key is made, so that nothing can go wrong between making and showing it.
+  const url = environmentUrl(process.env);
+  await asOperator(options, async (operator) => {
+    const made = (await operator.run('createApiKey', {
+      name: options.name,
+      scopes: options.scopes,
+      ...(options.server && { servers: options.server }),
+      ...(options.expires !== undefined && { expires_at: options.expires }),
+    })) as KeyRecord & { key: string };
+    if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
+    else print(createdText(made, operator.place, url));
+  });
+}
+
+function createdText(made: KeyRecord & { key: string }, place: string, url: string): string {
+  const servers = made.servers ? `the servers ${made.servers.join(', ')}` : 'every server of the workspace';
+  return `The API key "${made.name}" (${made.id}) is made.
+
+  ${made.key}
+
+It is shown this once: keep it now, where only you can read it.
+Scopes: ${made.scopes.join(', ')}. Good for ${servers}. Expires: ${made.expires_at ?? 'never'}.
+It works on the service whose database is ${place}.
+
+To use it:
+  export TOOLHOST_API_KEY=…
+  toolhost servers list
+  curl ${url}/api/v1/servers -H "Authorization: Bearer $TOOLHOST_API_KEY"`;
+}
+
+async function list(options: Common): Promise<void> {
+  await asOperator(options, async (operator) => {
+    const keys: KeyRecord[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = (await operator.run('listApiKeys', { limit: 200, ...(cursor !== undefined && { cursor }) })) as {
+        keys: KeyRecord[];
+        next_cursor?: string;
+      };
+      keys.push(...page.keys);
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+    if (options.json) printJson({ keys });
+    else if (keys.length === 0) print('There are no API keys in this workspace yet.');
+    else print(table(['ID', 'NAME', 'SCOPES', 'SERVERS', 'STATE', 'LAST USED'], keys.map(rowOf)));
+  });
+}
+
+function rowOf(key: KeyRecord): string[] {
+  return [
+    key.id,
+    key.name,
+    key.scopes.join(','),
+    key.servers?.join(',') ?? 'all',
+    stateOf(key),
+    key.last_used_at ?? 'never',
+  ];
+}
+
+function stateOf({ revoked_at, expires_at }: KeyRecord): string {
+  if (revoked_at !== undefined) return `revoked ${revoked_at}`;
+  if (expires_at === undefined) return 'good';
+  return `${Date.parse(expires_at) <= Date.now() ? 'expired' : 'good until'} ${expires_at}`;
+}
+
+async function revoke(id: string, options: Common): Promise<void> {
+  await asOperator(options, async (operator) => {
+    const revoked = await operator.run('revokeApiKey', { id });
+    if (options.json) printJson(revoked);
+    else print(`The API key ${id} is revoked; it stops working everywhere within two seconds.`);
+  });
+}

@@ -1,0 +1,32 @@
+/** Results go to standard output, everything else to standard error, so that output can be piped. */
+export function print(text: string): void {
+  process.stdout.write(process.stdout.isTTY ? `${harmless(text)}\n` : `${text}\n`);
+}
+
+/** One line for machines, an indented text at a terminal. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, undefined, process.stdout.isTTY ? 2 : undefined)}\n`);
+}
+
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Text of strangers must not drive the terminal with escape sequences. */
+function harmless(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}');
+}
+
+/** Columns as wide as their widest entry; the last one is not padded. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line
+        .map((entry, column) => entry.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Config } from './config.ts';
+import { base62 } from './domain/api-key.ts';
+import type { Random } from './domain/ids.ts';
+import { answerEdge, checkEdge, type EdgeRules } from './edge.ts';
+import { AppError } from './errors.ts';
+import { problemAnswer } from './manage/problem.ts';
+import { mcpSlug } from './routes.ts';
+
+export type FrontParts = {
+  config: Config & { baseUrl: string };
+  random: Random;
+  serveMcp: (request: IncomingMessage, response: ServerResponse, slug: string, requestId: string) => Promise<void>;
+  serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/** Where every request comes in: the edge first, then the MCP endpoints on their own path, then everything else. */
+export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
+  const rules = edgeRules(parts.config);
+  const newRequestId = requestIds(parts.random);
+  return (request, response) => {
+    const requestId = newRequestId();
+    response.setHeader('X-Request-Id', requestId);
+    const url = request.url ?? '/';
+    const query = url.indexOf('?');
+    const path = query < 0 ? url : url.slice(0, query);
+    try {
+      checkEdge(request, path, rules);
+    } catch (error) {
+      refuse(response, error, path, requestId, parts.onUnexpected);
+      return;
+    }
+    if (answerEdge(request, response, requestId)) return;
+    const slug = mcpSlug(path);
+    const served =
+      slug === undefined ? parts.serveWeb(request, response) : parts.serveMcp(request, response, slug, requestId);
+    served.catch((error: unknown) => {
+      parts.onUnexpected(error, requestId);
+      response.destroy();
+    });
+  };
+}
+
+/** The hosts and origins that are ours: those of the base URL, and in local mode every name of this machine. */
+function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
+  const { host, port, protocol } = new URL(config.baseUrl);
+  const names = config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'] : [];
+  const hosts = new Set([host, ...names.map((name) => (port ? `${name}:${port}` : name))]);
+  return { hosts, origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]) };
+}
+
+/** Short and unique: a random part for the process, a counter within it. */
+function requestIds(random: Random): () => string {
+  const prefix = base62(random(8), 10);
+  let count = 0;
+  return () => `${prefix}${(++count).toString(36)}`;
+}
+
+/** A request that was refused before any part saw it; its connection is not trusted with another one. */
+function refuse(
+  response: ServerResponse,
+  error: unknown,
+  path: string,
+  requestId: string,
+  onUnexpected: (error: unknown, requestId: string) => void,
+): void {
+  response.setHeader('Connection', 'close');
+  if (mcpSlug(path) !== undefined && error instanceof AppError) {
+    response.writeHead(error.status, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: error.message } }));
+    return;
+  }
+  const answer = problemAnswer(error, requestId, onUnexpected);
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  void answer.text().then((text) => response.end(text));
+}

@@ -1,0 +1,137 @@
+import { OAuthError } from '../errors.ts';
+import { type Client, readClientId } from './client.ts';
+import { isDocumentUrl } from './client-document.ts';
+import { clientRedirect } from './client-redirect.ts';
+import { consentCookie, cookieJar } from './cookies.ts';
+import { hashOf, newSecret } from './credentials.ts';
+import type { LoginServer } from './login-server.ts';
+import { consentPage } from './pages.ts';
+import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
+import { isRegisteredRedirect } from './redirect-uri.ts';
+
+/** What a client asked for and a person is asked to allow; it travels sealed in the consent form. */
+export type ConsentRequest = {
+  consentId: string;
+  clientId: string;
+  clientName: string;
+  redirectUri: string;
+  state: string | undefined;
+  codeChallenge: string;
+  scope: string;
+  /** Hash of the cookie of the browser that sees the form. */
+  browser: string;
+  expiresAt: number;
+};
+
+export function consentPlace(server: LoginServer): string {
+  return `consent|${server.id}`;
+}
+
+/**
+ * `GET /mcp/{slug}/authorize`: the checks, then our own consent page. Nothing is stored and nobody is sent anywhere
+ * before a person has agreed.
+ * @throws OAuthError before the redirect URI is proven; the door shows it as a page
+ */
+export async function authorize(
+  server: LoginServer,
+  query: URLSearchParams,
+  cookieHeader: string | undefined,
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  rejectDuplicates(query);
+  const client = await findClient(server, query.get('client_id'), parts);
+  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'));
+  try {
+    checkResponseType(query);
+    checkResponseMode(query);
+    checkNoRequestObject(query);
+    const codeChallenge = checkPkce(query);
+    checkResource(server, query.get('resource'));
+    const jar = cookieJar(parts.baseUrl);
+    const browser = jar.read(cookieHeader, consentCookie) ?? newSecret(parts.random);
+    const request: ConsentRequest = {
+      consentId: newSecret(parts.random),
+      clientId: client.id,
+      clientName: client.name,
+      redirectUri,
+      state: query.get('state') ?? undefined,
+      codeChallenge,
+      scope: grantedScope(server, query.get('scope')),
+      browser: hashOf(browser),
+      expiresAt: parts.now() + spans.consent,
+    };
+    const sealed = parts.keyring.seal(JSON.stringify(request), consentPlace(server));
+    const html = consentPage(server, client, request, sealed);
+    return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    return clientRedirect(server, redirectUri, { error, state: query.get('state') ?? undefined });
+  }
+}
+
+/** RFC 6749, 3.1: a parameter given twice is an error. */
+export function rejectDuplicates(params: URLSearchParams): void {
+  const names = [...params.keys()].filter((name) => name !== 'resource');
+  if (new Set(names).size < names.length) throw new OAuthError('invalid_request', 'a parameter is given twice');
+}
+
+/** @throws OAuthError invalid_client */
+export async function findClient(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<Client> {
+  if (!clientId) throw new OAuthError('invalid_client', 'client_id is missing');
+  const client = isDocumentUrl(clientId)
+    ? await parts.documents.find(clientId)
+    : readClientId(parts.keyring, server.id, clientId);
+  if (!client) throw new OAuthError('invalid_client', 'the client is not known here; it should register again');
+  return client;
+}
+
+function checkRedirectUri(client: Client, requested: string | null): string {
+  if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
+  if (!isRegisteredRedirect(client.redirectUris, requested)) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
+  }
+  return requested;
+}
+
+function checkResponseType(query: URLSearchParams): void {
+  if (query.get('response_type') !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
+  }
+}
+
+function checkResponseMode(query: URLSearchParams): void {
+  if ((query.get('response_mode') ?? 'query') !== 'query') {
+    throw new OAuthError('invalid_request', 'response_mode must be "query"');
+  }
+}
+
+function checkNoRequestObject(query: URLSearchParams): void {
+  if (query.has('request') || query.has('request_uri')) {
+    throw new OAuthError('invalid_request', 'request objects are not supported');
+  }
+}
+
+/** RFC 7636; only S256, and never without (RFC 9700, 2.1.1). */
+function checkPkce(query: URLSearchParams): string {
+  const challenge = query.get('code_challenge') ?? '';
+  if (query.get('code_challenge_method') !== 'S256' || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
+    throw new OAuthError('invalid_request', 'code_challenge with code_challenge_method "S256" is required');
+  }
+  return challenge;
+}
+
+/** RFC 8707: absent is this server; scheme and host in any case and one trailing slash make no difference. */
+export function checkResource(server: LoginServer, resource: string | null): void {
+  if (resource === null || resource === '') return;
+  const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
+  if (plain(resource) !== plain(server.issuer)) {
+    throw new OAuthError('invalid_target', 'resource must be the address of this server');
+  }
+}
+
+/** Of what was asked for, what there is; everything when nothing was asked for. */
+function grantedScope(server: LoginServer, requested: string | null): string {
+  const wanted = (requested ?? '').split(' ');
+  const granted = server.scopes.filter((scope) => wanted.includes(scope));
+  return (granted.length > 0 ? granted : server.scopes).join(' ');
+}

@@ -1,0 +1,143 @@
+import { newId } from '../domain/ids.ts';
+import { OAuthError, type OAuthErrorCode } from '../errors.ts';
+import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../store/authorizations.ts';
+import { insertGrant } from '../store/grants.ts';
+import { insertCode } from '../store/tokens.ts';
+import { rejectDuplicates } from './authorize.ts';
+import { clientRedirect } from './client-redirect.ts';
+import { cookieJar, loginCookie } from './cookies.ts';
+import { hashOf, newSecret, sealTokens, tokensPlace, wrapKey } from './credentials.ts';
+import type { LoginResult, LoginServer } from './login-server.ts';
+import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
+
+/**
+ * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
+ * that consented must all fit; then the code is exchanged and the client gets one of ours.
+ * @throws OAuthError, shown as a page, while it is not proven whose login this is
+ */
+export async function callback(
+  server: LoginServer,
+  query: URLSearchParams,
+  cookieHeader: string | undefined,
+  requestId: string,
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  rejectDuplicates(query);
+  const login = await takeLogin(server, query.get('state'), cookieHeader, parts);
+  const jar = cookieJar(parts.baseUrl);
+  const cookies = [jar.clear(loginCookie(login.id))];
+  const state = login.client_state ?? undefined;
+  try {
+    const code = checkAnswer(query);
+    const verifier = parts.keyring.open(login.sealed_verifier, `authorizations|sealed_verifier|${login.id}`);
+    const result = await server.provider.exchange({
+      code,
+      parameters: query,
+      state: query.get('state') ?? '',
+      verifier,
+    });
+    const ours = await storeGrant(server, login, result, requestId, parts);
+    return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    await parts.audit({
+      server,
+      name: 'loginFailed',
+      detail: { client: login.client_name, error: error.code, message: error.message },
+      requestId,
+    });
+    parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
+    return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
+  }
+}
+
+async function takeLogin(
+  server: LoginServer,
+  state: string | null,
+  cookieHeader: string | undefined,
+  parts: OAuthParts,
+): Promise<Authorization> {
+  if (!state) throw new OAuthError('invalid_request', 'the answer of the provider has no state');
+  const id = hashOf(state);
+  const binding = cookieJar(parts.baseUrl).read(cookieHeader, loginCookie(id)) ?? '';
+  const now = parts.now();
+  const login = await takeAuthorization(parts.db, { id, serverId: server.id, bindingHash: hashOf(binding), now });
+  if (login) return login;
+  if (await isAuthorizationWaiting(parts.db, { id, serverId: server.id, now })) {
+    throw new OAuthError(
+      'access_denied',
+      'this login was begun in another browser; finish it there, or start again in the client',
+    );
+  }
+  throw new OAuthError(
+    'invalid_request',
+    'this login is not known, was used before, or has expired; start again in the client',
+  );
+}
+
+const passedOn: readonly OAuthErrorCode[] = [
+  'access_denied',
+  'temporarily_unavailable',
+  'server_error',
+  'invalid_scope',
+];
+
+/** The code, or the provider's error in words of ours: its own could hold anything. */
+function checkAnswer(query: URLSearchParams): string {
+  const error = query.get('error');
+  if (error !== null) {
+    const known = passedOn.find((code) => code === error);
+    const message =
+      known === 'access_denied'
+        ? 'the login was refused at the provider'
+        : 'the provider answered the login with an error';
+    throw new OAuthError(known ?? 'server_error', message, `error ${error.slice(0, 100)}`);
+  }
+  const code = query.get('code');
+  if (!code) throw new OAuthError('server_error', 'the provider sent neither a code nor an error');
+  return code;
+}
+
+/** Stores what the login gave and returns our one-time code for it. */
+async function storeGrant(
+  server: LoginServer,
+  login: Authorization,
+  result: LoginResult,
+  requestId: string,
+  parts: OAuthParts,
+): Promise<string> {
+  const id = newId(parts.random, 'grt');
+  const grantKey = Buffer.from(parts.random(32));
+  const code = newSecret(parts.random);
+  const now = parts.now();
+  const sealed = sealTokens(result.tokens, grantKey, id);
+  await parts.db.transaction().execute(async (db) => {
+    await insertGrant(db, {
+      id,
+      workspace_id: result.workspaceId,
+      server_id: server.id,
+      slug: server.slug,
+      client_id: login.client_id,
+      client_name: login.client_name,
+      user_id: result.userId ?? null,
+      scope: login.scope,
+      agreement: server.agreement,
+      sealed_tokens: parts.keyring.seal(sealed, tokensPlace(result.workspaceId, id)),
+      tokens_version: 1,
+      generation: 0,
+      rotated_at: now,
+      created_at: now,
+    });
+    await insertCode(db, {
+      hash: hashOf(code),
+      grant_id: id,
+      client_id: login.client_id,
+      redirect_uri: login.redirect_uri,
+      code_challenge: login.code_challenge,
+      wrapped_key: wrapKey(grantKey, code, id),
+      expires_at: now + spans.code,
+    });
+  });
+  await parts.audit({ server, name: 'login', detail: { grant: id, client: login.client_name }, requestId });
+  return code;
+}

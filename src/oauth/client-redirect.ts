@@ -1,0 +1,35 @@
+import type { OAuthError } from '../errors.ts';
+import type { LoginServer } from './login-server.ts';
+import { returnPage } from './pages.ts';
+import type { OAuthAnswer } from './parts.ts';
+
+type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
+
+/** Back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC 9207). */
+export function clientRedirect(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome,
+  cookies: string[] = [],
+): OAuthAnswer {
+  const url = new URL(redirectUri);
+  if ('code' in outcome) url.searchParams.set('code', outcome.code);
+  else {
+    url.searchParams.set('error', registeredCode(outcome.error));
+    url.searchParams.set('error_description', asciiText(outcome.error.message));
+  }
+  if (outcome.state !== undefined) url.searchParams.set('state', outcome.state);
+  url.searchParams.set('iss', server.issuer);
+  const failure = 'error' in outcome ? outcome.error : undefined;
+  return { kind: 'redirect', location: url.href, html: returnPage(server, redirectUri, failure), cookies };
+}
+
+/** Codes that a client may see here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+function registeredCode(error: OAuthError): string {
+  return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
+}
+
+/** RFC 6749, 4.1.2.1: printable ASCII without quotes and backslashes. */
+function asciiText(text: string): string {
+  return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'").slice(0, 300);
+}

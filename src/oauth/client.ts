@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { OAuthError } from '../errors.ts';
+import type { Keyring } from '../store/sealing.ts';
+import { redirectUriProblem } from './redirect-uri.ts';
+
+/** OAuth client software as we know it, however it introduced itself. `host` is set where its identity is a web address. */
+export type Client = { id: string; name: string; redirectUris: readonly string[]; host: string | undefined };
+
+const text = (most: number) => z.string().max(most).optional();
+
+/** What we use of client metadata (RFC 7591, 2); everything else is ignored. */
+const metadataSchema = z.object({
+  redirect_uris: z.array(z.string()).min(1).max(20),
+  client_name: text(20_000),
+  client_uri: text(2000),
+  scope: text(4000),
+  application_type: text(20),
+  token_endpoint_auth_method: text(100),
+  grant_types: z.array(z.string().max(100)).max(10).optional(),
+  response_types: z.array(z.string().max(100)).max(10).optional(),
+});
+
+const maxNameLength = 80;
+const prefix = 'thc_';
+
+/** A name cut to what a page can show on a line. */
+export function shortName(name: string | undefined): string {
+  const clean = (name ?? '').replaceAll(/\s+/g, ' ').trim();
+  return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
+}
+
+/**
+ * Dynamic client registration (RFC 7591) without storage: the client id holds the registration and its MAC, so a flood
+ * costs nothing and every replica knows every client.
+ * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
+ */
+export function registerClient(keyring: Keyring, serverId: string, raw: unknown, now: number): object {
+  const parsed = metadataSchema.safeParse(raw);
+  if (!parsed.success) {
+    const field = parsed.error.issues[0]?.path[0];
+    const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
+    throw new OAuthError(code, `${String(field ?? 'the body')}: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
+  }
+  const metadata = parsed.data;
+  for (const uri of metadata.redirect_uris) {
+    const problem = redirectUriProblem(uri);
+    if (problem) throw new OAuthError('invalid_redirect_uri', `a redirect URI ${problem}`);
+  }
+  const issuedAt = Math.floor(now / 1000);
+  const name = shortName(metadata.client_name);
+  const payload = Buffer.from(
+    JSON.stringify({ s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt }),
+  ).toString('base64url');
+  return {
+    client_id: `${prefix}${payload}.${keyring.mac(payload, 'client id')}`,
+    client_id_issued_at: issuedAt,
+    client_name: name,
+    redirect_uris: metadata.redirect_uris,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+    ...(metadata.application_type !== undefined && { application_type: metadata.application_type }),
+    ...(metadata.scope !== undefined && { scope: metadata.scope }),
+  };
+}
+
+/** The client in a client id of ours, or undefined when we did not issue it for this server. */
+export function readClientId(keyring: Keyring, serverId: string, clientId: string): Client | undefined {
+  const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
+  if (!match) return undefined;
+  const [, payload = '', mac = ''] = match;
+  if (!keyring.isMac(mac, payload, 'client id')) return undefined;
+  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { s: string; n: string; r: string[] };
+  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
+}

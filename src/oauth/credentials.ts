@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { base62 } from '../domain/api-key.ts';
+import type { Random } from '../domain/ids.ts';
+import { createKeyring } from '../store/sealing.ts';
+import type { ProviderTokens } from './login-server.ts';
+
+/** 256 random bits as text. */
+export function newSecret(random: Random): string {
+  return base62(random(32), 43);
+}
+
+/** SHA-256 in hex: all that is stored of a token, code, state or cookie. */
+export function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}
+
+/** The PKCE challenge of a verifier (RFC 7636, 4.2, S256). */
+export function challengeOf(verifier: string): string {
+  return createHash('sha256').update(verifier).digest('base64url');
+}
+
+/**
+ * The key of a grant, as only the bearer of `secret` can unwrap it. A stolen database, even with the master key, holds
+ * no live tokens of a provider.
+ */
+export function wrapKey(grantKey: Buffer, secret: string, grantId: string): string {
+  return createKeyring([Buffer.from(secret)]).seal(grantKey.toString('base64'), `grant key|${grantId}`);
+}
+
+export function unwrapKey(wrapped: string, secret: string, grantId: string): Buffer {
+  return Buffer.from(createKeyring([Buffer.from(secret)]).open(wrapped, `grant key|${grantId}`), 'base64');
+}
+
+/** The provider's tokens under the key of their grant. */
+export function sealTokens(tokens: ProviderTokens, grantKey: Buffer, grantId: string): string {
+  return createKeyring([grantKey]).seal(JSON.stringify(tokens), `provider tokens|${grantId}`);
+}
+
+export function openTokens(sealed: string, grantKey: Buffer, grantId: string): ProviderTokens {
+  const tokens = JSON.parse(
+    createKeyring([grantKey]).open(sealed, `provider tokens|${grantId}`),
+  ) as Partial<ProviderTokens>;
+  return { accessToken: '', refreshToken: undefined, expiresAt: undefined, scope: undefined, ...tokens };
+}
+
+/** Where the sealed tokens of a grant stand, for the master key's seal around them. */
+export function tokensPlace(workspaceId: string, grantId: string): string {
+  return `grants|sealed_tokens|${workspaceId}|${grantId}`;
+}

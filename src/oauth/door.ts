@@ -1,0 +1,206 @@
+import type { HttpBindings } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
+import { pagePolicy } from '../page.ts';
+import { routes } from '../routes.ts';
+import { unavailableIfDatabase } from '../store/failure.ts';
+import { authorize } from './authorize.ts';
+import { callback } from './callback.ts';
+import { registerClient } from './client.ts';
+import { decide } from './consent.ts';
+import type { LoginServer } from './login-server.ts';
+import { resourceMetadata, serverMetadata } from './metadata.ts';
+import { errorPage } from './pages.ts';
+import type { OAuthAnswer, OAuthParts } from './parts.ts';
+import type { RateLimit } from './rate-limit.ts';
+import { revoke } from './revoke.ts';
+import { redeem } from './token.ts';
+
+type Env = { Bindings: HttpBindings };
+
+export type OAuthDoorParts = OAuthParts & {
+  rate: RateLimit;
+  addressOf: (c: Context<Env>) => string;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+const maxBodyBytes = 64 * 1024;
+
+/** The authorization server in front of each hosted server's provider. Errors become pages for people, JSON for clients. */
+export function createOAuthDoor(parts: OAuthDoorParts): Hono<Env> {
+  const door = new Hono<Env>();
+  addDiscovery(door, parts);
+  addPages(door, parts);
+  addClientEndpoints(door, parts);
+  return door;
+}
+
+function requestIdOf(c: Context<Env>): string {
+  return String(c.env.outgoing.getHeader('x-request-id'));
+}
+
+/** A server with a login. @throws AppError notFound */
+async function serverOf(c: Context<Env>, parts: OAuthDoorParts): Promise<LoginServer> {
+  const server = await parts.findServer(c.req.param('slug') ?? '');
+  if (!server) throw new AppError('notFound', 'there is no login at this address');
+  return server;
+}
+
+function addDiscovery(door: Hono<Env>, parts: OAuthDoorParts): void {
+  const document = (describe: (server: LoginServer) => object) => async (c: Context<Env>) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    return c.json(describe(await serverOf(c, parts)));
+  };
+  door.get(routes.resourceMetadata, document(resourceMetadata));
+  for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
+    door.get(
+      route,
+      document((server) => serverMetadata(server, parts.baseUrl)),
+    );
+  }
+}
+
+/** What people see. Nothing here is answered with a redirect before it is proven where to. */
+function addPages(door: Hono<Env>, parts: OAuthDoorParts): void {
+  const shown =
+    (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
+      pageHeaders(c);
+      try {
+        checkRate(c, parts);
+        return send(c, await answerTo(c, await serverOf(c, parts)));
+      } catch (thrown) {
+        return sendErrorPage(c, thrown, parts);
+      }
+    };
+  const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
+  door.get(
+    routes.authorize,
+    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), parts)),
+  );
+  door.get(
+    routes.callback,
+    shown((c, server) => callback(server, query(c), c.req.header('cookie'), requestIdOf(c), parts)),
+  );
+  door.post(
+    routes.consent,
+    bodyLimit({ maxSize: maxBodyBytes }),
+    shown(async (c, server) =>
+      decide(
+        server,
+        await formOf(c),
+        { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
+        parts,
+      ),
+    ),
+  );
+}
+
+/** What client software calls. */
+function addClientEndpoints(door: Hono<Env>, parts: OAuthDoorParts): void {
+  const json = (answerTo: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    c.header('Cache-Control', 'no-store');
+    try {
+      checkRate(c, parts);
+      return await answerTo(c, await serverOf(c, parts));
+    } catch (thrown) {
+      return sendErrorJson(c, thrown, parts);
+    }
+  };
+  const limit = bodyLimit({ maxSize: maxBodyBytes });
+  door.post(
+    routes.register,
+    limit,
+    json(async (c, server) => c.json(registerClient(parts.keyring, server.id, await jsonOf(c), parts.now()), 201)),
+  );
+  door.post(
+    routes.token,
+    limit,
+    json(async (c, server) => c.json(await redeem(server, await formOf(c), parts))),
+  );
+  door.post(
+    routes.revoke,
+    limit,
+    json(async (c, server) => {
+      await revoke(server, await formOf(c), requestIdOf(c), parts);
+      return c.body(null, 200);
+    }),
+  );
+}
+
+function checkRate(c: Context<Env>, parts: OAuthDoorParts): void {
+  if (!parts.rate.take(parts.addressOf(c)))
+    throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
+}
+
+async function formOf(c: Context<Env>): Promise<URLSearchParams> {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded') {
+    throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
+  }
+  return new URLSearchParams(await c.req.text());
+}
+
+async function jsonOf(c: Context<Env>): Promise<unknown> {
+  try {
+    return JSON.parse(await c.req.text());
+  } catch {
+    throw new OAuthError('invalid_client_metadata', 'the body is not JSON');
+  }
+}
+
+function pageHeaders(c: Context<Env>): void {
+  c.header('Content-Security-Policy', pagePolicy);
+  c.header('X-Frame-Options', 'DENY');
+  // Not no-referrer: with that the browser would send our own form with the origin "null".
+  c.header('Referrer-Policy', 'same-origin');
+  c.header('Cache-Control', 'no-store');
+}
+
+function send(c: Context<Env>, answer: OAuthAnswer): Response {
+  for (const cookie of answer.cookies ?? []) c.header('Set-Cookie', cookie, { append: true });
+  if (answer.kind === 'page') return c.html(answer.html, answer.status as 200);
+  c.header('Location', answer.location);
+  return c.html(answer.html, 302);
+}
+
+function toOAuthError(c: Context<Env>, thrown: unknown, parts: OAuthDoorParts): OAuthError | AppError {
+  const error = unavailableIfDatabase(thrown);
+  if (error instanceof OAuthError || error instanceof AppError) return error;
+  parts.onUnexpected(error, requestIdOf(c));
+  return new OAuthError('server_error', 'something went wrong inside the service');
+}
+
+function statusOf(error: OAuthError | AppError): number {
+  if (error instanceof AppError) return error.status;
+  return oauthErrorStatus[error.code];
+}
+
+function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthDoorParts): Response {
+  const error = toOAuthError(c, thrown, parts);
+  if (error instanceof OAuthError && error.detail !== undefined) {
+    parts.log('a login was refused', { error: error.code, message: error.message, detail: error.detail });
+  }
+  const shown = error instanceof OAuthError ? error : new OAuthError('invalid_request', error.message);
+  // People see 400 for an unknown client and 403 for a form or login of another browser; 401 would ask for a password.
+  const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
+  return c.html(errorPage(shown, requestIdOf(c)), status as 400);
+}
+
+function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthDoorParts): Response {
+  const error = toOAuthError(c, thrown, parts);
+  if (error instanceof OAuthError && error.detail !== undefined) {
+    parts.log('a client was refused', { error: error.code, message: error.message, detail: error.detail });
+  }
+  const code =
+    error instanceof OAuthError
+      ? error.code
+      : error.kind === 'unavailable'
+        ? 'temporarily_unavailable'
+        : 'invalid_request';
+  if (error instanceof AppError && error.retryAfterS !== undefined) c.header('Retry-After', String(error.retryAfterS));
+  if (code === 'slow_down') c.header('Retry-After', '60');
+  if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
+  return c.json({ error: code, error_description: error.message }, statusOf(error) as 400);
+}

@@ -1,0 +1,41 @@
+import { routes, urlOf } from '../routes.ts';
+import type { LoginServer } from './login-server.ts';
+
+type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
+
+/** Protected resource metadata (RFC 9728, 2). `resource` is the very URL that people configure. */
+export function resourceMetadata(server: Described): object {
+  return {
+    resource: server.issuer,
+    authorization_servers: [server.issuer],
+    ...(server.scopes.length > 0 && { scopes_supported: withoutOffline(server.scopes) }),
+    bearer_methods_supported: ['header'],
+    resource_name: server.name,
+  };
+}
+
+/** Authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
+export function serverMetadata(server: Described, baseUrl: string): object {
+  const at = (route: Parameters<typeof urlOf>[1]) => urlOf(baseUrl, route, server.slug);
+  return {
+    issuer: server.issuer,
+    authorization_endpoint: at(routes.authorize),
+    token_endpoint: at(routes.token),
+    registration_endpoint: at(routes.register),
+    revocation_endpoint: at(routes.revoke),
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
+    ...(server.scopes.length > 0 && { scopes_supported: withoutOffline(server.scopes) }),
+    authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: true,
+  };
+}
+
+/** Clients add this scope by themselves where it is advertised; whether there is a refresh token is not theirs to ask. */
+function withoutOffline(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => scope !== 'offline_access');
+}

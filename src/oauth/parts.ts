@@ -1,0 +1,45 @@
+import type { Kysely } from 'kysely';
+import type { Random } from '../domain/ids.ts';
+import type { OutboundDoor } from '../outbound/door.ts';
+import type { Tables } from '../store/schema.ts';
+import type { Keyring } from '../store/sealing.ts';
+import type { ClientDocuments } from './client-document.ts';
+import type { LoginServer } from './login-server.ts';
+
+/** What the OAuth proxy needs of the rest of the product. */
+export type OAuthParts = {
+  db: Kysely<Tables>;
+  keyring: Keyring;
+  door: OutboundDoor;
+  documents: ClientDocuments;
+  random: Random;
+  /** Epoch milliseconds. */
+  now: () => number;
+  baseUrl: string;
+  findServer: (slug: string) => Promise<LoginServer | undefined>;
+  /** Makes changes of ours count in this process at once. */
+  onCommitted: () => Promise<void>;
+  audit: (event: {
+    server: LoginServer;
+    name: string;
+    detail: { [key: string]: unknown };
+    requestId: string;
+  }) => Promise<void>;
+  log: (message: string, fields: { [key: string]: unknown }) => void;
+};
+
+/** What the door sends: a page, a redirect to the client, or JSON. */
+export type OAuthAnswer =
+  | { kind: 'page'; status: number; html: string; cookies?: string[] }
+  | { kind: 'redirect'; location: string; html: string; cookies?: string[] };
+
+/** Life spans in ms. */
+export const spans = {
+  consent: 10 * 60_000,
+  login: 10 * 60_000,
+  code: 60_000,
+  access: 60 * 60_000,
+  refresh: 30 * 24 * 60 * 60_000,
+  /** How long the direct predecessor of a refresh token is still taken, for clients whose answer got lost. */
+  grace: 30_000,
+} as const;

@@ -1,0 +1,30 @@
+import { findGrant } from '../store/grants.ts';
+import { findToken } from '../store/tokens.ts';
+import { findClient } from './authorize.ts';
+import { hashOf } from './credentials.ts';
+import type { LoginServer } from './login-server.ts';
+import type { OAuthParts } from './parts.ts';
+import { endGrant } from './token.ts';
+
+/**
+ * `POST /mcp/{slug}/revoke` (RFC 7009): either token ends the whole grant. Unknown tokens are no error (2.2).
+ * @throws OAuthError invalid_client
+ */
+export async function revoke(
+  server: LoginServer,
+  form: URLSearchParams,
+  requestId: string,
+  parts: OAuthParts,
+): Promise<void> {
+  const client = await findClient(server, form.get('client_id'), parts);
+  const token = await findToken(parts.db, hashOf(form.get('token') ?? ''));
+  const grant = token && (await findGrant(parts.db, token.grant_id));
+  if (!grant || grant.server_id !== server.id || grant.client_id !== client.id) return;
+  if (!(await endGrant(grant.id, parts))) return;
+  await parts.audit({
+    server,
+    name: 'loginRevoked',
+    detail: { grant: grant.id, client: grant.client_name },
+    requestId,
+  });
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { newId } from '../domain/ids.ts';
+import { AppError } from '../errors.ts';
+import { recordChange } from '../store/changes.ts';
+import { revokeGrant as endGrant, findGrant, listGrants as findGrants, type Grant } from '../store/grants.ts';
+import { operation } from './operation.ts';
+import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
+
+const grantRecord = z.object({
+  id: z.string(),
+  server: z.string().describe('Slug.'),
+  client: z.string().describe('Name that the client gave itself.'),
+  scope: z.string(),
+  status: z.enum(['active', 'broken', 'revoked']).describe('broken: the provider no longer honours it.'),
+  created_at: time,
+  last_used_at: time.optional(),
+});
+
+function toRecord(grant: Grant): z.input<typeof grantRecord> {
+  return {
+    id: grant.id,
+    server: grant.slug,
+    client: grant.client_name,
+    scope: grant.scope,
+    status: grant.revoked_at !== null ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
+    created_at: isoTime(grant.created_at),
+    ...(grant.last_used_at !== null && { last_used_at: isoTime(grant.last_used_at) }),
+  };
+}
+
+const listGrants = operation({
+  name: 'listGrants',
+  summary: 'List the logins of people at the hosted servers, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/grants' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
+  output: z.object({ grants: z.array(grantRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    const filter = { slug: input.slug, slugs: context.actor.servers };
+    const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
+    return { grants: rows.map(toRecord), next_cursor: next };
+  },
+});
+
+const revokeGrant = operation({
+  name: 'revokeGrant',
+  summary: 'End a login: its agent has to ask the person again',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  route: { method: 'DELETE', path: '/grants/{id}' },
+  isTool: true,
+  input: z.strictObject({ id: z.string().max(100).describe('Id of the grant, grt_…') }),
+  output: z.object({ revoked: z.string() }),
+  async run(context, { id }) {
+    const grant = await findGrant(context.db, id);
+    const isOwn = grant?.workspace_id === context.actor.workspaceId;
+    if (!isOwn || !(await endGrant(context.db, id, context.now()))) {
+      throw new AppError('notFound', 'there is no such grant in this workspace, or it is revoked already');
+    }
+    await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'grant', ref: id });
+    return { revoked: id };
+  },
+  audit: ({ id }) => ({ target: id }),
+});
+
+export const grantOperations = [listGrants, revokeGrant];

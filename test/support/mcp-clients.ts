@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import * as v2 from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { environmentIn, runScript, transcript } from './run-script.ts';
+import type { Json, ToolReply } from './toolhost.ts';
+
+export interface McpClient {
+  /** The revision that client and server agreed on. */
+  revision(): Promise<string | undefined>;
+  toolNames(): Promise<string[]>;
+  callTool(name: string, args: Json): Promise<ToolReply>;
+  close(): Promise<void>;
+}
+
+export interface McpAccess {
+  url: string;
+  token: string;
+  /** Where the client may leave files. */
+  home: string;
+}
+
+export interface McpClientKind {
+  name: string;
+  /** The revision that it must come to with this service. */
+  revision: string;
+  /** What it says when its credential is refused. */
+  refusal: RegExp;
+  connect(access: McpAccess): Promise<McpClient>;
+}
+
+const packages = join(import.meta.dirname, '../../node_modules');
+const inspectorScript = join(packages, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
+const mcpRemoteScript = join(packages, 'mcp-remote/dist/proxy.js');
+const identity = { name: 'toolhost-test', version: '1' };
+
+function bearer(token: string): { headers: Record<string, string> } {
+  return { headers: { Authorization: `Bearer ${token}` } };
+}
+
+async function connectSdk1(transport: Transport, revision: () => string | undefined): Promise<McpClient> {
+  const client = new Client(identity);
+  try {
+    await client.connect(transport);
+  } catch (error) {
+    // A bridge that gave up is still a process.
+    await transport.close();
+    throw error;
+  }
+  return {
+    revision: async () => revision(),
+    toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
+    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
+    close: () => client.close(),
+  };
+}
+
+const sdk1: McpClientKind = {
+  name: 'SDK v1',
+  revision: '2025-11-25',
+  refusal: /401/,
+  connect: ({ url, token }) => {
+    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) });
+    // The SDK's own types do not fit one another under exactOptionalPropertyTypes.
+    return connectSdk1(transport as Transport, () => transport.protocolVersion);
+  },
+};
+
+const mcpRemote: McpClientKind = {
+  name: 'mcp-remote',
+  revision: '2025-11-25',
+  // It looks for a login, finds none and ends.
+  refusal: /Connection closed/,
+  connect: ({ url, token, home }) => {
+    const flags = ['--header', `Authorization: Bearer ${token}`, '--allow-http', '--transport', 'http-only'];
+    const transport: Transport & StdioClientTransport = new StdioClientTransport({
+      command: process.execPath,
+      cwd: home,
+      args: [mcpRemoteScript, url, ...flags],
+      env: { ...environmentIn(home), MCP_REMOTE_CONFIG_DIR: home },
+      stderr: 'ignore',
+    });
+    let revision: string | undefined;
+    transport.setProtocolVersion = (version) => {
+      revision = version;
+    };
+    return connectSdk1(transport, () => revision);
+  },
+};
+
+function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): McpClientKind {
+  return {
+    name: `SDK v2, ${name}`,
+    revision,
+    refusal: /401/,
+    async connect({ url, token }) {
+      const client = new v2.Client(identity, { versionNegotiation: { mode } });
+      await client.connect(new v2.StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) }));
+      return {
+        revision: async () => client.getNegotiatedProtocolVersion(),
+        toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
+        callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
+        close: () => client.close(),
+      };
+    },
+  };
+}
+
+/** Its exit code when the tool's result is an error; the result is printed all the same. */
+const toolError = 5;
+
+/** Every method is a run of its own, which connects anew. */
+function inspector(era: 'legacy' | 'auto' | 'modern', revision: string): McpClientKind {
+  return {
+    name: `Inspector, ${era}`,
+    revision,
+    refusal: /^exit 3.*auth_required/s,
+    async connect({ url, token, home }) {
+      const fixed = ['--cli', '--transport', 'http', '--server-url', url, '--protocol-era', era, '--format', 'json'];
+      const access = ['-q', '--stored-auth-only', '--header', `Authorization: Bearer ${token}`];
+      async function invoke(method: string, ...more: string[]): Promise<Json> {
+        const args = [...fixed, ...access, '--method', method, ...more];
+        const ended = await runScript(inspectorScript, args, home);
+        assert.ok(ended.code === 0 || ended.code === toolError, transcript(ended));
+        const { result } = JSON.parse(ended.stdout) as { result: Json };
+        assert.equal(result.isError === true, ended.code === toolError, transcript(ended));
+        return result;
+      }
+      return {
+        revision: async () => (await invoke('initialize')).protocolVersion as string,
+        toolNames: async () => ((await invoke('tools/list')).tools as { name: string }[]).map((tool) => tool.name),
+        callTool: async (name, args) =>
+          (await invoke('tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))) as ToolReply,
+        close: async () => undefined,
+      };
+    },
+  };
+}
+
+export const mcpClients: readonly McpClientKind[] = [
+  sdk1,
+  sdk2('legacy', 'legacy', '2025-11-25'),
+  sdk2('auto', 'auto', '2026-07-28'),
+  sdk2('2026-07-28', { pin: '2026-07-28' }, '2026-07-28'),
+  mcpRemote,
+  inspector('legacy', '2025-11-25'),
+  inspector('auto', '2026-07-28'),
+  inspector('modern', '2026-07-28'),
+];

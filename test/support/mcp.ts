@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import type { Json, Reply } from './toolhost.ts';
+import { modernMeta } from './toolhost.ts';
+
+export type RpcFailure = { code: number; message: string; data?: Json };
+
+export function failureOf(reply: Reply): RpcFailure {
+  assert.ok(reply.body.error, `no error: ${reply.status} ${reply.text}`);
+  return reply.body.error as RpcFailure;
+}
+
+export function resultOf(reply: Reply): Json {
+  assert.ok(reply.body.result, `no result: ${reply.status} ${reply.text}`);
+  return reply.body.result as Json;
+}
+
+/** Stands for the id of an error that answers nothing readable: the member is absent then, not null. */
+export const noId = Symbol('no id');
+
+/** The whole of a refusal: status, JSON-RPC code and the id that is echoed. Gives the message. */
+export function assertRefused(reply: Reply, status: number, code: number, id: unknown = 1): string {
+  const failure = failureOf(reply);
+  const echoed = 'id' in reply.body ? reply.body.id : noId;
+  assert.deepEqual([reply.status, failure.code, echoed], [status, code, id], reply.text);
+  assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
+  assert.equal(reply.body.jsonrpc, '2.0');
+  return failure.message;
+}
+
+/** A request of revision 2026-07-28 as an object. */
+export function modernMessage(method: string, params: Json = {}, id: unknown = 1): Json {
+  return { jsonrpc: '2.0', id, method, params: { _meta: modernMeta, ...params } };
+}
+
+/** The headers that mirror a modern request. */
+export function mirrors(method: string, name?: string): Record<string, string> {
+  return {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    ...(name !== undefined && { 'mcp-name': name }),
+  };
+}
+
+/** A hosted server over a recording upstream; open unless `more` says how it authenticates. */
+export function echoConfig(upstream: string, more: Json = {}): Json {
+  return {
+    name: 'Echo',
+    slug: 'echo',
+    description: 'Says again what it was told.',
+    tools: [
+      {
+        name: 'echo',
+        description: 'Gives back the text that it was given.',
+        method: 'GET',
+        url: `${upstream}/echo`,
+        input_schema: { text: { type: 'string', optional: true }, times: { type: 'integer', optional: true } },
+      },
+      {
+        name: 'note',
+        description: 'Stores a note and gives it back.',
+        method: 'POST',
+        url: `${upstream}/notes`,
+        input_schema: { text: { type: 'string' } },
+      },
+    ],
+    ...more,
+  };
+}

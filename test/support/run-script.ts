@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+
+const limitMs = 120_000;
+
+/** The environment of a child that knows nothing of this machine's user and leaves its files in `home`. */
+export function environmentIn(home: string): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    TMPDIR: home,
+    XDG_CACHE_HOME: home,
+    XDG_CONFIG_HOME: home,
+    // The same large programs start again and again.
+    NODE_COMPILE_CACHE: home,
+  };
+}
+
+/** Runs a script on this Node, in `home` and without input; resolves when it has ended and its output is read. */
+export async function runScript(script: string, args: readonly string[], home: string): Promise<Ended> {
+  const child = spawn(process.execPath, [script, ...args], {
+    cwd: home,
+    env: environmentIn(home),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: limitMs,
+    killSignal: 'SIGKILL',
+  });
+  const [[code, signal], stdout, stderr] = await Promise.all([
+    once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  return { code, signal, stdout, stderr };
+}
+
+/** Everything that a person would want to see of a run that failed. */
+export function transcript({ code, signal, stdout, stderr }: Ended): string {
+  return `exit ${code ?? signal}\n--- stdout\n${stdout}\n--- stderr\n${stderr}`;
+}

@@ -1,0 +1,25 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import net from 'node:net';
+
+export type WireReply = { status: number; headers: http.IncomingHttpHeaders; text: string };
+
+/** One request with every header in the test's hand, also those that fetch sets or tidies by itself. */
+export async function wire(url: string, options: http.RequestOptions = {}, body?: string | Buffer): Promise<WireReply> {
+  const request = http.request(url, options);
+  request.end(body);
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk);
+  return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
+}
+
+/** Sends bytes over a connection of their own and gives all that came back when the server has closed it. */
+export async function untilClosed(url: string, bytes: string | Buffer): Promise<string> {
+  const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk) => chunks.push(chunk));
+  socket.write(bytes);
+  await once(socket, 'close');
+  return Buffer.concat(chunks).toString();
+}
