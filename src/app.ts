@@ -5,6 +5,7 @@ import { clientAddress } from './client-address.ts';
 import type { Config } from './config.ts';
 import { newId } from './domain/ids.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
+import type { Scope } from './domain/scopes.ts';
 import { createFront } from './front.ts';
 import { createApiKeyCheck } from './gateway/api-key-check.ts';
 import { createCallLog } from './gateway/call-log.ts';
@@ -18,14 +19,18 @@ import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
 import { createLoginServers } from './login-servers.ts';
 import { authenticate } from './manage/authenticate.ts';
+import { createIdentityProvider, type IdentityOptions } from './manage/identity.ts';
 import { createManagementServer } from './manage/management-server.ts';
+import { actorOfPerson, welcome } from './manage/people.ts';
 import { createWebDoor } from './manage/web-door.ts';
+import { managementLogin as createManagementLogin } from './management-login.ts';
 import { createClientDocuments } from './oauth/client-document.ts';
 import { createOAuthDoor } from './oauth/door.ts';
+import type { LoginServer } from './oauth/login-server.ts';
 import type { OAuthParts } from './oauth/parts.ts';
 import { createRateLimit } from './oauth/rate-limit.ts';
-import { createGrantUse } from './oauth/use-grant.ts';
-import type { Parts } from './operations/operation.ts';
+import { createGrantUse, type GrantUse } from './oauth/use-grant.ts';
+import type { Actor, Parts } from './operations/operation.ts';
 import type { Runner } from './operations/run-operation.ts';
 import type { Resolve } from './outbound/connector.ts';
 import { createOutboundDoor, type OutboundDoor } from './outbound/door.ts';
@@ -33,7 +38,7 @@ import { urlProblem } from './outbound/egress.ts';
 import { routes, urlOf } from './routes.ts';
 import { insertAuditEvent } from './store/audit-events.ts';
 import { pruneCalls } from './store/calls.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { type Database, type Db, openDatabase } from './store/database.ts';
 import { followChanges } from './store/follow-changes.ts';
 import { createKeyring, type Keyring } from './store/sealing.ts';
 import { pruneOAuth } from './store/tokens.ts';
@@ -46,7 +51,12 @@ export const localWorkspace = { id: 'local', name: 'Local' };
 export type Surroundings = { resolve: Resolve; slowReaderMs: number; now: () => number };
 
 /** A configuration with everything that local mode finds out at the start. */
-export type FullConfig = Config & { baseUrl: string; masterKeys: Buffer[] };
+export type FullConfig = Config & {
+  baseUrl: string;
+  masterKeys: Buffer[];
+  /** Finds the identity provider, at the first sign-in; `host` is what people are told. */
+  identity: { find: () => Promise<IdentityOptions>; host: string };
+};
 
 export type App = {
   handle: (request: IncomingMessage, response: ServerResponse) => void;
@@ -105,7 +115,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const door = createOutboundDoor({ allow: config.egressAllow, resolve: surroundings.resolve });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const remembered = remember(config, database, keyring, door, log, now);
-  const { keys, servers, grants, changes, findLogin, oauthParts } = remembered;
+  const { keys, servers, grants, changes, findLogin, oauthParts, management: managementLogin } = remembered;
   const callLog = createCallLog({
     db,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
@@ -129,11 +139,17 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     parts: { ...operationParts(config, keyring, now), ...createTryOut(servers, callParts), flushCalls: callLog.flush },
     onCommitted: changes.look,
   };
-  const management = createManagementServer(runner, version, keys.verify);
+  const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
+  const management = createManagementServer(
+    runner,
+    version,
+    { verifyApiKey: keys.verify, findPerson: (bearer) => findPerson(bearer, managementLogin, grants, db) },
+    { resourceMetadata: resourceMetadataUrl(config.managementSlug), scopes: managementLogin.scopes },
+  );
   const endpointParts = {
     ...callParts,
     callers,
-    resourceMetadataUrl: (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug),
+    resourceMetadataUrl,
   };
   const find = async (slug: string): Promise<McpEndpoint | undefined> => {
     if (slug === config.managementSlug) return management;
@@ -152,7 +168,8 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     }),
     serveWeb: createWebDoor({
       runner,
-      actorOf: (headers) => authenticate(headers, keys.verify),
+      // Tokens of the sign-in are good for the management server alone: that is their audience.
+      actorOf: (headers) => authenticate(headers, { verifyApiKey: keys.verify, findPerson: async () => undefined }),
       baseUrl: config.baseUrl,
       managementUrl: runner.parts.serverUrl(config.managementSlug),
       version,
@@ -212,6 +229,21 @@ function remember(
   const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
   const servers = createHostedServers({ db, keyring, isFresh: changes.isFresh, userAgent });
   const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
+  const management = createManagementLogin({
+    slug: config.managementSlug,
+    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
+    identity: createIdentityProvider(config.identity.find, config.identity.host),
+    welcome: (identity) =>
+      db.transaction().execute((transaction) =>
+        welcome(identity, {
+          db: transaction,
+          random: randomBytes,
+          now,
+          commonWorkspace: config.mode === 'local' ? localWorkspace.id : undefined,
+        }),
+      ),
+  });
   const oauthParts: OAuthParts = {
     db,
     keyring,
@@ -221,6 +253,7 @@ function remember(
     now,
     baseUrl: config.baseUrl,
     async findServer(slug) {
+      if (slug === config.managementSlug) return management;
       const server = await servers.find(slug);
       const login = server && findLogin(server);
       const workspace = login && (await findWorkspace(db, login.workspaceId));
@@ -243,7 +276,15 @@ function remember(
   };
   const grants = createGrantUse(oauthParts, changes.isFresh);
   const forget = { server: servers.forget, key: keys.forget, grant: grants.forget };
-  return { keys, servers, grants, changes, findLogin, oauthParts };
+  return { keys, servers, grants, changes, findLogin, oauthParts, management };
+}
+
+/** Who is behind a token of the management server's sign-in. */
+async function findPerson(bearer: string, login: LoginServer, grants: GrantUse, db: Db): Promise<Actor | undefined> {
+  const open = await grants.open(login, bearer);
+  if (!open || open.grant.user_id === null) return undefined;
+  const granted = open.grant.scope.split(' ') as Scope[];
+  return actorOfPerson(db, { userId: open.grant.user_id, workspaceId: open.grant.workspace_id, granted });
 }
 
 function limitsOf(config: Config) {

@@ -94,6 +94,8 @@ export type Config = {
   databaseUrl: string | undefined;
   /** Undefined in local mode without one: it is then made in `dataDir`. */
   masterKeys: Buffer[] | undefined;
+  /** The identity provider; undefined in local mode, which brings its own. */
+  oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
   managementSlug: string;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
@@ -135,6 +137,9 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL || undefined,
     masterKeys,
+    oidc: values.OIDC_ISSUER
+      ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
+      : undefined,
     managementSlug: values.MANAGEMENT_SLUG,
     egressAllow,
     allowedOrigins: list(values.ALLOWED_ORIGINS),

@@ -8,6 +8,7 @@ import { type Config, readConfig } from './config.ts';
 import { newId } from './domain/ids.ts';
 import type { ConfigRules } from './domain/server-config.ts';
 import { AppError } from './errors.ts';
+import { createLocalIdentity } from './local-identity.ts';
 import { type Example, exampleSlug, exampleToken, provideExampleServer, startExampleUpstream } from './local-mode.ts';
 import { createLog, type Log } from './log.ts';
 import { localMasterKey } from './master-key.ts';
@@ -50,15 +51,13 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const example =
     config.mode === 'local' && config.demo ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
+  const masterKeys = config.masterKeys ?? [localMasterKey(config.dataDir)];
+  const identity = identityOf(config, baseUrl, port + 2);
   try {
-    app = await createApp(
-      withExample({ ...config, baseUrl, masterKeys: config.masterKeys ?? [localMasterKey(config.dataDir)] }, example),
-      log,
-      surroundings,
-    );
+    app = await createApp(withExample({ ...config, baseUrl, masterKeys, identity }, example), log, surroundings);
     if (example) await provideExampleServer(app.runner, example.port);
   } catch (error) {
-    await Promise.all([app?.close(), example?.close(), closeServer(server)]);
+    await Promise.all([app?.close(), example?.close(), identity.close(), closeServer(server)]);
     throw error;
   }
   const running = app;
@@ -69,9 +68,18 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
       running.drain();
       await closeServer(server);
       await example?.close();
+      await identity.close();
       await running.close();
     },
   };
+}
+
+/** The identity provider of the environment, or in local mode one of our own on loopback. */
+function identityOf(config: Config, baseUrl: string, preferredPort: number) {
+  const { oidc } = config;
+  if (oidc) return { find: async () => oidc, host: new URL(oidc.issuer).host, close: async () => undefined };
+  const redirectUris = [urlOf(baseUrl, routes.callback, config.managementSlug)];
+  return { ...createLocalIdentity(preferredPort, redirectUris), host: 'this machine' };
 }
 
 /** The operator of local mode is the person at the machine, who wants the example to be reachable. */

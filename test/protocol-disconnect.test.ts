@@ -49,7 +49,10 @@ describe('a client that goes away', { timeout: 10_000 }, () => {
   /** The records of calls, newest first. */
   const calls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
 
-  for (const [name, args] of [['echo', {}], ['note', { text: 'x' }]] as [string, Json][]) {
+  for (const [name, args] of [
+    ['echo', {}],
+    ['note', { text: 'x' }],
+  ] as [string, Json][]) {
     it(`[mcp 29] modern: the upstream request of ${name} is aborted, its place is free and nothing is sent again`, async () => {
       const leave = modern(name, args);
       const request = await upstream.waitForRequest();
@@ -61,7 +64,10 @@ describe('a client that goes away', { timeout: 10_000 }, () => {
       next.release({ body: { stored: true } });
       assert.equal((await again).status, 200);
       assert.equal(upstream.requests.length, 2);
-      assert.deepEqual((await calls()).slice(0, 2).map((call) => call.outcome), ['ok', 'cancelled']);
+      assert.deepEqual(
+        (await calls()).slice(0, 2).map((call) => call.outcome),
+        ['ok', 'cancelled'],
+      );
     });
   }
 

@@ -90,7 +90,10 @@ describe('headers that mirror the body', () => {
   }
 
   it('[mcp 9] no Mcp-Name: 400 -32020', async () => {
-    assert.match(refused(await send('tools/call', { name: 'echo' }, mirrors('tools/call'))), /Mcp-Name header is missing/);
+    assert.match(
+      refused(await send('tools/call', { name: 'echo' }, mirrors('tools/call'))),
+      /Mcp-Name header is missing/,
+    );
   });
 
   it('[mcp 9] white space around a value and its base64 form are the same value', async () => {
@@ -127,7 +130,10 @@ describe('headers that mirror the body', () => {
   });
 
   const regional = (args: Json | string, params: Record<string, string>) => {
-    const message = modernMessage('tools/call', { name: 'regional', arguments: typeof args === 'string' ? 'ARGS' : args });
+    const message = modernMessage('tools/call', {
+      name: 'regional',
+      arguments: typeof args === 'string' ? 'ARGS' : args,
+    });
     const body = typeof args === 'string' ? JSON.stringify(message).replace('"ARGS"', args) : message;
     return toolhost.post('echo', body, { token, headers: { ...mirrors('tools/call', 'regional'), ...params } });
   };
@@ -164,7 +170,11 @@ describe('headers that mirror the body', () => {
     ['another spelling of an integer', { count: 42 }, { 'mcp-param-count': '0x2a' }],
     ['a fraction', { count: 42 }, { 'mcp-param-count': '42.5' }],
     ['an empty header', { count: 0 }, { 'mcp-param-count': '' }],
-    ['an integer that is another one as a double too', '{"count":9007199254740993}', { 'mcp-param-count': '9007199254740992' }],
+    [
+      'an integer that is another one as a double too',
+      '{"count":9007199254740993}',
+      { 'mcp-param-count': '9007199254740992' },
+    ],
     ['another boolean', { dry: false }, { 'mcp-param-dry-run': 'true' }],
     ['a missing header of a nested argument', { place: { city: 'Bern' } }, {}],
     ['one of two missing', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],

@@ -23,11 +23,16 @@ describe('the MCP endpoint over HTTP', () => {
   let endpoint: string;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port], env: { ALLOWED_ORIGINS: `${app}, https://other.example` } });
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env: { ALLOWED_ORIGINS: `${app}, https://other.example` },
+    });
     endpoint = `${toolhost.url}/mcp/echo`;
     const name = '<script>alert(1)</script>';
     await toolhost.createServer(echoConfig(upstream.url, { name, authentication: { type: 'Bearer' } }));
-    await toolhost.createServer(echoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }));
+    await toolhost.createServer(
+      echoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }),
+    );
   });
   beforeEach(() => void upstream.take());
   after(async () => {
@@ -57,12 +62,22 @@ describe('the MCP endpoint over HTTP', () => {
     const large = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024) });
     assertRefused(await post({}, large), 413, -32600, noId);
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-    const chunked = await wire(endpoint, { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } }, large);
+    const chunked = await wire(
+      endpoint,
+      { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
+      large,
+    );
     assert.equal(chunked.status, 413);
     untouched();
   });
 
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'application/json-rpc', '']) {
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/jsonp',
+    'application/json-rpc',
+    '',
+  ]) {
     it(`[mcp 30] Content-Type ${JSON.stringify(type)}: 415, and the upstream sees nothing`, async () => {
       assertRefused(await post({ 'content-type': type }), 415, -32600, noId);
       untouched();
@@ -111,7 +126,10 @@ describe('the MCP endpoint over HTTP', () => {
     it(`[mcp 21] ${method}: 405 that allows POST, and no stream`, async () => {
       const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
       const reply = await wire(endpoint, { method, headers });
-      assert.deepEqual([reply.status, reply.headers.allow, reply.headers['content-type']], [405, 'POST', 'application/json']);
+      assert.deepEqual(
+        [reply.status, reply.headers.allow, reply.headers['content-type']],
+        [405, 'POST', 'application/json'],
+      );
       assert.equal((await wire(endpoint, { method })).status, 401);
     });
   }
@@ -177,10 +195,7 @@ describe('the MCP endpoint over HTTP', () => {
     const refused = await wire(`${toolhost.url}/mcp/guarded`, { method: 'POST', headers }, JSON.stringify(call()));
     assert.equal(refused.status, 401);
     const metadata = `${toolhost.url}/.well-known/oauth-protected-resource/mcp/guarded`;
-    assert.equal(
-      refused.headers['www-authenticate'],
-      `Bearer resource_metadata="${metadata}", scope="read write"`,
-    );
+    assert.equal(refused.headers['www-authenticate'], `Bearer resource_metadata="${metadata}", scope="read write"`);
     const page = await wire(endpoint, { headers: { ...headers, accept: 'text/html' } });
     assert.ok(page.text.includes(endpoint));
     assert.doesNotMatch(page.text, /evil|localhost/);

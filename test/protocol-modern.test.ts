@@ -80,7 +80,10 @@ describe('revision 2026-07-28', () => {
     const [first, second] = [await modern('tools/list'), await modern('tools/list')];
     assert.equal(first.text, second.text);
     const { tools, ttlMs, cacheScope, resultType } = resultOf(first);
-    assert.deepEqual((tools as Json[]).map((tool) => tool.name), ['echo', 'note']);
+    assert.deepEqual(
+      (tools as Json[]).map((tool) => tool.name),
+      ['echo', 'note'],
+    );
     assert.ok(Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0);
     assert.deepEqual([cacheScope, resultType], ['private', 'complete']);
     const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/list'));

@@ -31,14 +31,54 @@ describe('schemas of tools', () => {
     ['a name with a space', { name: 'a b' }, 'name', /letters, digits/],
     ['a name of 65 letters', { name: 'a'.repeat(65) }, 'name', /1 to 64/],
     ['an empty description', { description: ' ' }, 'description', /./],
-    ['a root that is no object', { input_schema: { type: 'array' } }, 'input_schema.type', /found "array"; allowed: "object"/],
-    ['an unknown dialect', dialect('http://json-schema.org/draft-07/schema#'), 'input_schema.$schema', /unknown dialect/],
-    ['a $ref into the network', property({ $ref: 'https://e.example/s' }), 'input_schema.properties.a.$ref', /only references into this schema/],
-    ['an output schema without an object root', { output_schema: { type: 'array' } }, 'output_schema.type', /allowed: "object"/],
-    ['an empty x-mcp-header', mirrored({ type: 'string' }, ''), 'input_schema.properties.a.x-mcp-header', /a header name/],
-    ['an x-mcp-header with a space', mirrored({ type: 'string' }, 'A b'), 'input_schema.properties.a.x-mcp-header', /a header name/],
-    ['an x-mcp-header on a number', mirrored({ type: 'number' }, 'A'), 'input_schema.properties.a.x-mcp-header', /found on type "number"/],
-    ['an x-mcp-header on an object', mirrored({ type: 'object' }, 'A'), 'input_schema.properties.a.x-mcp-header', /found on type "object"/],
+    [
+      'a root that is no object',
+      { input_schema: { type: 'array' } },
+      'input_schema.type',
+      /found "array"; allowed: "object"/,
+    ],
+    [
+      'an unknown dialect',
+      dialect('http://json-schema.org/draft-07/schema#'),
+      'input_schema.$schema',
+      /unknown dialect/,
+    ],
+    [
+      'a $ref into the network',
+      property({ $ref: 'https://e.example/s' }),
+      'input_schema.properties.a.$ref',
+      /only references into this schema/,
+    ],
+    [
+      'an output schema without an object root',
+      { output_schema: { type: 'array' } },
+      'output_schema.type',
+      /allowed: "object"/,
+    ],
+    [
+      'an empty x-mcp-header',
+      mirrored({ type: 'string' }, ''),
+      'input_schema.properties.a.x-mcp-header',
+      /a header name/,
+    ],
+    [
+      'an x-mcp-header with a space',
+      mirrored({ type: 'string' }, 'A b'),
+      'input_schema.properties.a.x-mcp-header',
+      /a header name/,
+    ],
+    [
+      'an x-mcp-header on a number',
+      mirrored({ type: 'number' }, 'A'),
+      'input_schema.properties.a.x-mcp-header',
+      /found on type "number"/,
+    ],
+    [
+      'an x-mcp-header on an object',
+      mirrored({ type: 'object' }, 'A'),
+      'input_schema.properties.a.x-mcp-header',
+      /found on type "object"/,
+    ],
     [
       'an x-mcp-header inside items',
       property({ type: 'array', items: { type: 'string', 'x-mcp-header': 'A' } }),
@@ -47,7 +87,9 @@ describe('schemas of tools', () => {
     ],
     [
       'one x-mcp-header twice',
-      { input_schema: { a: { type: 'string', 'x-mcp-header': 'Same' }, b: { type: 'string', 'x-mcp-header': 'sAME' } } },
+      {
+        input_schema: { a: { type: 'string', 'x-mcp-header': 'Same' }, b: { type: 'string', 'x-mcp-header': 'sAME' } },
+      },
       'input_schema.properties.b.x-mcp-header',
       /used twice/,
     ],
@@ -65,11 +107,12 @@ describe('schemas of tools', () => {
   }
 
   it('[mcp 32] a schema with the keywords of 2020-12 is listed byte for byte, in both eras', async () => {
-    const input_schema = richSchema();
+    const input_schema = JSON.parse(richSchema) as Json;
     await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'rich' }), tools: [toolOf({ input_schema })] });
     const legacy = await toolhost.rpc('rich', token, 'tools/list');
     const modern = await toolhost.modern('rich', token, 'tools/list');
-    for (const { text } of [legacy, modern]) assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
+    for (const { text } of [legacy, modern])
+      assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
     const fits = { address: { street: 'A', city: 'B' }, contact: 'email', tags: ['x', 'y'] };
     assert.notEqual((await toolhost.callTool('rich', token, 'tool', fits)).isError, true);
     const misfit = await toolhost.callTool('rich', token, 'tool', { address: { street: 1 } });
@@ -100,29 +143,27 @@ function mirrored(schema: Json, header: string): Json {
   return property({ ...schema, 'x-mcp-header': header });
 }
 
-/** Close to `json-schema-2020-12` of the conformance suite. */
-function richSchema(): Json {
-  return {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    type: 'object',
-    $defs: {
-      address: {
-        $anchor: 'addressDef',
-        type: 'object',
-        properties: { street: { type: 'string' }, city: { type: 'string' } },
-        required: ['street'],
-      },
-    },
-    properties: {
-      address: { $ref: '#/$defs/address' },
-      also: { $ref: '#addressDef' },
-      contact: { anyOf: [{ enum: ['email', 'phone'] }, { type: 'null' }] },
-      tags: { type: 'array', prefixItems: [{ type: 'string' }], minItems: 1 },
-    },
-    allOf: [{ anyOf: [{ required: ['address'] }, { required: ['also'] }] }],
-    if: { required: ['contact'] },
-    then: { required: ['tags'] },
-    else: { properties: { tags: false } },
-    additionalProperties: false,
-  };
-}
+/** Close to what `json-schema-2020-12` of the conformance suite registers. */
+const richSchema = `{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "type": "object",
+  "$defs": {
+    "address": {
+      "$anchor": "addressDef",
+      "type": "object",
+      "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+      "required": ["street"]
+    }
+  },
+  "properties": {
+    "address": { "$ref": "#/$defs/address" },
+    "also": { "$ref": "#addressDef" },
+    "contact": { "anyOf": [{ "enum": ["email", "phone"] }, { "type": "null" }] },
+    "tags": { "type": "array", "prefixItems": [{ "type": "string" }], "minItems": 1 }
+  },
+  "allOf": [{ "anyOf": [{ "required": ["address"] }, { "required": ["also"] }] }],
+  "if": { "required": ["contact"] },
+  "then": { "required": ["tags"] },
+  "else": { "properties": { "tags": false } },
+  "additionalProperties": false
+}`;

@@ -41,7 +41,10 @@ describe('tools, as clients of both eras see them', () => {
   };
   const failureText = (reply: ToolReply): string => {
     assert.equal(reply.isError, true);
-    assert.deepEqual(reply.content.map((block) => block.type), ['text']);
+    assert.deepEqual(
+      reply.content.map((block) => block.type),
+      ['text'],
+    );
     return reply.content[0]?.text ?? '';
   };
 
@@ -80,8 +83,14 @@ describe('tools, as clients of both eras see them', () => {
 
   it('[mcp 33] with an output schema every result fits it, or is an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
-    await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'shaped' }), tools: [toolOf({ output_schema })] });
-    for (const reply of [await toolhost.rpc('shaped', token, 'tools/list'), await toolhost.modern('shaped', token, 'tools/list')]) {
+    await toolhost.createServer({
+      ...echoConfig(upstream.url, { slug: 'shaped' }),
+      tools: [toolOf({ output_schema })],
+    });
+    for (const reply of [
+      await toolhost.rpc('shaped', token, 'tools/list'),
+      await toolhost.modern('shaped', token, 'tools/list'),
+    ]) {
       assert.deepEqual((resultOf(reply).tools as Json[])[0]?.outputSchema, output_schema);
     }
     upstream.on('GET /tool', () => ({ body: { n: 1, more: true } }));
@@ -113,21 +122,53 @@ describe('tools, as clients of both eras see them', () => {
 
   it('[mcp 35] a valid trace context of _meta goes out, and wins over the headers', async () => {
     const other = parent.replace('0af7', '1111');
-    assert.deepEqual(await sent({ traceparent: parent, tracestate: 'a=1', baggage: 'b=2' }), [parent, 'a=1', undefined]);
-    assert.deepEqual(await sent({ traceparent: parent }, { traceparent: other, tracestate: 'c=3' }), [parent, undefined, undefined]);
+    assert.deepEqual(await sent({ traceparent: parent, tracestate: 'a=1', baggage: 'b=2' }), [
+      parent,
+      'a=1',
+      undefined,
+    ]);
+    assert.deepEqual(await sent({ traceparent: parent }, { traceparent: other, tracestate: 'c=3' }), [
+      parent,
+      undefined,
+      undefined,
+    ]);
     assert.deepEqual(await sent({}, { traceparent: other, tracestate: 'c=3' }), [other, 'c=3', undefined]);
-    await toolhost.rpc('echo', token, 'tools/call', { name: 'note', arguments: { text: 'x' }, _meta: { traceparent: parent } });
+    await toolhost.rpc('echo', token, 'tools/call', {
+      name: 'note',
+      arguments: { text: 'x' },
+      _meta: { traceparent: parent },
+    });
     assert.equal((await upstream.waitForRequest(2)).headers.traceparent, parent);
   });
 
-  const badParents = [7, null, '', 'x', `${parent}x`, parent.toUpperCase(), parent.replace('00-', 'ff-'), `${parent}\r\nx: y`];
-  badParents.push(parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)), parent.replace('b7ad6b7169203331', '0'.repeat(16)));
+  const badParents = [
+    7,
+    null,
+    '',
+    'x',
+    `${parent}x`,
+    parent.toUpperCase(),
+    parent.replace('00-', 'ff-'),
+    `${parent}\r\nx: y`,
+  ];
+  badParents.push(
+    parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
+    parent.replace('b7ad6b7169203331', '0'.repeat(16)),
+  );
   it('[mcp 35] an invalid traceparent is dropped with its tracestate, and an invalid tracestate alone', async () => {
     for (const traceparent of badParents) {
-      assert.deepEqual(await sent({ traceparent, tracestate: 'a=1' }), [undefined, undefined, undefined], String(traceparent));
+      assert.deepEqual(
+        await sent({ traceparent, tracestate: 'a=1' }),
+        [undefined, undefined, undefined],
+        String(traceparent),
+      );
     }
     for (const tracestate of ['a=1\r\nx: y', 'ü=1', '', 'x'.repeat(513), 5]) {
-      assert.deepEqual(await sent({ traceparent: parent, tracestate }), [parent, undefined, undefined], String(tracestate));
+      assert.deepEqual(
+        await sent({ traceparent: parent, tracestate }),
+        [parent, undefined, undefined],
+        String(tracestate),
+      );
     }
   });
 
@@ -135,19 +176,44 @@ describe('tools, as clients of both eras see them', () => {
     const limited = await startToolhost({ egress: [upstream.port], env: { CALLS_PER_SECOND: '1' } });
     try {
       for (const slug of ['echo', 'other']) await limited.createServer(echoConfig(upstream.url, { slug }));
-      const call = (slug: string) => limited.modern(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
+      const call = (slug: string) =>
+        limited.modern(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
       upstream.take();
       const replies = [await call('echo'), await call('echo'), await call('echo')];
-      assert.deepEqual(replies.map((reply) => reply.status), [200, 200, 429]);
+      assert.deepEqual(
+        replies.map((reply) => reply.status),
+        [200, 200, 429],
+      );
       const [, , refused] = replies;
       assert.ok(refused);
       assert.match(assertRefused(refused, 429, 429), /too many calls at once; try again in 1 s/);
       assert.equal(refused.headers.get('retry-after'), '1');
       assert.equal((await call('other')).status, 200);
       assert.equal((await limited.rpc('echo', token, 'tools/list')).status, 200);
-      const batch = await limited.post('echo', ['a', 'b'].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'note', arguments: { text: id } } })).concat({ jsonrpc: '2.0', id: 'c', method: 'ping' } as never), { token });
+      const batch = await limited.post(
+        'echo',
+        ['a', 'b']
+          .map((id) => ({
+            jsonrpc: '2.0',
+            id,
+            method: 'tools/call',
+            params: { name: 'note', arguments: { text: id } },
+          }))
+          .concat({ jsonrpc: '2.0', id: 'c', method: 'ping' } as never),
+        { token },
+      );
       assert.equal(batch.status, 200, batch.text);
-      assert.deepEqual((batch.body as unknown as Json[]).map(({ id, error, result }) => [id, (error as Json | undefined)?.code ?? result]), [['a', 429], ['b', 429], ['c', {}]]);
+      assert.deepEqual(
+        (batch.body as unknown as Json[]).map(({ id, error, result }) => [
+          id,
+          (error as Json | undefined)?.code ?? result,
+        ]),
+        [
+          ['a', 429],
+          ['b', 429],
+          ['c', {}],
+        ],
+      );
       assert.equal(upstream.requests.length, 3);
     } finally {
       await limited.stop();

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
-import { isDeeperThan } from './json.ts';
-import { headerAnnotationProblems, type JsonSchema, jsonSchemaProblems } from './json-schema.ts';
-import { problemsOf } from './problems.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { depthProblem, jsonSchemaProblems } from './json-schema-rules.ts';
+import { problemsOf, shown } from './problems.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
@@ -15,7 +15,6 @@ export type Argument = { name: string; required: boolean; place: Place | undefin
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
 const maxArguments = 100;
-const maxDepth = 16;
 const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
 
 const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
@@ -62,12 +61,15 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
 
 /** Everything wrong with an `input_schema`; paths are relative to it. */
 export function inputSchemaProblems(schema: InputSchema): Problem[] {
-  if (isDeeperThan(schema, maxDepth * 2)) return [{ path: '', message: `nested deeper than ${maxDepth} levels` }];
+  const tooDeep = depthProblem(schema);
+  if (tooDeep) return [tooDeep];
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
     return [{ path: '', message: `found ${names.length} arguments; allowed: at most ${maxArguments}` }];
   }
-  if (isJsonSchemaForm(schema)) return [...jsonSchemaProblems(schema), ...nameProblems(names, 'properties.')];
+  if (isJsonSchemaForm(schema)) {
+    return [...jsonSchemaProblems(schema), ...nameProblems(names, 'properties.'), ...placeProblems(schema)];
+  }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
   if (!result.success) {
     return [
@@ -75,7 +77,21 @@ export function inputSchemaProblems(schema: InputSchema): Problem[] {
       ...problemsOf(result.error.issues, schema, () => Object.keys(fieldSchema.shape)),
     ];
   }
-  return [...nameProblems(names, ''), ...fieldProblems(result.data), ...headerAnnotationProblems(toJsonSchema(schema))];
+  return [...nameProblems(names, ''), ...fieldProblems(result.data), ...flatProblems(schema)];
+}
+
+/** What is wrong with the JSON Schema that a flat map stands for, at the places where its author wrote it. */
+function flatProblems(schema: InputSchema): Problem[] {
+  return jsonSchemaProblems(toJsonSchema(schema)).map((p) => ({ ...p, path: p.path.replace(/^properties\./, '') }));
+}
+
+function placeProblems(schema: InputSchema): Problem[] {
+  return argumentsOf(schema)
+    .filter(({ place }) => place !== undefined && !places.includes(place))
+    .map(({ name, place }) => ({
+      path: `properties.${name}.in`,
+      message: `found ${shown(place)}; allowed: ${places.join(', ')}`,
+    }));
 }
 
 function nameProblems(names: readonly string[], prefix: string): Problem[] {

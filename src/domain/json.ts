@@ -10,8 +10,8 @@ declare global {
   }
 }
 
-/** Number literals that JavaScript may not write back as they were: long, fractional ending in 0, or with an exponent. */
-const fragileNumber = /\d{16}|\d\.\d*0(?!\d)|\d[eE]|-0(?![.\d])/;
+/** Number literals that JavaScript may not write back as they were: long, tiny, fractional ending in 0, or with an exponent. */
+const fragileNumber = /(?:\d\.?){16}|0\.0{6}|\d\.\d*0(?!\d)|\d[eE]|-0(?![.\d])/;
 
 /** A parsed value in which a number that would lose digits is a `JSON.rawJSON` object. Throws SyntaxError. */
 export function parseJson(text: string): unknown {

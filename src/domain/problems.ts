@@ -67,7 +67,8 @@ function issueText(issue: Issue, found: string): string {
 }
 
 function article(expected: string): string {
-  return `allowed: ${/^[aeio]/.test(expected) ? 'an' : 'a'} ${expected === 'int' ? 'whole number' : expected}`;
+  const what = expected === 'int' ? 'whole number' : expected;
+  return `allowed: ${/^[aeio]/.test(what) ? 'an' : 'a'} ${what}`;
 }
 
 function sized(origin: string, bound: string, limit: number | bigint): string {

@@ -4,14 +4,12 @@ import { isHeaderValue } from './headers.ts';
 import { argumentsOf, type Place } from './input-schema.ts';
 import { fillPlaceholders, placeholderNames } from './placeholders.ts';
 import type { Tool } from './tool.ts';
-import { encodingOf } from './tool-rules.ts';
+import { type Encoding, encodingOf, isEncoding } from './tool-rules.ts';
 import { encode, parseUrlTemplate, renderUrl, type UrlTemplate } from './url-template.ts';
 import { type ArrayFormat, arrayPairs, valueText } from './values.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
 export type Arguments = { [name: string]: unknown };
-
-type Encoding = 'json' | 'form' | 'multipart';
 
 /** Everything about a tool's request that does not depend on the call; compiled once per version of a server. */
 export type RequestTemplate = {
@@ -52,9 +50,10 @@ export function compileRequest(
     declared.map((argument) => argument.name),
   );
   if (!template) throw new Error(`tool ${tool.name} has a URL that was never valid`);
-  const encoding = tool.body === 'form' || tool.body === 'multipart' ? tool.body : undefined;
-  const bodyArgument = tool.body !== undefined && tool.body !== 'json' && !encoding ? tool.body : undefined;
   const contentType = Object.entries(tool.headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  const named = isEncoding(tool.body) ? tool.body : undefined;
+  const bodyArgument = named === undefined ? tool.body : undefined;
+  const encoding = named ?? (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
   const usual = tool.method === 'GET' || tool.method === 'DELETE' || bodyArgument !== undefined ? 'query' : 'body';
   const places = new Map<string, Exclude<Place, 'path'>>();
   for (const argument of declared) {
@@ -66,8 +65,8 @@ export function compileRequest(
     method: tool.method,
     url: template,
     places,
-    headers: staticHeaders(tool, userAgent, contentType),
-    encoding: encoding ?? (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json',
+    headers: staticHeaders(tool, userAgent, encoding === 'multipart' && bodyArgument === undefined),
+    encoding,
     bodyArgument,
     contentType,
     arrayFormat: tool.array_format ?? 'repeat',
@@ -75,7 +74,7 @@ export function compileRequest(
   };
 }
 
-function staticHeaders(tool: Tool, userAgent: string, contentType: string | undefined): RequestTemplate['headers'] {
+function staticHeaders(tool: Tool, userAgent: string, isMultipart: boolean): RequestTemplate['headers'] {
   const given = Object.entries(tool.headers).map(([name, value]) => ({
     name,
     value,
@@ -86,9 +85,7 @@ function staticHeaders(tool: Tool, userAgent: string, contentType: string | unde
     ...(has('accept') ? [] : [{ name: 'Accept', value: 'application/json', filled: false }]),
     ...(has('user-agent') ? [] : [{ name: 'User-Agent', value: userAgent, filled: false }]),
     // With multipart the boundary decides the header, so it is written together with the body.
-    ...given.filter(
-      (header) => header.name.toLowerCase() !== 'content-type' || encodingOf(contentType ?? '') !== 'multipart',
-    ),
+    ...given.filter((header) => header.name.toLowerCase() !== 'content-type' || !isMultipart),
   ];
 }
 
@@ -98,15 +95,15 @@ function staticHeaders(tool: Tool, userAgent: string, contentType: string | unde
  * @throws ToolFailure secret_missing from `credentials.secret`
  */
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
-  const { path, query } = renderUrl(template.url, (name) => templateText(name, args[name]));
+  const { path, query } = renderUrl(template.url, (name) => templateText(name, own(args, name)));
   const queryKey = template.authentication && credentialQueryKey(template.authentication);
   const headers = headersOf(template, credentials.secret);
   const left: [string, unknown][] = [];
   for (const [name, place] of template.places) {
-    const value = args[name];
+    const value = own(args, name);
     if (value === undefined) continue;
     if (place === 'body') left.push([name, value]);
-    else if (place === 'header') addHeader(headers, name, valueText(name, value) ?? '');
+    else if (place === 'header') addArgumentHeader(headers, name, value);
     else if (name !== queryKey) query.push(...queryPairs(name, value, template.arrayFormat));
   }
   const body = bodyOf(template, left, headers);
@@ -117,6 +114,11 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
   }
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return { method: template.method, origin: template.url.origin, path: path + search, headers, body };
+}
+
+/** An argument may be called `toString`; what every object inherits is not one. */
+function own(args: Arguments, name: string): unknown {
+  return Object.hasOwn(args, name) ? args[name] : undefined;
 }
 
 /** Text of an argument that a template places; control characters have no business in a path or a filter. */
@@ -138,6 +140,11 @@ function headersOf(template: RequestTemplate, secret: (name: string) => string):
     addHeader(headers, name, filled ? fillPlaceholders(value, secret) : value);
   }
   return headers;
+}
+
+function addArgumentHeader(headers: string[], name: string, value: unknown): void {
+  const text = valueText(name, value);
+  if (text !== undefined) addHeader(headers, name, text);
 }
 
 function addHeader(headers: string[], name: string, value: string): void {

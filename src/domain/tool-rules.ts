@@ -2,7 +2,8 @@ import type { Problem } from '../errors.ts';
 import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
 import { headerNameProblem, isHeaderValue } from './headers.ts';
 import { type Argument, argumentsOf, inputSchemaProblems } from './input-schema.ts';
-import { type JsonSchema, jsonSchemaProblems } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { jsonSchemaProblems } from './json-schema-rules.ts';
 import { hasMalformedPlaceholder } from './placeholders.ts';
 import { didYouMean } from './problems.ts';
 import type { UrlRule } from './server-rules.ts';
@@ -47,13 +48,19 @@ export function toolProblems(
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     problems.push(...prefixed(jsonSchemaProblems(raw.output_schema as JsonSchema), 'output_schema'));
   }
-  if (typeof raw.response_transform === 'string' && /\.\.|.\.$|\s/.test(raw.response_transform)) {
-    problems.push({
-      path: `${at}.response_transform`,
-      message: 'allowed: "." or names joined by single dots, such as data.results',
-    });
-  }
+  problems.push(...pathProblems(at, raw));
   return problems;
+}
+
+function pathProblems(at: string, raw: RawTool): Problem[] {
+  const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
+  const paths: [string, unknown][] = [
+    [`${at}.response_transform`, raw.response_transform],
+    ...fields.map((field, index): [string, unknown] => [`${at}.response_fields[${index}]`, field]),
+  ];
+  return paths
+    .filter(([, text]) => typeof text === 'string' && /\.\.|.\.$|\s/.test(text))
+    .map(([path]) => ({ path, message: 'allowed: "." or names joined by single dots, such as data.results' }));
 }
 
 /** Judges where a URL leads, apart from its tokens. */
@@ -122,7 +129,13 @@ function placeProblems(
   return problems;
 }
 
-const encodings = ['json', 'form', 'multipart'];
+const encodings = ['json', 'form', 'multipart'] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
+export function isEncoding(body: string | undefined): body is Encoding {
+  return (encodings as readonly (string | undefined)[]).includes(body);
+}
 
 function bodyProblems(
   at: string,
@@ -133,7 +146,10 @@ function bodyProblems(
   const { body } = raw;
   if (typeof body !== 'string') return [];
   const names = declared.map((argument) => argument.name);
-  if (!encodings.includes(body) && !names.includes(body)) {
+  if (body !== 'json' && String(raw.method).toUpperCase() === 'GET') {
+    return [{ path: `${at}.body`, message: 'a GET request has no body; leave it out' }];
+  }
+  if (!isEncoding(body) && !names.includes(body)) {
     return [
       {
         path: `${at}.body`,
@@ -142,15 +158,17 @@ function bodyProblems(
     ];
   }
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
-  const implied = type && encodingOf(type);
-  if (implied && encodings.includes(body) && implied !== body) {
+  const implied = type === undefined ? undefined : encodingOf(type);
+  // Any type can be written over JSON or a form, but the one of multipart holds a boundary that is ours.
+  const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
+  if (isEncoding(body) && contradicts) {
     return [{ path: `${at}.body`, message: `"${body}" contradicts the Content-Type header; drop one of the two` }];
   }
   return [];
 }
 
 /** The body encoding that a static Content-Type decides, or undefined when it decides none. */
-export function encodingOf(contentType: string): 'json' | 'form' | 'multipart' | undefined {
+export function encodingOf(contentType: string): Encoding | undefined {
   const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type === 'multipart/form-data') return 'multipart';

@@ -46,8 +46,9 @@ function canonical(parts: Part[], wrap: (text: string) => string): Part[] {
   return parts.map((part) => ('text' in part ? { text: wrap(part.text) } : part));
 }
 
+/** Between two letters, because a text that is dots alone would be taken for a dot segment and vanish. */
 function canonicalPath(text: string): string {
-  return new URL(`http://x/${text}`).pathname.slice(1);
+  return new URL(`http://x/x${text}x`).pathname.slice(2, -1);
 }
 
 function canonicalQuery(text: string): string {
@@ -94,7 +95,7 @@ export function parseUrlTemplate(
 function parsePair(pair: string, names: readonly string[], problems: string[]): QueryPair {
   const equals = pair.indexOf('=');
   const name = equals < 0 ? pair : pair.slice(0, equals);
-  if (argumentsIn(parseParts(name, names, [])).length > 0) problems.push('a token cannot stand in a query name');
+  if (argumentsIn(parseParts(name, names, problems)).length > 0) problems.push('a token cannot stand in a query name');
   const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), names, problems), canonicalQuery);
   return { name: canonicalQuery(name), parts };
 }

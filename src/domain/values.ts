@@ -10,7 +10,9 @@ export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
  */
 export function valueText(name: string, value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
-  const text = Array.isArray(value) ? value.map((item) => valueText(name, item) ?? '').join(',') : scalarText(value);
+  const text = Array.isArray(value)
+    ? value.flatMap((item) => valueText(name, item) ?? []).join(',')
+    : scalarText(value);
   if (!text.isWellFormed()) throw new ToolFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
   return text;
 }

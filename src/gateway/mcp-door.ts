@@ -4,7 +4,7 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
-import { codes, errorText, parseBody, RpcError, readableId } from './protocol/json-rpc.ts';
+import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
 import { readBody } from './read-body.ts';
 import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
@@ -41,12 +41,11 @@ export function createMcpDoor(parts: McpDoorParts) {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
       const body = isPost ? await readBody(request, maxBodyBytes) : undefined;
-      const text = body?.toString('utf8');
       const endpoint = await parts.find(slug).catch((error: unknown) => {
         throw unavailableIfDatabase(error);
       });
       if (!endpoint) {
-        posted = tryParse(text);
+        posted = tryParse(body);
         throw new AppError('notFound', 'there is no server at this address');
       }
       if (request.method === 'GET' && wantsPage(request)) {
@@ -55,20 +54,16 @@ export function createMcpDoor(parts: McpDoorParts) {
       }
       hints = endpoint.hints;
       const server = await endpoint.admit(request.headers).catch((error: unknown) => {
-        posted = tryParse(text);
+        posted = tryParse(body);
         throw unavailableIfDatabase(error);
       });
-      if (text === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
-      posted = parseBody(text);
-      const cancellation: { cancel?: () => void } = {};
-      response.on('close', () => {
-        if (!response.writableFinished) cancellation.cancel?.();
-      });
+      if (body === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
+      posted = parseBody(body);
       const reply = await answer(server, posted, {
         headers: request.headers,
         requestId,
-        bytesIn: body?.length ?? 0,
-        cancellation,
+        bytesIn: body.length,
+        cancellation: cancellationOf(response),
       });
       writeReply(response, reply, parts.slowReaderMs);
     } catch (error) {
@@ -87,9 +82,24 @@ function wantsPage(request: IncomingMessage): boolean {
   return request.headers.accept?.includes('text/html') ?? false;
 }
 
-function tryParse(text: string | undefined): unknown {
+/** Calls `cancel` once the client has gone, and at once when it has gone before the work could be cancelled. */
+function cancellationOf(response: ServerResponse): { cancel?: () => void } {
+  let stop: (() => void) | undefined;
+  const hasGone = () => response.destroyed && !response.writableFinished;
+  response.on('close', () => {
+    if (hasGone()) stop?.();
+  });
+  return {
+    set cancel(cancel: () => void) {
+      stop = cancel;
+      if (hasGone()) cancel();
+    },
+  };
+}
+
+function tryParse(body: Buffer | undefined): unknown {
   try {
-    return text === undefined ? undefined : parseBody(text);
+    return body === undefined ? undefined : parseBody(body);
   } catch {
     // The error to report is another one; this only looks for an id to echo.
     return undefined;
@@ -113,7 +123,7 @@ function writeReply(response: ServerResponse, reply: Reply, slowReaderMs: number
 function writeError(
   response: ServerResponse,
   thrown: unknown,
-  id: string | number | undefined,
+  id: RequestId | undefined,
   hints: LoginHints | undefined,
   requestId: string,
   parts: McpDoorParts,
@@ -134,8 +144,6 @@ function writeError(
     status = error.status;
     if (error.retryAfterS !== undefined) headers.push('Retry-After', String(error.retryAfterS));
     if (status === 405) headers.push('Allow', 'POST');
-    // A body that was not read to its end leaves the connection in the middle of a message.
-    if (status === 413 || status === 415) headers.push('Connection', 'close');
     body = errorText(id, status < 500 && status !== 429 ? codes.invalidRequest : status, error.message);
   } else {
     parts.onUnexpected(error, requestId);

@@ -1,40 +1,70 @@
-import { type OutputUnit, type Schema, Validator } from '@cfworker/json-schema';
+import { dereference, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
 import { isRawNumber } from '../domain/json.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
-import { didYouMean, shown } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import { ToolFailure } from '../errors.ts';
+import { problemTexts, unknownText } from './argument-problems.ts';
 
 /** Formats whose check takes time in proportion to the text; any other `format` is a hint to the model only. */
 const checkedFormats = new Set(['date', 'time', 'date-time', 'uuid', 'email', 'ipv4', 'ipv6']);
 
 const maxProblems = 10;
 
+/** Of arguments with more values than this only the first problem is looked for: listing all takes too long. */
+const maxListed = 1000;
+
 export type ArgumentCheck = (args: Arguments) => void;
 
 /** Compiles a tool's JSON Schema. The check throws ToolFailure invalid_arguments that names each argument at fault. */
 export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
-  const validator = new Validator(withoutFormats(schema) as Schema, '2020-12', false);
+  const errorsOf = compile(schema);
+  const declared = Object.keys((schema.properties as object | undefined) ?? {});
   return (args) => {
-    const plain = plainNumbers(args);
+    const plain = plainNumbers(args) as Arguments;
     const wrong = unusable(plain, []);
     if (wrong) throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${wrong}`);
-    const { valid, errors } = validator.validate(plain);
-    if (valid) return;
-    const problems = [...new Set(leaves(errors).map((unit) => problemText(unit, schema, plain)))];
-    const more = problems.length > maxProblems ? `; and ${problems.length - maxProblems} more` : '';
-    throw new ToolFailure(
-      'invalid_arguments',
-      `The arguments do not fit: ${problems.slice(0, maxProblems).join('; ')}${more}`,
-    );
+    const errors = errorsOf(plain, isLargerThan(plain, maxListed));
+    // A JSON Schema may allow properties that it does not name, but a request has no place for them.
+    const unknown = Object.keys(plain).filter((name) => !declared.includes(name));
+    if (errors.length === 0 && unknown.length === 0) return;
+    const problems = new Set([
+      ...unknown.slice(0, maxListed).map((name) => unknownText([name], declared)),
+      ...problemTexts(errors.slice(0, maxListed), schema, plain),
+    ]);
+    const more = problems.size > maxProblems ? `; and ${problems.size - maxProblems} more` : '';
+    const shown = [...problems].slice(0, maxProblems).join('; ');
+    throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${shown}${more}`);
   };
 }
 
 /** Compiles an output schema into a test of a value. */
 export function compileOutputCheck(schema: JsonSchema): (value: unknown) => boolean {
-  const validator = new Validator(withoutFormats(schema) as Schema, '2020-12', true);
-  return (value) => validator.validate(plainNumbers(value)).valid;
+  const errorsOf = compile(schema);
+  return (value) => errorsOf(plainNumbers(value), true).length === 0;
 }
+
+type ErrorsOf = (value: unknown, firstOnly: boolean) => OutputUnit[];
+
+function compile(schema: JsonSchema): ErrorsOf {
+  const checked = withoutFormats(schema) as Schema;
+  const lookup = dereference(checked);
+  return (value, firstOnly) => {
+    try {
+      return validate(value, checked, '2020-12', lookup, firstOnly).errors;
+    } catch (error) {
+      // The validator hands lists of errors on as arguments of a function, and very long ones do not fit the stack.
+      if (error instanceof RangeError) return [tooManyErrors];
+      throw error;
+    }
+  };
+}
+
+const tooManyErrors: OutputUnit = {
+  keyword: 'errors',
+  keywordLocation: '#',
+  instanceLocation: '#',
+  error: 'too much is wrong to list it',
+};
 
 function withoutFormats(schema: JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
@@ -56,68 +86,19 @@ function unusable(value: unknown, path: readonly string[]): string | undefined {
   if (typeof value === 'string' && !value.isWellFormed()) return `${path.join('.')}: is not well-formed Unicode text`;
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const problem = unusable(inner, [...path, key]);
+    const at = [...path, key.toWellFormed()];
+    if (!key.isWellFormed()) return `${at.join('.')}: the name is not well-formed Unicode text`;
+    const problem = unusable(inner, at);
     if (problem) return problem;
   }
   return undefined;
 }
 
-/** A failing schema reports itself and what failed inside; only the innermost says something useful. */
-function leaves(units: readonly OutputUnit[]): OutputUnit[] {
-  return units.filter((unit) => !units.some((other) => other !== unit && isInside(other, unit)));
-}
-
-function isInside(inner: OutputUnit, outer: OutputUnit): boolean {
-  return (
-    inner.instanceLocation.startsWith(`${outer.instanceLocation}/`) ||
-    (inner.keywordLocation.startsWith(`${outer.keywordLocation}/`) && inner.keywordLocation !== outer.keywordLocation)
-  );
-}
-
-function pointerParts(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
-function at(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) => (Object.hasOwn(Object(inner), key) ? (inner as Arguments)[key] : undefined),
-    value,
-  );
-}
-
-function problemText(unit: OutputUnit, schema: JsonSchema, args: unknown): string {
-  const path = pointerParts(unit.instanceLocation);
-  const keywordPath = pointerParts(unit.keywordLocation);
-  const limit = at(schema, keywordPath);
-  const where = path.join('.') || 'arguments';
-  const found = shown(at(args, path));
-  switch (unit.keyword) {
-    case 'required': {
-      const name = /"([^"]*)"/.exec(unit.error)?.[1] ?? '';
-      return `${[...path, name].join('.')}: is missing`;
-    }
-    case 'additionalProperties':
-    case 'unevaluatedProperties':
-      return unknownText(path, at(schema, [...keywordPath.slice(0, -1), 'properties']));
-    case 'false':
-      return unknownText(path, schema.properties);
-    case 'enum':
-      return `${where}: found ${found}; allowed: ${(limit as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`;
-    case 'type':
-      return `${where}: found ${found}; allowed: ${[limit].flat().join(' or ')}`;
-    case 'format':
-      return `${where}: found ${found}; allowed: a ${String(limit)}`;
-    default:
-      return `${where}: found ${found}; ${unit.keyword}${typeof limit === 'object' ? '' : ` ${String(limit)}`} is not met`;
-  }
-}
-
-function unknownText(path: readonly string[], properties: unknown): string {
-  const allowed = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
-  const name = path.at(-1) ?? '';
-  const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : '; the tool takes no arguments';
-  return `${path.join('.')}: unknown argument${didYouMean(name, allowed) || known}`;
+function isLargerThan(value: unknown, limit: number): boolean {
+  let left = limit;
+  const count = (inner: unknown): boolean => {
+    if (--left < 0) return true;
+    return typeof inner === 'object' && inner !== null && Object.values(inner).some(count);
+  };
+  return count(value);
 }

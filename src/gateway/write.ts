@@ -11,6 +11,7 @@ export function write(
   body: string | undefined,
   slowReaderMs: number,
 ): void {
+  if (response.destroyed) return;
   response.statusCode = status;
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
   if (body === undefined) response.end();

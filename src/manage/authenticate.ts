@@ -4,19 +4,25 @@ import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 
+/** Who manages: by an API key, or by a token of the sign-in at the management server. */
+export type ManagerCredentials = {
+  verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
+  /** The person behind a token of the sign-in, or undefined for anything else. */
+  findPerson: (bearer: string) => Promise<Actor | undefined>;
+};
+
 /**
- * Who manages: the holder of an API key. What the key may do is checked with each operation.
+ * What the actor may do is checked with each operation.
  * @throws Unauthenticated
  */
-export async function authenticate(
-  headers: RequestHeaders,
-  verifyApiKey: (key: string) => Promise<ApiKey | undefined>,
-): Promise<Actor> {
+export async function authenticate(headers: RequestHeaders, credentials: ManagerCredentials): Promise<Actor> {
   const bearer = bearerToken(headers);
   if (bearer === undefined)
     throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
-  const key = await verifyApiKey(bearer);
-  if (!key) throw new Unauthenticated('invalid', 'the API key is not valid');
+  const person = await credentials.findPerson(bearer);
+  if (person) return person;
+  const key = await credentials.verifyApiKey(bearer);
+  if (!key) throw new Unauthenticated('invalid', 'the API key or token is not valid');
   return { kind: 'api_key', id: key.id, workspaceId: key.workspaceId, scopes: key.scopes, servers: key.servers };
 }
 

@@ -1,11 +1,18 @@
-import { jsonResult, type McpEndpoint, type McpServer, type ToolResult, textResult } from '../domain/mcp.ts';
+import {
+  jsonResult,
+  type LoginHints,
+  type McpEndpoint,
+  type McpServer,
+  type ToolResult,
+  textResult,
+} from '../domain/mcp.ts';
+import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import type { ApiKey } from '../store/api-keys.ts';
-import { authenticate, mayManage } from './authenticate.ts';
+import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
 
 const instructions =
   'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
@@ -24,7 +31,8 @@ function annotationsOf(op: Operation): object {
 export function createManagementServer(
   runner: Runner,
   version: string,
-  verifyApiKey: (key: string) => Promise<ApiKey | undefined>,
+  credentials: ManagerCredentials,
+  hints: LoginHints,
 ): McpEndpoint {
   const offered = operations.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
@@ -50,9 +58,9 @@ export function createManagementServer(
     call: (call) => runAsTool(runner, byName.get(call.name), actor, call.args, call.requestId),
   });
   return {
-    hints: undefined,
+    hints,
     async admit(headers) {
-      const actor = await authenticate(headers, verifyApiKey);
+      const actor = await authenticate(headers, credentials);
       if (!mayManage(actor)) throw new Unauthenticated('forbidden', 'the API key has no scope manage');
       return serverFor(actor);
     },
@@ -75,6 +83,8 @@ async function runAsTool(
     return op.say ? { ...result, content: textResult(op.say(output as never), false).content } : result;
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
+    // A login can be widened, so its client is told what to ask for (MCP 2026-07-28, authorization, step-up).
+    if (actor.kind === 'user' && !covers(actor.scopes, op.scope)) throw new Unauthenticated('forbidden', error.message);
     const lines = error.problems.map((problem) => `- ${problem.path ? `${problem.path}: ` : ''}${problem.message}`);
     const head = error.problems.length > 0 ? error.message.slice(0, error.message.indexOf(':')) : error.message;
     return textResult([head, ...lines].join('\n'), true);

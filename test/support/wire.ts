@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
+import { text } from 'node:stream/consumers';
 
 export type WireReply = { status: number; headers: http.IncomingHttpHeaders; text: string };
 
@@ -9,17 +10,17 @@ export async function wire(url: string, options: http.RequestOptions = {}, body?
   const request = http.request(url, options);
   request.end(body);
   const [response] = (await once(request, 'response')) as [http.IncomingMessage];
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
+  return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) };
 }
 
 /** Sends bytes over a connection of their own and gives all that came back when the server has closed it. */
 export async function untilClosed(url: string, bytes: string | Buffer): Promise<string> {
   const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk) => chunks.push(chunk));
+  let got = '';
+  socket.on('data', (chunk) => {
+    got += chunk.toString('latin1');
+  });
   socket.write(bytes);
   await once(socket, 'close');
-  return Buffer.concat(chunks).toString();
+  return got;
 }

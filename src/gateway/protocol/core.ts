@@ -9,7 +9,18 @@ import {
 } from '../../domain/mcp.ts';
 import { AppError } from '../../errors.ts';
 import { traceContext } from '../trace-context.ts';
-import { codes, isObject, isResponse, type Json, type Message, RpcError, resultText, toMessage } from './json-rpc.ts';
+import {
+  codes,
+  errorText,
+  isObject,
+  isResponse,
+  type Json,
+  type Message,
+  type RequestId,
+  RpcError,
+  resultText,
+  toMessage,
+} from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
 import { legacyResults, modernResults } from './results.ts';
 

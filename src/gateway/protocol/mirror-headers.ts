@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { headerValue } from '../../domain/credential.ts';
 import { isRawNumber } from '../../domain/json.ts';
 import type { MirroredArgument, RequestHeaders } from '../../domain/mcp.ts';
@@ -12,7 +13,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /**
  * A mirrored value: literal, or `=?base64?…?=` around the base64 of its UTF-8 (MCP 2026-07-28, transports).
- * @throws RpcError −32020 when the base64 is not canonical
+ * @throws RpcError −32020 when the base64 is not canonical, or what it holds is not UTF-8
  */
 function decodeMirrored(value: string): string {
   if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value;
@@ -20,6 +21,7 @@ function decodeMirrored(value: string): string {
   const bytes = Buffer.from(encoded, 'base64');
   if (!base64.test(encoded) || bytes.toString('base64') !== encoded)
     throw mismatch('a header value is not valid base64');
+  if (!isUtf8(bytes)) throw mismatch('a header value is not the base64 of UTF-8');
   return bytes.toString('utf8');
 }
 
@@ -71,9 +73,14 @@ function valueAt(args: Arguments, path: readonly string[]): unknown {
 }
 
 function isEqual(given: string, value: unknown, type: MirroredArgument['type']): boolean {
-  if (type === 'integer' && (typeof value === 'number' || isRawNumber(value))) {
-    const number = isRawNumber(value) ? Number(value.rawJSON) : value;
-    return given.trim() !== '' && Number(given) === number;
-  }
-  return given === String(value);
+  const text = isRawNumber(value) ? value.rawJSON : String(value);
+  if (given === text || type !== 'integer') return given === text;
+  const [a, b] = [integerOf(given), integerOf(text)];
+  return a !== undefined && a === b;
+}
+
+/** `42` and `42.0` are one integer. Large ones must not be compared as doubles, where different ones are equal. */
+function integerOf(text: string): bigint | undefined {
+  const digits = /^(-?\d{1,100})(?:\.0{1,100})?$/.exec(text)?.[1];
+  return digits === undefined ? undefined : BigInt(digits);
 }

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { html } from 'hono/html';
+import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
+import type { IdentityOptions } from './manage/identity.ts';
+import { page, pagePolicy } from './page.ts';
+
+/** The identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
+export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };
+
+const clientId = 'toolhost';
+/** Seconds that anything of a sign-in lasts here. */
+const spanS = 3600;
+const account = { sub: 'local', name: 'You, on this machine', email: 'you@localhost.example', email_verified: true };
+
+/** Starts with the first sign-in, on the first free port from `preferredPort` on. */
+export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
+  let started: Promise<{ options: IdentityOptions; server: Server }> | undefined;
+  return {
+    async find() {
+      started ??= startProvider(preferredPort, redirectUris);
+      return (await started).options;
+    },
+    async close() {
+      const running = await started;
+      running?.server.closeAllConnections();
+      await new Promise<void>((resolve) => (running ? running.server.close(() => resolve()) : resolve()));
+    },
+  };
+}
+
+async function startProvider(
+  preferredPort: number,
+  redirectUris: string[],
+): Promise<{ options: IdentityOptions; server: Server }> {
+  const { Provider: OidcProvider } = await import('oidc-provider');
+  const server = createServer();
+  const port = await listen(server, preferredPort);
+  const issuer = `http://127.0.0.1:${port}`;
+  const clientSecret = randomBytes(32).toString('base64url');
+  const provider = new OidcProvider(issuer, {
+    adapter: memory(),
+    ttl: {
+      Interaction: spanS,
+      Grant: spanS,
+      Session: spanS,
+      AccessToken: spanS,
+      IdToken: spanS,
+      AuthorizationCode: 60,
+    },
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: redirectUris,
+        id_token_signed_response_alg: 'ES256',
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    cookies: { keys: [randomBytes(32).toString('base64url')] },
+    features: { devInteractions: { enabled: false } },
+    findAccount: (_context, id) => ({ accountId: id, claims: () => ({ ...account, sub: id }) }),
+    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    jwks: { keys: [await signingKey()] },
+    renderError(context) {
+      context.type = 'html';
+      context.body = page(
+        'Not signed in',
+        html`<h1>The sign-in did not succeed</h1><p>Start again where you came from.</p>`,
+      );
+    },
+  });
+  const serve = provider.callback();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (!request.url?.startsWith('/interaction/')) serve(request, response);
+    else
+      interact(provider, request, response).catch(() =>
+        response.writeHead(400).end('This sign-in has expired; start again.'),
+      );
+  });
+  return { options: { issuer, clientId, clientSecret }, server };
+}
+
+/** What the provider remembers, for as long as the process lives. */
+function memory(): AdapterFactory {
+  const records = new Map<string, AdapterPayload>();
+  return (kind) => {
+    const find = async (id: string) => records.get(`${kind} ${id}`);
+    const findBy = async (field: 'uid' | 'userCode', value: string) =>
+      [...records].find(([key, record]) => key.startsWith(`${kind} `) && record[field] === value)?.[1];
+    return {
+      find,
+      findByUid: (uid) => findBy('uid', uid),
+      findByUserCode: (userCode) => findBy('userCode', userCode),
+      upsert: async (id, payload) => void records.set(`${kind} ${id}`, payload),
+      consume: async (id) => void Object.assign((await find(id)) ?? {}, { consumed: Math.floor(Date.now() / 1000) }),
+      destroy: async (id) => void records.delete(`${kind} ${id}`),
+      revokeByGrantId: async (grantId) => {
+        for (const [key, record] of records) if (record.grantId === grantId) records.delete(key);
+      },
+    };
+  };
+}
+
+/** A key for as long as the process lives: sign-ins do not outlast it. */
+async function signingKey(): Promise<{ kty: string; alg: string }> {
+  const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+  return { ...(await crypto.subtle.exportKey('jwk', pair.privateKey)), alg: 'ES256', use: 'sig' } as {
+    kty: string;
+    alg: string;
+  };
+}
+
+/** The page that stands for a login: whoever sits at this machine is its one user. */
+async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const details = await provider.interactionDetails(request, response);
+  if (request.method === 'POST' || details.prompt.name === 'consent') {
+    const { grantId } = details;
+    const grant =
+      (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: account.sub, clientId });
+    grant.addOIDCScope('openid email profile');
+    const result = { login: { accountId: account.sub }, consent: { grantId: await grant.save() } };
+    await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
+    return;
+  }
+  response.writeHead(200, {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Security-Policy': pagePolicy.replace("form-action 'self'; ", ''),
+  });
+  response.end(
+    page(
+      'Sign in',
+      html`<h1>Sign in to Toolhost on this machine</h1>
+<p class="soft">Local mode has one user: whoever can reach this machine's loopback address. A real deployment asks your own identity provider here.</p>
+<form method="post"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
+    ),
+  );
+}
+
+function listen(server: Server, preferredPort: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EADDRINUSE') reject(error);
+      else server.listen(0, '127.0.0.1');
+    });
+    server.on('listening', () => {
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address.port : 0);
+    });
+    server.listen(preferredPort, '127.0.0.1');
+  });
+}

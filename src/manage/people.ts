@@ -1,0 +1,58 @@
+import { newId, type Random } from '../domain/ids.ts';
+import { covers, type Scope, scopesOf } from '../domain/scopes.ts';
+import { AppError } from '../errors.ts';
+import type { Actor } from '../operations/operation.ts';
+import type { Db } from '../store/database.ts';
+import { membershipsOf, saveMember, saveUser } from '../store/users.ts';
+import { insertWorkspace } from '../store/workspaces.ts';
+import type { Identity } from './identity.ts';
+
+export type PeopleParts = {
+  db: Db;
+  random: Random;
+  now: () => number;
+  /** Where whoever signs in belongs: the workspace of local mode, or undefined for one of their own. */
+  commonWorkspace: string | undefined;
+};
+
+/** Stores who signed in. The first sign-in makes the person's workspace, or joins them to the common one of local mode. */
+export async function welcome(
+  identity: Identity,
+  parts: PeopleParts,
+): Promise<{ userId: string; workspaceId: string }> {
+  const { db, random } = parts;
+  const at = parts.now();
+  const { issuer, subject, email, name } = identity;
+  const user = await saveUser(db, {
+    id: newId(random, 'usr'),
+    issuer,
+    subject,
+    email: email ?? null,
+    name: name ?? null,
+    at,
+  });
+  const [membership] = await membershipsOf(db, user.id);
+  if (membership) return { userId: user.id, workspaceId: membership.workspaceId };
+  const workspaceId = parts.commonWorkspace ?? newId(random, 'wsp');
+  await insertWorkspace(db, { id: workspaceId, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
+  await saveMember(db, { workspaceId, userId: user.id, role: 'owner', at });
+  return { userId: user.id, workspaceId };
+}
+
+/**
+ * A person as an actor: no more than both their role and what they consented to allow.
+ * @throws AppError forbidden when they are no longer a member
+ */
+export async function actorOfPerson(
+  db: Db,
+  person: { userId: string; workspaceId: string; granted: readonly Scope[] },
+): Promise<Actor> {
+  const memberships = await membershipsOf(db, person.userId);
+  const membership = memberships.find((candidate) => candidate.workspaceId === person.workspaceId);
+  if (!membership) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
+  const own = scopesOf(membership.role);
+  const scopes = person.granted.filter((scope) => covers(own, scope));
+  // Who may change a server may also try its tools.
+  if (scopes.includes('manage:write')) scopes.push('call');
+  return { kind: 'user', id: person.userId, workspaceId: person.workspaceId, scopes, servers: undefined };
+}

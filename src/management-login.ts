@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { AppError, OAuthError } from './errors.ts';
+import { causeOf, type Identity, type IdentityProvider } from './manage/identity.ts';
+import type { LoginServer } from './oauth/login-server.ts';
+
+export type ManagementLoginOptions = {
+  slug: string;
+  issuer: string;
+  redirectUri: string;
+  identity: IdentityProvider;
+  welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
+};
+
+const scopes = ['manage:read', 'manage:write'];
+
+/** The management server as the OAuth proxy sees it: its provider is the identity provider of the dashboard. */
+export function managementLogin(options: ManagementLoginOptions): LoginServer {
+  const { identity, redirectUri } = options;
+  return {
+    id: 'management',
+    workspaceId: 'management',
+    slug: options.slug,
+    name: 'Toolhost management',
+    operator: 'this Toolhost itself',
+    issuer: options.issuer,
+    scopes,
+    mode: 'issued',
+    agreement: 'management',
+    provider: {
+      host: identity.host,
+      audience: [],
+      authorizationUrl: ({ state, verifier }) =>
+        identity.authorizationUrl({ state, verifier, nonce: nonceOf(verifier) }, redirectUri),
+      async exchange({ parameters, state, verifier }) {
+        const returned = new URL(redirectUri);
+        returned.search = parameters.toString();
+        const person = await identity
+          .identify(returned, { state, verifier, nonce: nonceOf(verifier) })
+          .catch(asOAuthError);
+        const { userId, workspaceId } = await options.welcome(person);
+        // Nothing of the identity provider is kept: who it is was all that was asked.
+        const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
+        return { tokens, userId, workspaceId };
+      },
+      refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has nothing to refresh')),
+    },
+  };
+}
+
+/** One secret of a login is enough: the nonce follows from the verifier, which never leaves us before the nonce is checked. */
+function nonceOf(verifier: string): string {
+  return createHash('sha256').update(`nonce ${verifier}`).digest('base64url');
+}
+
+function asOAuthError(error: unknown): never {
+  if (!(error instanceof AppError)) throw error;
+  throw new OAuthError(
+    error.kind === 'unavailable' ? 'temporarily_unavailable' : 'server_error',
+    error.message,
+    causeOf(error),
+  );
+}
