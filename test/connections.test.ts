@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { OutboundError } from '../src/errors.ts';
 import { type Resolve, systemResolve } from '../src/outbound/connector.ts';
@@ -18,8 +18,7 @@ describe('connections to upstreams', () => {
   let hostile: HostileUpstream;
   let toolhost: TestToolhost;
   beforeEach(async () => {
-    upstream = await startRecordingUpstream();
-    hostile = await startHostileUpstream();
+    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     toolhost = await startToolhost({ egress: [upstream.port, hostile.port] });
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]));
@@ -83,13 +82,12 @@ describe('the outbound door', () => {
       );
     else systemResolve(hostname, callback);
   };
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    hostile = await startHostileUpstream();
+  beforeEach(async () => {
+    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
     door = createOutboundDoor({ allow, resolve });
   });
-  after(() => Promise.all([door.close(), upstream.close(), hostile.close()]));
+  afterEach(() => Promise.all([door.close(), upstream.close(), hostile.close()]));
 
   const exchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
     workspaceId: 'w',
@@ -132,9 +130,8 @@ describe('the outbound door', () => {
   ] as const) {
     it(`[sec G1] closes the connection after ${how} and opens no spare one`, async () => {
       const { path, ...more } = sent;
-      const seen = hostile.requests.length;
       assert.equal(await reasonOf(door.send(exchange(hostile.url, path, more))), reason);
-      await (await hostile.waitForRequest(seen + 1)).closed;
+      await (await hostile.waitForRequest()).closed;
       assert.equal((await door.send(exchange(hostile.url, '/status/200'))).status, 200);
       assert.equal(hostile.openSockets, 1);
     });
@@ -142,9 +139,8 @@ describe('the outbound door', () => {
 
   it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
     const cancellation: { cancel?: () => void } = {};
-    const seen = hostile.requests.length;
     const sent = reasonOf(door.send(exchange(hostile.url, '/silence', { cancellation })));
-    const request = await hostile.waitForRequest(seen + 1);
+    const request = await hostile.waitForRequest();
     const begun = performance.now();
     cancellation.cancel?.();
     assert.equal(await sent, 'cancelled');

@@ -8,7 +8,7 @@ import { type RecordedRequest, type RecordingUpstream, startRecordingUpstream } 
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 const clients = 50;
-const rounds = 60;
+const rounds = 50;
 
 const kinds = ['modern', 'legacy', 'batch', 'modern, cancelled', 'legacy, cancelled'] as const;
 

@@ -47,7 +47,7 @@ describe('schemas of tools', () => {
       'a $ref into the network',
       property({ $ref: 'https://e.example/s' }),
       'input_schema.properties.a.$ref',
-      /only references into this schema/,
+      /into this schema/,
     ],
     [
       'an output schema without an object root',

@@ -19,7 +19,7 @@ const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
 
 const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
 
-const nested = {
+const keywords = {
   type: z.enum(fieldTypes).describe('JSON type of the argument.'),
   description: z.string().max(2000).optional().describe('What the argument means, for the model.'),
   enum: z.array(z.json()).min(1).max(500).optional().describe('The only values allowed.'),
@@ -31,19 +31,20 @@ const nested = {
   format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
   examples: z.array(z.json()).max(20).optional().describe('Sample values for the model.'),
   required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),
-  get items(): z.ZodOptional<z.ZodType> {
-    return z.optional(z.strictObject(nested)).describe('Definition of the entries of an array.');
-  },
-  get properties(): z.ZodOptional<z.ZodType> {
-    return z
-      .optional(z.record(z.string(), z.strictObject(nested)))
-      .describe('Definitions of the properties of an object.');
-  },
 };
+
+/** A definition inside another one: of the entries of an array, or of a property of an object. */
+const nestedSchema: z.ZodType = z.strictObject({
+  ...keywords,
+  items: z.lazy(() => nestedSchema.optional()),
+  properties: z.lazy(() => z.record(z.string(), nestedSchema).optional()),
+});
 
 /** Field definition of spec 2.4, with the optional keywords of JSON Schema that are safe to evaluate for strangers. */
 export const fieldSchema = z.strictObject({
-  ...nested,
+  ...keywords,
+  items: nestedSchema.optional().describe('Definition of the entries of an array.'),
+  properties: z.record(z.string(), nestedSchema).optional().describe('Definitions of the properties of an object.'),
   optional: z.boolean().optional().describe('When true the caller may leave the argument out.'),
   in: z
     .enum(places)

@@ -16,11 +16,17 @@ export function pathText(path: readonly PropertyKey[]): string {
 
 /** "; did you mean `method`?" when one of the allowed words is close, else nothing. */
 export function didYouMean(word: string, allowed: readonly string[]): string {
-  if (allowed.length === 0) return '';
+  if (allowed.length === 0 || word.length > 100) return '';
   const best = closest(word, [...allowed]);
   return distance(word.toLowerCase(), best.toLowerCase()) <= Math.max(1, Math.floor(best.length / 3))
     ? `; did you mean \`${best}\`?`
     : '';
+}
+
+/** `['user', 'name']` → `user.name`, cut where somebody sent a name of a thousand letters. */
+export function dotted(path: readonly string[]): string {
+  const text = path.join('.');
+  return text.length > 200 ? `${text.slice(0, 200).toWellFormed()}…` : text;
 }
 
 /** What a value is, short enough for a message and never a whole document. */

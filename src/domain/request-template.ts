@@ -121,10 +121,13 @@ function own(args: Arguments, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controlCharacters = /[\u0000-\u001f\u007f]/;
+
 /** Text of an argument that a template places; control characters have no business in a path or a filter. */
 function templateText(name: string, value: unknown): string | undefined {
   const text = valueText(name, value);
-  if (text !== undefined && /[\u0000-\u001f\u007f]/.test(text)) {
+  if (text !== undefined && controlCharacters.test(text)) {
     throw new ToolFailure('invalid_arguments', `${name}: must not hold control characters`);
   }
   return text;

@@ -57,8 +57,13 @@ export function keepFields(value: unknown, paths: readonly DotPath[]): unknown {
   if (Array.isArray(value)) return value.map((item) => keepFields(item, paths));
   if (typeof value !== 'object' || value === null || isRawNumber(value)) return value;
   const kept: Kept = new Map();
-  for (const path of paths) keep(value, path, kept);
+  for (const path of paths.filter((wanted) => !isInsideAnother(wanted, paths))) keep(value, path, kept);
   return toObject(kept);
+}
+
+/** Whoever keeps `a` keeps all of `a.b`. */
+function isInsideAnother(path: DotPath, paths: readonly DotPath[]): boolean {
+  return paths.some((other) => other.length < path.length && other.every((key, i) => key === path[i]));
 }
 
 /** A Map, so that a key such as `__proto__` stays data. */
@@ -88,7 +93,7 @@ function keep(value: unknown, path: DotPath, into: Kept): void {
 }
 
 function keepInto(value: unknown, path: DotPath, before: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
+  if (typeof value !== 'object' || value === null || isRawNumber(value)) return value;
   const map: Kept = before instanceof Map ? before : new Map();
   keep(value, path, map);
   return map;

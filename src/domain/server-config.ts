@@ -11,6 +11,7 @@ import { toolProblems } from './tool-rules.ts';
 export const maxTools = 200;
 
 /** Control, bidirectional and zero-width characters: they make a name look like another one. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 export const hiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
 
 /** The configuration of a hosted server (spec 2.1). What is declared here is also the documentation and the published JSON Schema. */

@@ -44,7 +44,7 @@ export function toolProblems(
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
   if (headers.success) problems.push(...prefixed(headerProblems(headers.data, authentication), 'headers'));
   if (schemaFaults.length === 0) problems.push(...placeProblems(at, raw, declared, parsed?.template, authentication));
-  problems.push(...bodyProblems(at, raw, declared, headers.data ?? {}));
+  problems.push(...bodyProblems(at, raw, declared, headers.data ?? {}, parsed?.template));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     problems.push(...prefixed(jsonSchemaProblems(raw.output_schema as JsonSchema), 'output_schema'));
   }
@@ -142,6 +142,7 @@ function bodyProblems(
   raw: RawTool,
   declared: readonly Argument[],
   headers: Record<string, string>,
+  template: UrlTemplate | undefined,
 ): Problem[] {
   const { body } = raw;
   if (typeof body !== 'string') return [];
@@ -156,6 +157,9 @@ function bodyProblems(
         message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...encodings, ...names])}`,
       },
     ];
+  }
+  if (!isEncoding(body) && template?.names.includes(body)) {
+    return [{ path: `${at}.body`, message: `"${body}" stands in the url already; name another argument` }];
   }
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
   const implied = type === undefined ? undefined : encodingOf(type);

@@ -2,6 +2,7 @@ import { argumentNames, toJsonSchema } from './input-schema.ts';
 import { placeholderNames } from './placeholders.ts';
 import { hiddenCharacters, type ServerConfig } from './server-config.ts';
 import type { Tool } from './tool.ts';
+import { parseUrlTemplate } from './url-template.ts';
 
 /** A configuration that is valid but will probably disappoint. */
 export type Warning = { path: string; message: string };
@@ -90,10 +91,15 @@ function missingSecret(path: string, name: string): Warning {
 }
 
 function hasTokenInParentheses(tool: Tool): boolean {
-  const query = tool.url.split('?')[1] ?? '';
-  return argumentNames(tool.input_schema).some((name) =>
-    new RegExp(`\\([^()]*:${RegExp.escape(name)}\\b[^()]*\\)`).test(query),
-  );
+  const { template } = parseUrlTemplate(tool.url, argumentNames(tool.input_schema));
+  return (template?.query ?? []).some(({ parts }) => {
+    let depth = 0;
+    for (const part of parts ?? []) {
+      if ('argument' in part && depth > 0) return true;
+      if ('text' in part) depth += part.text.split('(').length - part.text.split(')').length;
+    }
+    return false;
+  });
 }
 
 function hostOf(url: string): string {

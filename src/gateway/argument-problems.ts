@@ -1,6 +1,6 @@
 import type { OutputUnit } from '@cfworker/json-schema';
 import { isSchemaObject, type JsonSchema, resolveReference } from '../domain/json-schema.ts';
-import { didYouMean, shown } from '../domain/problems.ts';
+import { didYouMean, dotted, shown } from '../domain/problems.ts';
 
 /** Keywords that only report that something inside them failed, which is reported by itself. */
 const wrappers = new Set([
@@ -58,12 +58,12 @@ function keywordAt(root: JsonSchema, path: readonly string[]): unknown {
 function problemText(unit: OutputUnit, before: OutputUnit | undefined, schema: JsonSchema, args: unknown): string {
   const path = pointerParts(unit.instanceLocation);
   const limit = keywordAt(schema, pointerParts(unit.keywordLocation));
-  const where = path.join('.') || 'arguments';
+  const where = dotted(path) || 'arguments';
   const found = shown(at(args, path));
   switch (unit.keyword) {
     case 'required': {
       const name = /"(.*)"/s.exec(unit.error)?.[1] ?? '';
-      return `${[...path, name].join('.')}: is missing`;
+      return `${dotted([...path, name])}: is missing`;
     }
     case 'false':
       return unknownText(path, namesBeside(before, schema));
@@ -102,5 +102,5 @@ export function unknownText(path: readonly string[], allowed: readonly string[])
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
   const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : none;
-  return `${path.join('.')}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
+  return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
 }

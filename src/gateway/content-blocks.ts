@@ -1,11 +1,18 @@
+import { isUtf8 } from 'node:buffer';
 import type { ContentBlock } from '../domain/mcp.ts';
 import { ToolFailure } from '../errors.ts';
 
-/** An image, a sound, or an embedded resource for everything else that is not text. */
+/**
+ * An image, a sound, or an embedded resource for everything else that is not text.
+ * @throws ToolFailure malformed when what is called an image is a text: models refuse a whole conversation for that
+ */
 export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
   const data = body.toString('base64');
-  if (mimeType.startsWith('image/')) return { type: 'image', data, mimeType };
-  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
+  const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
+  if (kind && isUtf8(body) && !body.includes(0)) {
+    throw new ToolFailure('malformed', `the upstream said ${mimeType.slice(0, 100)} and answered with text`);
+  }
+  if (kind) return { type: kind, data, mimeType };
   return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: data } };
 }
 
@@ -41,9 +48,10 @@ function split(body: Buffer, delimiter: string): Buffer[] {
 }
 
 function partBlock(part: Buffer): ContentBlock {
-  const blank = part.indexOf('\r\n\r\n');
-  const head = blank < 0 ? '' : part.subarray(0, blank).toString('latin1');
-  const content = blank < 0 ? part.subarray(part.indexOf('\r\n') + 2) : part.subarray(blank + 4);
+  const hasNoHead = part.subarray(0, 2).toString() === '\r\n';
+  const headEnd = hasNoHead ? -2 : part.indexOf('\r\n\r\n');
+  const head = part.subarray(0, Math.max(0, headEnd)).toString('latin1');
+  const content = headEnd === -1 ? part : part.subarray(headEnd + 4);
   const mimeType = /^content-type:\s*([^\s;]+)/im.exec(head)?.[1]?.toLowerCase() ?? 'text/plain';
   const isBase64 = /^content-transfer-encoding:\s*base64/im.test(head);
   const bytes = isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content;

@@ -30,7 +30,7 @@ export function readAnswer(answer: Answer, reading: Reading, redact: (text: stri
   if (status >= 300 && status < 400) {
     throw new ToolFailure(
       'redirect',
-      `${statusText(answer)}: the upstream redirects to another URL; redirects are not followed`,
+      `${redact(statusText(answer))}: the upstream redirects to another URL; redirects are not followed`,
     );
   }
   if (status >= 400) throw new ToolFailure('upstream_status', errorText(answer, redact));
@@ -43,7 +43,7 @@ export function readAnswer(answer: Answer, reading: Reading, redact: (text: stri
       `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
     );
   }
-  if (isText(type)) return blocks([{ type: 'text', text: answer.body.toString('utf8') }]);
+  if (isText(type)) return blocks([{ type: 'text', text: decoded(answer) }]);
   if (type.startsWith('multipart/'))
     return blocks(multipartBlocks(answer.body, String(answer.headers['content-type'])));
   if (type === '' && isUtf8(answer.body)) return untyped(answer.body, reading);
@@ -69,6 +69,16 @@ export function isText(type: string): boolean {
   );
 }
 
+/** The text of a body in the character set that it claims, UTF-8 when it claims none that is known. */
+function decoded(answer: Answer): string {
+  const charset = /;\s*charset="?([\w.:-]{1,40})/i.exec(String(answer.headers['content-type']))?.[1] ?? 'utf-8';
+  try {
+    return new TextDecoder(charset).decode(answer.body);
+  } catch {
+    return answer.body.toString('utf8');
+  }
+}
+
 function statusText(answer: Answer): string {
   const reason = answer.statusText || STATUS_CODES[answer.status] || '';
   return `HTTP ${answer.status}${reason ? ` ${reason.slice(0, 100)}` : ''}`;
@@ -76,10 +86,18 @@ function statusText(answer: Answer): string {
 
 function errorText(answer: Answer, redact: (text: string) => string): string {
   const retry = answer.headers['retry-after'];
-  const cut = answer.body.length > maxErrorBytes ? `\n… (${answer.body.length} bytes in all)` : '';
-  const readable = isUtf8(answer.body) ? answer.body.toString('utf8') : '';
-  const body = redact(readable).slice(0, maxErrorBytes).toWellFormed();
-  return `${redact(statusText(answer))}${typeof retry === 'string' ? `\nRetry-After: ${redact(retry.slice(0, 100))}` : ''}${body ? `\n${body}${cut}` : ''}`;
+  const retryText = typeof retry === 'string' ? `\nRetry-After: ${redact(retry.slice(0, 100))}` : '';
+  const body = isUtf8(answer.body) ? cut(redact(answer.body.toString('utf8'))) : '';
+  return `${redact(statusText(answer))}${retryText}${body && `\n${body}`}`;
+}
+
+/** The first 8 KiB of a text, whole characters only. */
+function cut(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxErrorBytes) return text;
+  let end = maxErrorBytes;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return `${bytes.toString('utf8', 0, end)}\n… (${bytes.length} bytes in all)`;
 }
 
 function emptyResult(answer: Answer, reading: Reading): ToolResult {

@@ -1,6 +1,7 @@
 import { dereference, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
 import { isRawNumber } from '../domain/json.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
+import { dotted } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import { ToolFailure } from '../errors.ts';
 import { problemTexts, unknownText } from './argument-problems.ts';
@@ -82,12 +83,12 @@ function plainNumbers(value: unknown): unknown {
 
 /** What JSON can write but no request can carry: numbers beyond the range of a double, and half characters. */
 function unusable(value: unknown, path: readonly string[]): string | undefined {
-  if (typeof value === 'number' && !Number.isFinite(value)) return `${path.join('.')}: the number is too large`;
-  if (typeof value === 'string' && !value.isWellFormed()) return `${path.join('.')}: is not well-formed Unicode text`;
+  if (typeof value === 'number' && !Number.isFinite(value)) return `${dotted(path)}: the number is too large`;
+  if (typeof value === 'string' && !value.isWellFormed()) return `${dotted(path)}: is not well-formed Unicode text`;
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, inner] of Object.entries(value)) {
     const at = [...path, key.toWellFormed()];
-    if (!key.isWellFormed()) return `${at.join('.')}: the name is not well-formed Unicode text`;
+    if (!key.isWellFormed()) return `${dotted(at)}: the name is not well-formed Unicode text`;
     const problem = unusable(inner, at);
     if (problem) return problem;
   }

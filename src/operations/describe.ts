@@ -21,17 +21,18 @@ export function outputSchemaOf(op: Operation): JsonObject {
 
 /** The published schema of a configuration file, for completion in editors. */
 export function serverConfigJsonSchema(id: string): JsonObject {
+  const { $defs, ...field } = jsonSchemaOf(fieldSchema, 'input');
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input' }) as unknown as JsonObject & {
     properties: { tools: { items: { properties: { input_schema: JsonObject } } } };
   };
-  const { description } = schema.properties.tools.items.properties.input_schema;
-  schema.properties.tools.items.properties.input_schema = {
-    description,
+  const tool = schema.properties.tools.items.properties;
+  tool.input_schema = {
+    description: tool.input_schema.description,
     anyOf: [
       { type: 'object', properties: { type: { const: 'object' } }, required: ['type'] },
-      { type: 'object', additionalProperties: jsonSchemaOf(fieldSchema, 'input') },
+      { type: 'object', additionalProperties: field },
     ],
     default: {},
   };
-  return { ...schema, $id: id, title: 'Toolhost server configuration' };
+  return { ...schema, $id: id, title: 'Toolhost server configuration', $defs };
 }

@@ -23,7 +23,8 @@ export function toOutboundError(error: Error): OutboundError {
   const inner = error instanceof AggregateError ? error.errors.find((e) => e instanceof Error) : undefined;
   if (inner instanceof Error) return toOutboundError(inner);
   if (error.cause instanceof OutboundError) return error.cause;
-  const code = String((error as NodeJS.ErrnoException).code ?? '');
+  // undici leaves the code out when even the first bytes are not HTTP.
+  const code = String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
   const reason = reasons.find(([pattern]) => pattern.test(code))?.[1] ?? 'unreachable';
   return new OutboundError(reason, sentences[reason]);
 }

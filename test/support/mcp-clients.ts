@@ -5,7 +5,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { environmentIn, runScript, transcript } from './run-script.ts';
+import { environmentIn, type RunOptions, runScript, transcript } from './run-script.ts';
 import type { Json, ToolReply } from './toolhost.ts';
 
 export interface McpClient {
@@ -35,13 +35,13 @@ export interface McpClientKind {
 const packages = join(import.meta.dirname, '../../node_modules');
 const inspectorScript = join(packages, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 const mcpRemoteScript = join(packages, 'mcp-remote/dist/proxy.js');
-const identity = { name: 'toolhost-test', version: '1' };
+export const identity = { name: 'toolhost-test', version: '1' };
 
 function bearer(token: string): { headers: Record<string, string> } {
   return { headers: { Authorization: `Bearer ${token}` } };
 }
 
-async function connectSdk1(transport: Transport, revision: () => string | undefined): Promise<McpClient> {
+export async function connectSdk1(transport: Transport, revision: () => string | undefined): Promise<McpClient> {
   const client = new Client(identity);
   try {
     await client.connect(transport);
@@ -75,21 +75,34 @@ const mcpRemote: McpClientKind = {
   // It looks for a login, finds none and ends.
   refusal: /Connection closed/,
   connect: ({ url, token, home }) => {
-    const flags = ['--header', `Authorization: Bearer ${token}`, '--allow-http', '--transport', 'http-only'];
-    const transport: Transport & StdioClientTransport = new StdioClientTransport({
-      command: process.execPath,
-      cwd: home,
-      args: [mcpRemoteScript, url, ...flags],
-      env: { ...environmentIn(home), MCP_REMOTE_CONFIG_DIR: home },
-      stderr: 'ignore',
-    });
-    let revision: string | undefined;
-    transport.setProtocolVersion = (version) => {
-      revision = version;
-    };
-    return connectSdk1(transport, () => revision);
+    const transport = bridge(url, home, ['--header', `Authorization: Bearer ${token}`], 'ignore');
+    return connectSdk1(transport, () => transport.revision);
   },
 };
+
+/** mcp-remote as a child of an SDK v1 client, which speaks stdio to it. */
+export function bridge(url: string, home: string, flags: readonly string[], stderr: 'ignore' | 'pipe') {
+  const transport: StdioClientTransport & Transport & { revision?: string } = new StdioClientTransport({
+    command: process.execPath,
+    cwd: home,
+    args: [mcpRemoteScript, url, ...flags, '--allow-http', '--transport', 'http-only'],
+    env: { ...environmentIn(home), MCP_REMOTE_CONFIG_DIR: home },
+    stderr,
+  });
+  transport.setProtocolVersion = (version: string) => {
+    transport.revision = version;
+  };
+  return transport;
+}
+
+export function sdk2Client(client: v2.Client): McpClient {
+  return {
+    revision: async () => client.getNegotiatedProtocolVersion(),
+    toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
+    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
+    close: () => client.close(),
+  };
+}
 
 function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): McpClientKind {
   return {
@@ -99,43 +112,50 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
     async connect({ url, token }) {
       const client = new v2.Client(identity, { versionNegotiation: { mode } });
       await client.connect(new v2.StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) }));
-      return {
-        revision: async () => client.getNegotiatedProtocolVersion(),
-        toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
-        callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
-        close: () => client.close(),
-      };
+      return sdk2Client(client);
     },
   };
 }
 
+export type InspectorEra = 'legacy' | 'auto' | 'modern';
+
 /** Its exit code when the tool's result is an error; the result is printed all the same. */
 const toolError = 5;
 
+/** One run of the Inspector for one method; gives the result. */
+export async function inspect(
+  era: InspectorEra,
+  { url, home }: Omit<McpAccess, 'token'>,
+  more: readonly string[],
+  options: RunOptions = {},
+): Promise<Json> {
+  const fixed = ['--cli', '--transport', 'http', '--server-url', url, '--protocol-era', era, '--format', 'json', '-q'];
+  const ended = await runScript(inspectorScript, [...fixed, ...more], home, options);
+  assert.ok(ended.code === 0 || ended.code === toolError, transcript(ended));
+  const { result } = JSON.parse(ended.stdout) as { result: Json };
+  assert.equal(result.isError === true, ended.code === toolError, transcript(ended));
+  return result;
+}
+
 /** Every method is a run of its own, which connects anew. */
-function inspector(era: 'legacy' | 'auto' | 'modern', revision: string): McpClientKind {
+export function inspectorClient(invoke: (method: string, ...more: string[]) => Promise<Json>): McpClient {
+  return {
+    revision: async () => (await invoke('initialize')).protocolVersion as string,
+    toolNames: async () => ((await invoke('tools/list')).tools as { name: string }[]).map((tool) => tool.name),
+    callTool: async (name, args) =>
+      (await invoke('tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))) as ToolReply,
+    close: async () => undefined,
+  };
+}
+
+function inspector(era: InspectorEra, revision: string): McpClientKind {
   return {
     name: `Inspector, ${era}`,
     revision,
     refusal: /^exit 3.*auth_required/s,
-    async connect({ url, token, home }) {
-      const fixed = ['--cli', '--transport', 'http', '--server-url', url, '--protocol-era', era, '--format', 'json'];
-      const access = ['-q', '--stored-auth-only', '--header', `Authorization: Bearer ${token}`];
-      async function invoke(method: string, ...more: string[]): Promise<Json> {
-        const args = [...fixed, ...access, '--method', method, ...more];
-        const ended = await runScript(inspectorScript, args, home);
-        assert.ok(ended.code === 0 || ended.code === toolError, transcript(ended));
-        const { result } = JSON.parse(ended.stdout) as { result: Json };
-        assert.equal(result.isError === true, ended.code === toolError, transcript(ended));
-        return result;
-      }
-      return {
-        revision: async () => (await invoke('initialize')).protocolVersion as string,
-        toolNames: async () => ((await invoke('tools/list')).tools as { name: string }[]).map((tool) => tool.name),
-        callTool: async (name, args) =>
-          (await invoke('tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))) as ToolReply,
-        close: async () => undefined,
-      };
+    async connect({ token, ...place }) {
+      const access = ['--stored-auth-only', '--header', `Authorization: Bearer ${token}`];
+      return inspectorClient((method, ...more) => inspect(era, place, [...access, '--method', method, ...more]));
     },
   };
 }

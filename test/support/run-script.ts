@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
@@ -19,15 +20,24 @@ export function environmentIn(home: string): Record<string, string> {
   };
 }
 
+/** `onLine` sees each line of either output as it comes. */
+export type RunOptions = { env?: Record<string, string>; onLine?: (line: string) => void };
+
 /** Runs a script on this Node, in `home` and without input; resolves when it has ended and its output is read. */
-export async function runScript(script: string, args: readonly string[], home: string): Promise<Ended> {
+export async function runScript(
+  script: string,
+  args: readonly string[],
+  home: string,
+  { env = {}, onLine }: RunOptions = {},
+): Promise<Ended> {
   const child = spawn(process.execPath, [script, ...args], {
     cwd: home,
-    env: environmentIn(home),
+    env: { ...environmentIn(home), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: limitMs,
     killSignal: 'SIGKILL',
   });
+  if (onLine) for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', onLine);
   const [[code, signal], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),

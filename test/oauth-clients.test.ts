@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type HonestProvider, startHonestProvider } from './support/honest-provider.ts';
+import { createLoginBrowser, logIn } from './support/login-browser.ts';
+import type { McpClient } from './support/mcp-clients.ts';
+import { type LoginClientKind, loginClients } from './support/oauth-clients.ts';
+import { type ProtectedUpstream, startProtectedUpstream } from './support/protected-upstream.ts';
+import { type Json, startToolhost } from './support/toolhost.ts';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const providerTokenSeconds = 600;
+
+/** Each `authentication` type, and the place where an upstream must find the provider's token. */
+const types = [
+  { authentication: { type: 'Bearer' }, place: 'authorization: Bearer *' },
+  { authentication: { type: 'ApiKey', header: 'X-Api-Key' }, place: 'x-api-key: *' },
+  { authentication: { type: 'Basic' }, place: 'authorization: Basic *' },
+  { authentication: { type: 'QueryParam', query_key: 'key' }, place: '?key=*' },
+];
+
+/** A service whose clock can be moved, with one server whose people log in at the provider. */
+async function startService(provider: HonestProvider, upstream: ProtectedUpstream, more: Json, oauth: Json = {}) {
+  let aheadMs = 0;
+  const toolhost = await startToolhost({
+    egress: [provider.port, upstream.port],
+    surroundings: { now: () => Date.now() + aheadMs },
+  });
+  await toolhost.createServer({
+    name: 'Items',
+    slug: 'items',
+    oauth: { ...(await provider.oauthFor(`${toolhost.url}/mcp/items/callback`)), ...oauth },
+    tools: [
+      {
+        name: 'read_item',
+        description: 'Reads an item.',
+        method: 'GET',
+        url: `${upstream.url}/:item`,
+        input_schema: { item: { type: 'string' } },
+        output_schema: { type: 'object', properties: { person: { type: 'string' }, item: { type: 'string' } } },
+      },
+    ],
+    ...more,
+  });
+  return { toolhost, wait: (ms: number) => void (aheadMs += ms) };
+}
+
+describe('clients log a person in and go on without one', { concurrency: 2 }, () => {
+  let directory: string;
+
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-clients-'));
+  });
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  type Scene = {
+    client: McpClient;
+    provider: HonestProvider;
+    upstream: ProtectedUpstream;
+    person: string;
+    wait(ms: number): void;
+    /** What the upstream was shown by one call, which must succeed. */
+    read(item: string): Promise<{ place: string; token: string; live: boolean }[]>;
+  };
+
+  /** A provider, an upstream, a service and a client that a person has just let in. */
+  async function loggedIn(
+    kind: LoginClientKind,
+    authentication: Json,
+    oauth: Json,
+    use: (scene: Scene) => Promise<void>,
+  ): Promise<void> {
+    const provider = await startHonestProvider({ accessTokenSeconds: providerTokenSeconds });
+    const upstream = await startProtectedUpstream(provider);
+    const { toolhost, wait } = await startService(provider, upstream, { authentication }, oauth);
+    const person = `Anna of ${kind.name}`;
+    const browser = createLoginBrowser([toolhost.url, provider.url]);
+    let client: McpClient | undefined;
+    try {
+      const connected = await kind.connect({
+        url: `${toolhost.url}/mcp/items`,
+        home: mkdtempSync(join(directory, 'home-')),
+        visit: (url) => logIn(browser, url, person),
+      });
+      client = connected;
+      const read = async (item: string) => {
+        upstream.take();
+        const { structuredContent, isError, content } = await connected.callTool('read_item', { item });
+        assert.notEqual(isError, true, JSON.stringify(content));
+        assert.deepEqual(structuredContent, { person, item });
+        return upstream.take();
+      };
+      await use({ client, provider, upstream, person, wait, read });
+      assert.equal(provider.logins, 1, 'a person was asked again');
+    } finally {
+      await client?.close();
+      await Promise.all([toolhost.stop(), upstream.close(), provider.close()]);
+    }
+  }
+
+  for (const [index, kind] of loginClients.entries()) {
+    const { authentication, place } = types[index % types.length] ?? assert.fail();
+    it(`${kind.name}; the upstream gets the provider's token as ${authentication.type} [mcp 59]`, async () => {
+      await loggedIn(kind, authentication, {}, async ({ client, provider, upstream, wait, read }) => {
+        assert.equal(await client.revision(), kind.revision);
+        assert.deepEqual(await client.toolNames(), ['read_item']);
+        const [first, ...repeated] = await read('first');
+        assert.deepEqual([first?.place, first?.live, repeated], [place, true, []]);
+
+        // The provider ends its token early: refused once, renewed, and sent again.
+        await provider.endAccessTokens();
+        const [refused, renewed, ...more] = await read('after a refusal');
+        assert.deepEqual(refused, { ...first, live: false });
+        assert.deepEqual([renewed?.place, renewed?.live, more], [place, true, []]);
+        assert.notEqual(renewed?.token, first?.token);
+
+        // Its time is over: renewed before it is sent.
+        wait(providerTokenSeconds * 1000);
+        const [fresh, ...again] = await read('after its time');
+        assert.deepEqual([fresh?.place, fresh?.live, again], [place, true, []]);
+        assert.ok(fresh && ![first?.token, renewed?.token].includes(fresh.token));
+
+        // So is the time of our own token: the client renews that.
+        wait(2 * hourMs);
+        const [last] = await read('after the time of our token');
+        assert.equal(last?.live, true);
+        assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+      });
+    });
+  }
+});

@@ -1,0 +1,167 @@
+import { generateKeyPairSync, type JsonWebKey, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type Adapter, type AdapterPayload, Provider } from 'oidc-provider';
+
+/** The password of everybody at the provider. */
+export const password = 'correct horse battery staple';
+
+/** A real OpenID Connect provider: PKCE, a login form, opaque access tokens, rotating refresh tokens. */
+export type HonestProvider = {
+  readonly url: string;
+  readonly port: number;
+  /** Every access token that it has given, oldest first. */
+  readonly issued: readonly string[];
+  /** How often somebody has filled in its login form. */
+  readonly logins: number;
+  /** Makes a client with this redirect URI; gives the `oauth` of a hosted server that logs people in here. */
+  oauthFor(callback: string): Promise<{ [field: string]: unknown }>;
+  /** Who a live access token stands for. */
+  accountOf(token: string): Promise<string | undefined>;
+  /** Ends every access token before its time; refresh tokens stay good. */
+  endAccessTokens(): Promise<void>;
+  /** Ends every refresh token: people have to log in again. */
+  endRefreshTokens(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type HonestProviderOptions = { accessTokenSeconds?: number };
+
+const scopes = ['openid', 'offline_access', 'items:read'];
+
+/** A store of its own for each provider; the package's is one for the whole process, and says that nobody should use it. */
+function memory(): (model: string) => Adapter {
+  const kept = new Map<string, AdapterPayload>();
+  return (model) => {
+    const key = (id: string) => `${model} ${id}`;
+    const findBy = (matches: (payload: AdapterPayload) => boolean) =>
+      [...kept].find(([name, payload]) => name.startsWith(`${model} `) && matches(payload))?.[1];
+    return {
+      upsert: async (id, payload) => void kept.set(key(id), payload),
+      find: async (id) => kept.get(key(id)),
+      findByUid: async (uid) => findBy((payload) => payload.uid === uid),
+      findByUserCode: async (userCode) => findBy((payload) => payload.userCode === userCode),
+      consume: async (id) => {
+        const payload = kept.get(key(id));
+        if (payload) payload.consumed = Math.floor(Date.now() / 1000);
+      },
+      destroy: async (id) => void kept.delete(key(id)),
+      revokeByGrantId: async (grantId) => {
+        for (const [name, payload] of kept) if (payload.grantId === grantId) kept.delete(name);
+      },
+    };
+  };
+}
+
+function signingKey(): JsonWebKey {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' };
+}
+
+function createProvider(issuer: string, accessTokenSeconds: number): Provider {
+  return new Provider(issuer, {
+    adapter: memory(),
+    jwks: { keys: [signingKey()] },
+    cookies: { keys: [randomBytes(32).toString('hex')] },
+    scopes,
+    pkce: { required: () => true },
+    ttl: {
+      AccessToken: accessTokenSeconds,
+      AuthorizationCode: 60,
+      Grant: 86_400,
+      IdToken: 600,
+      Interaction: 600,
+      RefreshToken: 86_400,
+      Session: 86_400,
+    },
+    clockTolerance: 0,
+    rotateRefreshToken: true,
+    features: { devInteractions: { enabled: false } },
+    findAccount: async (_ctx, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
+    interactions: { url: (_ctx, { uid }) => `/login/${uid}` },
+  });
+}
+
+function loginPage(client: string, problem: string): string {
+  return `<!doctype html><html lang="en"><title>Log in</title><h1>Log in for ${client}</h1><p>${problem}</p>
+<form method="post"><label>Name <input name="name" autofocus></label>
+<label>Password <input name="password" type="password"></label>
+<button name="decision" value="log-in">Log in</button> <button name="decision" value="cancel">Cancel</button></form></html>`;
+}
+
+export async function startHonestProvider(options: HonestProviderOptions = {}): Promise<HonestProvider> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const provider = createProvider(url, options.accessTokenSeconds ?? 600);
+  const issued: string[] = [];
+  const refreshTokens: string[] = [];
+  let logins = 0;
+  provider.on('access_token.issued', (token) => issued.push(token.jti));
+  provider.on('refresh_token.saved', (token) => refreshTokens.push(token.jti));
+
+  /** One form both logs in and agrees. */
+  async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { params } = await provider.interactionDetails(request, response);
+    const clientId = String(params.client_id);
+    const show = (status: number, problem: string) =>
+      void response.writeHead(status, { 'content-type': 'text/html' }).end(loginPage(clientId, problem));
+    if (request.method !== 'POST') return show(200, '');
+    const form = new URLSearchParams(await text(request));
+    if (form.get('decision') === 'cancel') {
+      return provider.interactionFinished(request, response, { error: 'access_denied' });
+    }
+    const accountId = form.get('name') ?? '';
+    if (accountId === '' || form.get('password') !== password) return show(403, 'That is not right.');
+    logins += 1;
+    const grant = new provider.Grant({ accountId, clientId });
+    grant.addOIDCScope(String(params.scope));
+    const consent = { grantId: await grant.save() };
+    await provider.interactionFinished(request, response, { login: { accountId }, consent });
+  }
+
+  const serve = provider.callback();
+  server.on('request', (request, response) => {
+    if (!request.url?.startsWith('/login/')) return void serve(request, response);
+    interact(request, response).catch((error) => response.writeHead(400).end(String(error)));
+  });
+
+  return {
+    url,
+    port,
+    issued,
+    get logins() {
+      return logins;
+    },
+    async oauthFor(callback) {
+      const client = { client_id: `toolhost-${randomBytes(4).toString('hex')}`, client_secret: randomBytes(32).toString('hex') };
+      await provider.Client.adapter.upsert(client.client_id, {
+        ...client,
+        redirect_uris: [callback],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'client_secret_post',
+        id_token_signed_response_alg: 'ES256',
+      });
+      // OpenID Connect Core, 11: offline access needs the prompt.
+      const more = { scopes, extra_params: { prompt: 'consent' } };
+      return { authorization_url: `${url}/auth`, token_url: `${url}/token`, ...client, ...more };
+    },
+    accountOf: async (token) => (await provider.AccessToken.find(token))?.accountId,
+    async endAccessTokens() {
+      for (const token of issued) await (await provider.AccessToken.find(token))?.destroy();
+    },
+    async endRefreshTokens() {
+      for (const token of refreshTokens) await (await provider.RefreshToken.find(token))?.destroy();
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
