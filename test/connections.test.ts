@@ -168,7 +168,7 @@ describe('the outbound door', () => {
         const final = data.toString().startsWith('GET /upgrade')
           ? 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'
           : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
-        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${final}`);
+        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${final}`);
       });
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');

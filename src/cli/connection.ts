@@ -41,7 +41,7 @@ export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv)
   if (key === '') {
     throw new AppError(
       'unauthenticated',
-      'no API key: set TOOLHOST_API_KEY or give --key; make one with: toolhost keys create --name me --scopes manage,call',
+      'no API key: set TOOLHOST_API_KEY or give --key; make one with: bin/toolhost keys create --name me --scopes manage,call',
     );
   }
   // The runtime's own message about such a header would repeat the key.

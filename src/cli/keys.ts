@@ -112,7 +112,7 @@ It works on the service whose database is ${place}.
 
 To use it:
   export TOOLHOST_API_KEY=…
-  toolhost servers list
+  bin/toolhost servers list
   curl ${url}/api/v1/servers -H "Authorization: Bearer $TOOLHOST_API_KEY"`;
 }
 

@@ -93,7 +93,7 @@ function unreachable(url: string, error: unknown): AppError {
   if ((cause as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
     return new AppError(
       'unavailable',
-      `nothing answers at ${url}; start the service with "toolhost serve", or say where it is with --url or TOOLHOST_URL`,
+      `nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL`,
     );
   }
   return new AppError('unavailable', `${url} cannot be reached: ${messageOf(cause) || 'no connection'}`);

@@ -60,7 +60,7 @@ async function list(options: Options): Promise<void> {
   const servers = pages.flatMap((page) => page.servers);
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
-    return print('There are no servers yet; create one with: toolhost servers create server.yaml');
+    return print('There are no servers yet; create one with: bin/toolhost servers create server.yaml');
   const rows = servers.map((s) => [s.slug, s.name, s.access, String(s.tool_count), String(s.version), s.url]);
   print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', 'URL'], rows));
 }

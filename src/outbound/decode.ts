@@ -14,10 +14,17 @@ const decoders: Record<string, Decoder> = {
 
 /**
  * Undoes the content coding of a body. We ask for none, but some upstreams compress all the same.
+ * `coding` is a list when the upstream named several; no honest one does.
  * @throws OutboundError oversize when more than `limitBytes` come out, malformed when it does not decode
  */
-export async function decodeBody(body: Buffer, coding: string | undefined, limitBytes: number): Promise<Buffer> {
-  const name = coding?.trim().toLowerCase() ?? '';
+export async function decodeBody(
+  body: Buffer,
+  coding: string | readonly string[] | undefined,
+  limitBytes: number,
+): Promise<Buffer> {
+  const name = String(coding ?? '')
+    .trim()
+    .toLowerCase();
   if (name === '' || name === 'identity' || body.length === 0) return body;
   const decode = decoders[name];
   if (!decode) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');

@@ -1,9 +1,9 @@
-import { generateKeyPairSync, type JsonWebKey, randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { type Adapter, type AdapterPayload, Provider } from 'oidc-provider';
+import { type AdapterFactory, type AdapterPayload, Provider } from 'oidc-provider';
 
 /** The password of everybody at the provider. */
 export const password = 'correct horse battery staple';
@@ -32,7 +32,7 @@ export type HonestProviderOptions = { accessTokenSeconds?: number };
 const scopes = ['openid', 'offline_access', 'items:read'];
 
 /** A store of its own for each provider; the package's is one for the whole process, and says that nobody should use it. */
-function memory(): (model: string) => Adapter {
+function createMemory(): AdapterFactory {
   const kept = new Map<string, AdapterPayload>();
   return (model) => {
     const key = (id: string) => `${model} ${id}`;
@@ -55,15 +55,11 @@ function memory(): (model: string) => Adapter {
   };
 }
 
-function signingKey(): JsonWebKey {
+function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeconds: number): Provider {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' };
-}
-
-function createProvider(issuer: string, accessTokenSeconds: number): Provider {
   return new Provider(issuer, {
-    adapter: memory(),
-    jwks: { keys: [signingKey()] },
+    adapter,
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kty: 'EC', use: 'sig', alg: 'ES256' }] },
     cookies: { keys: [randomBytes(32).toString('hex')] },
     scopes,
     pkce: { required: () => true },
@@ -96,11 +92,12 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const provider = createProvider(url, options.accessTokenSeconds ?? 600);
+  const adapter = createMemory();
+  const provider = createProvider(url, adapter, options.accessTokenSeconds ?? 600);
   const issued: string[] = [];
   const refreshTokens: string[] = [];
   let logins = 0;
-  provider.on('access_token.issued', (token) => issued.push(token.jti));
+  provider.on('access_token.saved', (token) => issued.push(token.jti));
   provider.on('refresh_token.saved', (token) => refreshTokens.push(token.jti));
 
   /** One form both logs in and agrees. */
@@ -138,7 +135,7 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
     },
     async oauthFor(callback) {
       const client = { client_id: `toolhost-${randomBytes(4).toString('hex')}`, client_secret: randomBytes(32).toString('hex') };
-      await provider.Client.adapter.upsert(client.client_id, {
+      await adapter('Client').upsert(client.client_id, {
         ...client,
         redirect_uris: [callback],
         grant_types: ['authorization_code', 'refresh_token'],

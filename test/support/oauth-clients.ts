@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createInterface } from 'node:readline';
 import * as v2 from '@modelcontextprotocol/client';
-import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
+import { type OAuthClientProvider, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { startListener } from './listener.ts';
@@ -65,9 +65,10 @@ function createAgent({ visit }: LoginAccess) {
     provider,
     /** The answer to the login. */
     answer(): URLSearchParams {
-      assert.ok(arrived?.href.startsWith(`${redirectUrl}?`), String(arrived));
-      assert.equal(arrived.searchParams.get('state'), state);
-      return arrived.searchParams;
+      const { href, searchParams } = arrived ?? assert.fail('nobody was asked to log in');
+      assert.ok(href.startsWith(`${redirectUrl}?`), href);
+      assert.equal(searchParams.get('state'), state);
+      return searchParams;
     },
   };
 }
@@ -77,8 +78,8 @@ const sdk1: LoginClientKind = {
   revision: '2025-11-25',
   async connect(access) {
     const agent = createAgent(access);
-    const authProvider = agent.provider as ConstructorParameters<typeof StreamableHTTPClientTransport>[1];
-    const open = () => new StreamableHTTPClientTransport(new URL(access.url), { authProvider } as never);
+    const authProvider = agent.provider as OAuthClientProvider;
+    const open = () => new StreamableHTTPClientTransport(new URL(access.url), { authProvider });
     const first = open();
     await assert.rejects(connectSdk1(first as Transport, () => undefined), UnauthorizedError);
     await first.finishAuth(agent.answer().get('code') ?? '');

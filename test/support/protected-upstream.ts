@@ -16,11 +16,9 @@ export type ProtectedUpstream = {
 };
 
 function placesOf({ url, headers }: RecordedRequest, token: string): string[] {
-  const query = [...new URL(url, 'http://upstream').searchParams].map(([name, value]) => [`?${name}=`, value]);
-  const fields = Object.entries(headers).map(([name, value]) => [`${name}: `, String(value)]);
-  return [...query, ...fields]
-    .filter(([, value]) => value?.includes(token))
-    .map(([name, value]) => name + value?.replace(token, '*'));
+  const query = [...new URL(url, 'http://upstream').searchParams].map(([name, value]) => `?${name}=${value}`);
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return [...query, ...fields].filter((field) => field.includes(token)).map((field) => field.replace(token, '*'));
 }
 
 export async function startProtectedUpstream(provider: HonestProvider): Promise<ProtectedUpstream> {
