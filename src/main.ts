@@ -1,25 +1,19 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
-import { type App, createApp, localWorkspace, openStore, operationParts, type Surroundings } from './app.ts';
+import type { Surroundings } from './app/foundation.ts';
+import { type App, createApp } from './app.ts';
 import { type Config, readConfig } from './config.ts';
-import { newId } from './domain/ids.ts';
-import type { ConfigRules } from './domain/server-config.ts';
 import { AppError } from './errors.ts';
-import { createLocalIdentity } from './local-identity.ts';
-import { type Example, exampleSlug, exampleToken, provideExampleServer, startExampleUpstream } from './local-mode.ts';
+import { type Example, provideExampleServer, startExampleUpstream } from './local/example.ts';
+import { greeting } from './local/greeting.ts';
+import { createLocalIdentity } from './local/identity.ts';
+import { localMasterKey } from './local/master-key.ts';
 import { createLog, type Log } from './log.ts';
-import { localMasterKey } from './master-key.ts';
-import { type Actor, operations } from './operations/index.ts';
-import { runOperation } from './operations/run-operation.ts';
 import { systemResolve } from './outbound/connector.ts';
 import { routes, urlOf } from './routes.ts';
-import { createKeyring, type Keyring } from './store/sealing.ts';
-import { findWorkspace } from './store/workspaces.ts';
 
-export type Running = { baseUrl: string; app: App; stop(): Promise<void> };
+export type Running = { config: Config; baseUrl: string; app: App; stop(): Promise<void> };
 
 const headersMs = 10_000;
 const requestMs = 30_000;
@@ -62,6 +56,7 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
   }
   const running = app;
   return {
+    config,
     baseUrl,
     app,
     async stop() {
@@ -114,7 +109,7 @@ async function closeServer(server: Server): Promise<void> {
 /** `toolhost serve`: runs until a signal. */
 export async function serve(): Promise<void> {
   const running = await start(process.env);
-  process.stderr.write(greeting(running.baseUrl, process.env));
+  process.stderr.write(greeting(running.config, running.baseUrl));
   process.stdout.write(`toolhost ready ${running.baseUrl}\n`);
   const log = createLog('info');
   stopOnSignals(running, log);
@@ -140,93 +135,4 @@ function stopOnSignals(running: Running, log: Log): void {
     log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
     process.exit(1);
   });
-}
-
-/** What a person at the terminal needs for the first call. */
-function greeting(baseUrl: string, env: NodeJS.ProcessEnv): string {
-  const config = readConfig(env, (path) => readFileSync(path, 'utf8'));
-  const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
-  const lines = ['', `  Toolhost       ${baseUrl}`, `  Management     ${manage}`];
-  if (config.mode === 'local' && config.demo) {
-    const url = urlOf(baseUrl, routes.mcp, exampleSlug);
-    const call = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'list_projects', arguments: {} },
-    });
-    lines.push(
-      `  Example        ${url}`,
-      '',
-      '  A first tool call:',
-      '',
-      `curl -s ${url} -H 'Authorization: Bearer ${exampleToken}' -H 'Content-Type: application/json' -d '${call}'`,
-      '',
-      '  The same for an agent:',
-      '',
-      `claude mcp add --transport http ${exampleSlug} ${url} --header "Authorization: Bearer ${exampleToken}"`,
-    );
-  }
-  lines.push(
-    '',
-    '  A key to manage servers and call them:',
-    '',
-    'bin/toolhost keys create --name me --scopes manage,call',
-    '',
-    '',
-  );
-  return lines.join('\n');
-}
-
-/** Whoever is at the machine, working straight on the database, also while the service runs. */
-export type Operator = {
-  /** Which database it is, for people. */
-  place: string;
-  run(operation: 'createApiKey' | 'listApiKeys' | 'revokeApiKey', input: object): Promise<object>;
-  close(): Promise<void>;
-};
-
-/** Needs the database and no other setting. @throws AppError notFound for an unknown workspace */
-export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWorkspace.id): Promise<Operator> {
-  const { DATA_DIR, DATABASE_URL } = env;
-  const config = readConfig({ DATA_DIR, DATABASE_URL }, readNothing);
-  const { db, close } = await openStore(config, false, createLog('warn'), Date.now);
-  if (!(await findWorkspace(db, workspaceId))) {
-    await close();
-    throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
-  }
-  const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
-  const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), Date.now);
-  const parts = { ...own, callTool: refuse, previewCall: refuse, flushCalls: async () => undefined };
-  const runner = { db, parts, onCommitted: async () => undefined };
-  const actor: Actor = {
-    kind: 'operator',
-    id: 'operator',
-    workspaceId,
-    scopes: ['manage', 'call'],
-    servers: undefined,
-  };
-  return {
-    place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
-    run(operation, input) {
-      const op = operations.find((candidate) => candidate.name === operation);
-      if (!op) throw new Error(`there is no operation ${operation}`);
-      return runOperation(runner, op, actor, input, newId(randomBytes, 'cli'));
-    },
-    close,
-  };
-}
-
-/** The rules by which the service of this environment judges configurations. @throws ConfigError */
-export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
-  const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
-  const config = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
-  return operationParts({ ...config, baseUrl }, throwAwayKeyring(), Date.now).rules;
-}
-
-const readNothing = () => '';
-
-/** For what never seals anything, so that no master key is needed. */
-function throwAwayKeyring(): Keyring {
-  return createKeyring([randomBytes(32)]);
 }

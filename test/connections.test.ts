@@ -154,7 +154,7 @@ describe('the outbound door', () => {
   it('undoes content codings it did not ask for, and refuses those that it does not know', async () => {
     const body = gzipSync('{"zipped":true}');
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
-    upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'own' }, body }));
+    upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
     upstream.on('GET /twice', () => ({ headers: { 'content-encoding': ['gzip', 'gzip'] }, body }));
     assert.equal((await door.send(exchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
     assert.equal(await reasonOf(door.send(exchange(upstream.url, '/own'))), 'malformed');

@@ -39,7 +39,7 @@ type Judge = (config: unknown) => Omit<Verdict, 'file'>;
 /** The rules of the service that this environment would start. */
 async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
   const [{ configRules }, { checkServerConfig }, { warningsOf }] = await Promise.all([
-    import('../main.ts'),
+    import('../app/operator.ts'),
     import('../domain/server-config.ts'),
     import('../domain/warnings.ts'),
   ]);

@@ -11,7 +11,7 @@ export function reportFailure(error: unknown): 0 | 1 | 2 {
 
 function failureText(error: unknown): string {
   if (error instanceof AppError) return [headline(error), ...problemLines(error)].join('\n');
-  if (isRefusal(error)) return error instanceof AggregateError ? reasons(error) : error.message;
+  if (isRefusal(error)) return refusalText(error);
   const stack = error instanceof Error ? error.stack : String(error);
   return `something unexpected happened; this is a fault of toolhost\n${stack}`;
 }
@@ -23,9 +23,11 @@ function isRefusal(error: unknown): error is Error {
   return error.name === 'ConfigError' || code === 'ERR_SQLITE_ERROR' || !code.startsWith('ERR_');
 }
 
-/** A host with several addresses fails once for each of them. */
-function reasons(error: AggregateError): string {
-  return [...new Set(error.errors.map(messageOf))].join('; ');
+/** A host with several addresses fails once for each of them. Commands that talk to a service word that themselves. */
+function refusalText(error: Error): string {
+  const reasons = error instanceof AggregateError ? [...new Set(error.errors.map(messageOf))].join('; ') : error.message;
+  const isNoAnswer = /^(ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH)$/.test(String((error as NodeJS.ErrnoException).code));
+  return isNoAnswer ? `the database does not answer: ${reasons}` : reasons;
 }
 
 function problemLines({ problems }: AppError): string[] {

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type KeyScope, keyScopes } from '../domain/scopes.ts';
 import { messageOf } from '../errors.ts';
-import type { Operator } from '../main.ts';
+import type { Operator } from '../app/operator.ts';
 import { environmentUrl, jsonOption } from './connection.ts';
 import { expiryOf } from './expiry.ts';
 import { print, printJson, table } from './print.ts';
@@ -76,7 +76,7 @@ function expires(text: string): string {
 }
 
 async function asOperator(options: Common, work: (operator: Operator) => Promise<void>): Promise<void> {
-  const { openOperator } = await import('../main.ts');
+  const { openOperator } = await import('../app/operator.ts');
   const operator = await openOperator(process.env, options.workspace);
   try {
     await work(operator);

@@ -90,13 +90,15 @@ async function send(
 
 function unreachable(url: string, error: unknown): AppError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if ((cause as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
+  const code = String((cause as NodeJS.ErrnoException).code ?? '');
+  if (code === 'ECONNREFUSED') {
     return new AppError(
       'unavailable',
       `nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL`,
     );
   }
-  return new AppError('unavailable', `${url} cannot be reached: ${messageOf(cause) || 'no connection'}`);
+  const why = code.startsWith('ERR_SSL_') ? 'it does not speak TLS; is it http://?' : messageOf(cause) || 'no connection';
+  return new AppError('unavailable', `${url} cannot be reached: ${why}`);
 }
 
 async function jsonOf(response: Response): Promise<unknown> {

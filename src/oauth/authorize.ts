@@ -1,10 +1,12 @@
 import { OAuthError } from '../errors.ts';
+import { hasGrantOfClient } from '../store/grants.ts';
 import { type Client, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { consentCookie, cookieJar } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
+import { offlineScope } from './metadata.ts';
 import { consentPage } from './pages.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
 import { isRegisteredRedirect } from './redirect-uri.ts';
@@ -23,8 +25,9 @@ export type ConsentRequest = {
   expiresAt: number;
 };
 
+/** A form of another server, or shown before this one changed what people agree to, does not open here. */
 export function consentPlace(server: LoginServer): string {
-  return `consent|${server.id}`;
+  return `consent|${server.id}|${server.agreement}`;
 }
 
 /**
@@ -46,7 +49,7 @@ export async function authorize(
     checkResponseMode(query);
     checkNoRequestObject(query);
     const codeChallenge = checkPkce(query);
-    checkResource(server, query.get('resource'));
+    checkResource(server, query.getAll('resource'));
     const jar = cookieJar(parts.baseUrl);
     const browser = jar.read(cookieHeader, consentCookie) ?? newSecret(parts.random);
     const request: ConsentRequest = {
@@ -85,6 +88,16 @@ export async function findClient(server: LoginServer, clientId: string | null, p
   return client;
 }
 
+/**
+ * The client at the endpoints that need no redirect URI. One that described itself by a document and holds a login here
+ * is known: its document was judged then, and must not have to be reachable for every refresh.
+ * @throws OAuthError invalid_client
+ */
+export async function findClientId(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<string> {
+  if (clientId && isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
+  return (await findClient(server, clientId, parts)).id;
+}
+
 function checkRedirectUri(client: Client, requested: string | null): string {
   if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
   if (!isRegisteredRedirect(client.redirectUris, requested)) {
@@ -121,17 +134,21 @@ function checkPkce(query: URLSearchParams): string {
 }
 
 /** RFC 8707: absent is this server; scheme and host in any case and one trailing slash make no difference. */
-export function checkResource(server: LoginServer, resource: string | null): void {
-  if (resource === null || resource === '') return;
+export function checkResource(server: LoginServer, resources: readonly string[]): void {
   const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
-  if (plain(resource) !== plain(server.issuer)) {
+  if (resources.some((resource) => resource !== '' && plain(resource) !== plain(server.issuer))) {
     throw new OAuthError('invalid_target', 'resource must be the address of this server');
   }
 }
 
-/** Of what was asked for, what there is; everything when nothing was asked for. */
+/**
+ * Of what was asked for, what there is; everything when nothing was asked for that there is. Offline access is the
+ * server's own wish: it is not advertised, so no client asks for it.
+ */
 function grantedScope(server: LoginServer, requested: string | null): string {
   const wanted = (requested ?? '').split(' ');
-  const granted = server.scopes.filter((scope) => wanted.includes(scope));
-  return (granted.length > 0 ? granted : server.scopes).join(' ');
+  const isAsked = server.scopes.some((scope) => wanted.includes(scope));
+  return server.scopes
+    .filter((scope) => !isAsked || wanted.includes(scope) || scope === offlineScope)
+    .join(' ');
 }

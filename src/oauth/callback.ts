@@ -7,8 +7,10 @@ import { rejectDuplicates } from './authorize.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { hashOf, newSecret, sealTokens, tokensPlace, wrapKey } from './credentials.ts';
+import { openLoginSecrets } from './login-secrets.ts';
 import type { LoginResult, LoginServer } from './login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
+import { loggableCode } from './provider.ts';
 
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
@@ -26,10 +28,10 @@ export async function callback(
   const login = await takeLogin(server, query.get('state'), cookieHeader, parts);
   const jar = cookieJar(parts.baseUrl);
   const cookies = [jar.clear(loginCookie(login.id))];
-  const state = login.client_state ?? undefined;
+  const { verifier, clientState: state, agreement } = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
   try {
+    checkAgreement(server, agreement);
     const code = checkAnswer(query);
-    const verifier = parts.keyring.open(login.sealed_verifier, `authorizations|sealed_verifier|${login.id}`);
     const result = await server.provider.exchange({
       code,
       parameters: query,
@@ -75,6 +77,13 @@ async function takeLogin(
   );
 }
 
+/** The hosts and endpoints that the person was shown are the ones that get what the login gives. */
+function checkAgreement(server: LoginServer, agreement: string): void {
+  if (agreement !== server.agreement) {
+    throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
+  }
+}
+
 const passedOn: readonly OAuthErrorCode[] = [
   'access_denied',
   'temporarily_unavailable',
@@ -91,7 +100,7 @@ function checkAnswer(query: URLSearchParams): string {
       known === 'access_denied'
         ? 'the login was refused at the provider'
         : 'the provider answered the login with an error';
-    throw new OAuthError(known ?? 'server_error', message, `error ${error.slice(0, 100)}`);
+    throw new OAuthError(known ?? 'server_error', message, `error ${loggableCode(error)}`);
   }
   const code = query.get('code');
   if (!code) throw new OAuthError('server_error', 'the provider sent neither a code nor an error');

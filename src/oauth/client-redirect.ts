@@ -12,6 +12,22 @@ export function clientRedirect(
   outcome: Outcome,
   cookies: string[] = [],
 ): OAuthAnswer {
+  const failure = 'error' in outcome ? outcome.error : undefined;
+  const location = addressOf(server, redirectUri, outcome);
+  return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
+}
+
+/** The same as a page that leads there, for the answer to a form. */
+export function clientAnswerPage(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+): OAuthAnswer {
+  const location = addressOf(server, redirectUri, outcome);
+  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location) };
+}
+
+function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {
   const url = new URL(redirectUri);
   if ('code' in outcome) url.searchParams.set('code', outcome.code);
   else {
@@ -20,8 +36,7 @@ export function clientRedirect(
   }
   if (outcome.state !== undefined) url.searchParams.set('state', outcome.state);
   url.searchParams.set('iss', server.issuer);
-  const failure = 'error' in outcome ? outcome.error : undefined;
-  return { kind: 'redirect', location: url.href, html: returnPage(server, redirectUri, failure), cookies };
+  return url.href;
 }
 
 /** Codes that a client may see here (RFC 6749, 4.1.2.1; RFC 8707, 2). */

@@ -1,16 +1,17 @@
 import { OAuthError } from '../errors.ts';
 import { insertAuthorization } from '../store/authorizations.ts';
 import { type ConsentRequest, consentPlace } from './authorize.ts';
-import { clientRedirect } from './client-redirect.ts';
+import { clientAnswerPage } from './client-redirect.ts';
 import { consentCookie, cookieJar, loginCookie } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
+import { sealLoginSecrets } from './login-secrets.ts';
 import { departurePage } from './pages.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
 
 /**
  * `POST /mcp/{slug}/consent`: the person has decided. Only now a login exists, with a cookie in this browser; only now
- * the provider is named. The answer is a page that leads on, because browsers apply `form-action` to redirect chains.
+ * the provider is named. Either answer is a page that leads on: browsers apply `form-action` to redirects after a form.
  * @throws OAuthError access_denied when the form does not belong to this browser, or was used before
  */
 export async function decide(
@@ -25,7 +26,7 @@ export async function decide(
   checkAge(request, parts);
   if (form.get('decision') !== 'allow') {
     const error = new OAuthError('access_denied', 'the person did not allow it');
-    return clientRedirect(server, request.redirectUri, { error, state: request.state });
+    return clientAnswerPage(server, request.redirectUri, { error, state: request.state });
   }
   const state = newSecret(parts.random);
   const verifier = newSecret(parts.random);
@@ -40,16 +41,20 @@ export async function decide(
     client_id: request.clientId,
     client_name: request.clientName,
     redirect_uri: request.redirectUri,
-    client_state: request.state ?? null,
+    client_state: null,
     code_challenge: request.codeChallenge,
     scope: request.scope,
     binding_hash: hashOf(binding),
-    sealed_verifier: parts.keyring.seal(verifier, `authorizations|sealed_verifier|${id}`),
+    sealed_verifier: sealLoginSecrets(parts.keyring, id, {
+      verifier,
+      clientState: request.state,
+      agreement: server.agreement,
+    }),
     created_at: now,
     expires_at: now + spans.login,
   });
   if (!isFirst) throw refused('this form was sent before; start again in the client');
-  const url = await server.provider.authorizationUrl({ state, verifier });
+  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
   const cookie = cookieJar(parts.baseUrl).set(loginCookie(id), binding, spans.login);
   return { kind: 'page', status: 200, html: departurePage(server, url), cookies: [cookie] };
 }

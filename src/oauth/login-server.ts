@@ -17,7 +17,8 @@ export type Provider = {
   host: string;
   /** Hosts that will get what the login gives, for the consent page. */
   audience: readonly string[];
-  authorizationUrl(request: { state: string; verifier: string }): Promise<URL>;
+  /** `scope` is what the person was shown. */
+  authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** @throws OAuthError server_error, temporarily_unavailable */
   exchange(answer: {
     code: string;

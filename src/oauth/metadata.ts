@@ -8,7 +8,7 @@ export function resourceMetadata(server: Described): object {
   return {
     resource: server.issuer,
     authorization_servers: [server.issuer],
-    ...(server.scopes.length > 0 && { scopes_supported: withoutOffline(server.scopes) }),
+    ...advertisedScopes(server.scopes),
     bearer_methods_supported: ['header'],
     resource_name: server.name,
   };
@@ -29,13 +29,17 @@ export function serverMetadata(server: Described, baseUrl: string): object {
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
-    ...(server.scopes.length > 0 && { scopes_supported: withoutOffline(server.scopes) }),
+    ...advertisedScopes(server.scopes),
     authorization_response_iss_parameter_supported: true,
     client_id_metadata_document_supported: true,
   };
 }
 
-/** Clients add this scope by themselves where it is advertised; whether there is a refresh token is not theirs to ask. */
-function withoutOffline(scopes: readonly string[]): string[] {
-  return scopes.filter((scope) => scope !== 'offline_access');
+/** Clients add it by themselves where it is advertised; whether there is a refresh token is not theirs to ask. */
+export const offlineScope = 'offline_access';
+
+/** An empty list is left out (RFC 8414, 3.2; RFC 9728, 3.2). */
+function advertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
+  const advertised = scopes.filter((scope) => scope !== offlineScope);
+  return advertised.length > 0 ? { scopes_supported: advertised } : {};
 }

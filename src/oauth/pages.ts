@@ -1,11 +1,11 @@
 import { html } from 'hono/html';
 import type { OAuthError } from '../errors.ts';
-import { page, visible } from '../page.ts';
+import { type Markup, page, visible } from '../page.ts';
 import { routes } from '../routes.ts';
 import type { ConsentRequest } from './authorize.ts';
 import type { Client } from './client.ts';
 import type { LoginServer } from './login-server.ts';
-import { isLoopbackRedirect, redirectTarget } from './redirect-uri.ts';
+import { isLocalRedirect, redirectTarget } from './redirect-uri.ts';
 
 /** Who asks, for what, on whose server, and where what they get will go. */
 export function consentPage(server: LoginServer, client: Client, request: ConsentRequest, sealed: string): string {
@@ -24,7 +24,7 @@ export function consentPage(server: LoginServer, client: Client, request: Consen
 ${server.provider.audience.length > 0 ? html`<div><dt>Your access will be used at</dt><dd>${server.provider.audience.join(', ')}</dd></div>` : ''}
 <div><dt>Permissions asked for</dt><dd>${scopes.length > 0 ? scopes.map((scope) => html`${visible(scope)}<br>`) : 'What the provider grants by default'}</dd></div>
 </dl>
-${isLoopbackRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
+${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
 <form method="post" action="${routes.consent.replace(':slug', server.slug)}">
 <input type="hidden" name="request" value="${sealed}">
 <div class="actions">
@@ -42,19 +42,36 @@ export function departurePage(server: LoginServer, url: URL): string {
     html`<h1>Now log in at ${server.provider.host}</h1>
 <p>You are being taken there. If nothing happens, go on yourself.</p>
 <div class="actions"><a class="button primary" id="continue" href="${url.href}">Continue to ${server.provider.host}</a></div>`,
-    html`<meta http-equiv="refresh" content="0; url=${url.href}">`,
+    refreshTo(url.href),
   );
 }
 
-/** Shown where the browser stays because the client is a program, and for as long as the redirect takes. */
-export function returnPage(server: LoginServer, redirectUri: string, failure: OAuthError | undefined): string {
+/**
+ * Shown where the browser stays because the client is a program, and for as long as the way back takes. With `onward` the
+ * page leads there itself.
+ */
+export function returnPage(
+  server: LoginServer,
+  redirectUri: string,
+  failure: OAuthError | undefined,
+  onward?: string,
+): string {
+  if (!failure) {
+    return page('Logged in', html`<h1>You are logged in</h1><p>Go back to your client; this page can be closed.</p>`);
+  }
   const target = redirectTarget(redirectUri);
-  return failure
-    ? page(
-        'Not logged in',
-        html`<h1>The login did not succeed</h1><p>${visible(server.name)}: ${failure.message}.</p><p class="soft">The client at ${target} has been told.</p>`,
-      )
-    : page('Logged in', html`<h1>You are logged in</h1><p>Go back to your client; this page can be closed.</p>`);
+  const told = onward
+    ? html`<div class="actions"><a class="button primary" id="continue" href="${onward}">Back to ${target}</a></div>`
+    : html`<p class="soft">The client at ${target} has been told.</p>`;
+  return page(
+    'Not logged in',
+    html`<h1>The login did not succeed</h1><p>${visible(server.name)}: ${failure.message}.</p>${told}`,
+    onward ? refreshTo(onward) : '',
+  );
+}
+
+function refreshTo(url: string): Markup {
+  return html`<meta http-equiv="refresh" content="0; url=${url}">`;
 }
 
 /** An error that is nobody's but the person's who looks at it; it leads nowhere. */

@@ -1,4 +1,4 @@
-/** Schemes that run or read something in the browser itself. */
+/** Schemes that run or read something in the browser itself, or start a program that belongs to no client. */
 const forbiddenSchemes = new Set([
   'javascript:',
   'data:',
@@ -9,6 +9,16 @@ const forbiddenSchemes = new Set([
   'view-source:',
   'filesystem:',
   'intent:',
+  'jar:',
+  'resource:',
+  'chrome:',
+  'search-ms:',
+  'smb:',
+  'ldap:',
+  'ssh:',
+  'telnet:',
+  'tel:',
+  'sms:',
   'ftp:',
   'ws:',
   'wss:',
@@ -34,7 +44,8 @@ export function redirectUriProblem(uri: string): string | undefined {
   if (url.protocol === 'https:') return undefined;
   if (url.protocol === 'http:')
     return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
-  return forbiddenSchemes.has(url.protocol) ? `must not use ${url.protocol}` : undefined;
+  // Windows starts its own programs by ms-….
+  return forbiddenSchemes.has(url.protocol) || url.protocol.startsWith('ms-') ? `must not use ${url.protocol}` : undefined;
 }
 
 /** Registered and requested are the same string, except for the port of a loopback address (RFC 8252, 7.3). */
@@ -51,8 +62,14 @@ function withoutPort(uri: string): string {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
 }
 
-/** Host, or scheme for a native client: what a person is shown. */
+/** Whether the answer stays on the person's device, where any program could be waiting for it (RFC 8252, 8.6). */
+export function isLocalRedirect(uri: string): boolean {
+  return new URL(uri).protocol !== 'https:';
+}
+
+/** What a person is shown: the host of a web address; with its scheme what is no web address, so that it poses as none. */
 export function redirectTarget(uri: string): string {
-  const url = new URL(uri);
-  return url.host === '' ? url.protocol : url.host;
+  const { protocol, host } = new URL(uri);
+  if (/^https?:$/.test(protocol)) return host;
+  return host === '' ? protocol : `${protocol}//${host}`;
 }

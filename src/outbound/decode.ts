@@ -4,13 +4,13 @@ import { OutboundError } from '../errors.ts';
 
 type Decoder = (data: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
 
-const decoders: Record<string, Decoder> = {
-  gzip: promisify(zlib.gunzip),
-  'x-gzip': promisify(zlib.gunzip),
-  deflate: promisify(zlib.inflate),
-  br: promisify(zlib.brotliDecompress),
-  zstd: promisify(zlib.zstdDecompress),
-};
+const decoders = new Map<string, Decoder>([
+  ['gzip', promisify(zlib.gunzip)],
+  ['x-gzip', promisify(zlib.gunzip)],
+  ['deflate', promisify(zlib.inflate)],
+  ['br', promisify(zlib.brotliDecompress)],
+  ['zstd', promisify(zlib.zstdDecompress)],
+]);
 
 /**
  * Undoes the content coding of a body. We ask for none, but some upstreams compress all the same.
@@ -26,7 +26,7 @@ export async function decodeBody(
     .trim()
     .toLowerCase();
   if (name === '' || name === 'identity' || body.length === 0) return body;
-  const decode = decoders[name];
+  const decode = decoders.get(name);
   if (!decode) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');
   try {
     return await decode(body, { maxOutputLength: limitBytes });

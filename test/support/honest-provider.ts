@@ -134,7 +134,10 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
       return logins;
     },
     async oauthFor(callback) {
-      const client = { client_id: `toolhost-${randomBytes(4).toString('hex')}`, client_secret: randomBytes(32).toString('hex') };
+      const client = {
+        client_id: `toolhost-${randomBytes(4).toString('hex')}`,
+        client_secret: randomBytes(32).toString('hex'),
+      };
       await adapter('Client').upsert(client.client_id, {
         ...client,
         redirect_uris: [callback],

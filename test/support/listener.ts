@@ -39,3 +39,10 @@ export async function startWebPortListener(host = '127.0.0.1'): Promise<Listener
     }
   }
 }
+
+/** A port that was free a moment ago, for a program that must be told one. */
+export async function freePort(): Promise<number> {
+  const listener = await startListener();
+  await listener.close();
+  return listener.port;
+}

@@ -15,14 +15,14 @@ type Cookie = { host: string; path: string; name: string; value: string };
 
 const maxHops = 20;
 
-function unescape(text: string): string {
+function decodeEntities(text: string): string {
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
   return text.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '');
 }
 
 function attribute(tag: string, name: string): string | undefined {
   const value = new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1];
-  return value === undefined ? undefined : unescape(value);
+  return value === undefined ? undefined : decodeEntities(value);
 }
 
 /** Cookies know hosts and paths but no ports (RFC 6265, 8.5). */

@@ -4,7 +4,7 @@ import * as v2 from '@modelcontextprotocol/client';
 import { type OAuthClientProvider, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { startListener } from './listener.ts';
+import { freePort } from './listener.ts';
 import {
   bridge,
   connectSdk1,
@@ -24,12 +24,17 @@ export interface LoginAccess {
   visit(authorizationUrl: string | URL): Promise<URL>;
 }
 
+export interface LoginClient extends McpClient {
+  /** The access token of the login, where the client shows it. */
+  token?(): string | undefined;
+}
+
 /** A client that knows nothing but the address of a server and logs a person in. */
 export interface LoginClientKind {
   name: string;
   /** The revision that it must come to with this service. */
   revision: string;
-  connect(access: LoginAccess): Promise<McpClient>;
+  connect(access: LoginAccess): Promise<LoginClient>;
 }
 
 const redirectUrl = 'https://agent.example/callback';
@@ -38,6 +43,7 @@ const redirectUrl = 'https://agent.example/callback';
 function createAgent({ visit }: LoginAccess) {
   let client: v2.StoredOAuthClientInformation | undefined;
   let tokens: v2.StoredOAuthTokens | undefined;
+  let discovery: v2.OAuthDiscoveryState | undefined;
   let verifier = '';
   let arrived: URL | undefined;
   const state = 'the-state-of-the-agent';
@@ -57,12 +63,21 @@ function createAgent({ visit }: LoginAccess) {
     saveCodeVerifier: (given) => {
       verifier = given;
     },
+    discoveryState: () => discovery,
+    saveDiscoveryState: (given) => {
+      discovery = given;
+    },
+    invalidateCredentials: (what) => {
+      if (what === 'all' || what === 'tokens') tokens = undefined;
+      if (what === 'all' || what === 'client') client = undefined;
+    },
     redirectToAuthorization: async (url) => {
       arrived = await visit(url);
     },
   };
   return {
     provider,
+    token: () => tokens?.access_token,
     /** The answer to the login. */
     answer(): URLSearchParams {
       const { href, searchParams } = arrived ?? assert.fail('nobody was asked to log in');
@@ -81,10 +96,14 @@ const sdk1: LoginClientKind = {
     const authProvider = agent.provider as OAuthClientProvider;
     const open = () => new StreamableHTTPClientTransport(new URL(access.url), { authProvider });
     const first = open();
-    await assert.rejects(connectSdk1(first as Transport, () => undefined), UnauthorizedError);
+    await assert.rejects(
+      connectSdk1(first as Transport, () => undefined),
+      UnauthorizedError,
+    );
     await first.finishAuth(agent.answer().get('code') ?? '');
     const transport = open();
-    return connectSdk1(transport as Transport, () => transport.protocolVersion);
+    const client = await connectSdk1(transport as Transport, () => transport.protocolVersion);
+    return { ...client, token: agent.token };
   },
 };
 
@@ -101,7 +120,7 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
       await first.finishAuth(agent.answer());
       const client = newClient();
       await client.connect(open());
-      return sdk2Client(client);
+      return { ...sdk2Client(client), token: agent.token };
     },
   };
 }
@@ -131,13 +150,6 @@ const mcpRemote: LoginClientKind = {
   },
 };
 
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const listener = await startListener();
-  await listener.close();
-  return listener.port;
-}
-
 function inspector(era: InspectorEra, revision: string): LoginClientKind {
   return {
     name: `Inspector, ${era}`,
@@ -151,10 +163,11 @@ function inspector(era: InspectorEra, revision: string): LoginClientKind {
         const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];
         if (url) login = visitAndReturn(access, url);
       };
-      await inspect(era, access, [...callback, '--method', 'initialize'], { env, onLine });
+      const { protocolVersion } = await inspect(era, access, [...callback, '--method', 'initialize'], { env, onLine });
       await login;
-      const stored = [...callback, '--stored-auth-only', '--method'];
-      return inspectorClient((method, ...more) => inspect(era, access, [...stored, method, ...more], { env }));
+      const stored = ['--stored-auth-only', '--method'];
+      const client = inspectorClient((method, ...more) => inspect(era, access, [...stored, method, ...more], { env }));
+      return { ...client, revision: async () => protocolVersion as string };
     },
   };
 }

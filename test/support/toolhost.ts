@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { localWorkspace, type Surroundings } from '../../src/app.ts';
+import { localWorkspace, type Surroundings } from '../../src/app/foundation.ts';
 import type { KeyScope } from '../../src/domain/scopes.ts';
 import { type Running, start } from '../../src/main.ts';
 import { operations } from '../../src/operations/index.ts';

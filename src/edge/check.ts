@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AppError } from './errors.ts';
-import { isPublicToPages } from './routes.ts';
+import { AppError } from '../errors.ts';
+import { isPublicToPages } from '../routes.ts';
 
 /** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */
 export type EdgeRules = {
@@ -50,9 +50,6 @@ function checkHeadersOnce(rawHeaders: readonly string[]): void {
 }
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
-const allowedHeaders =
-  'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, If-Match, traceparent, tracestate';
-
 /** Headers of every answer; CORS for the pages that `checkEdge` let in. True when the request was a preflight and is answered. */
 export function answerEdge(request: IncomingMessage, response: ServerResponse, requestId: string): boolean {
   response.setHeader('X-Request-Id', requestId);
@@ -64,13 +61,9 @@ export function answerEdge(request: IncomingMessage, response: ServerResponse, r
   response.setHeader('Vary', 'Origin');
   response.setHeader('Access-Control-Expose-Headers', exposed);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false;
-  const params = String(request.headers['access-control-request-headers'] ?? '');
-  const mirrored = params
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => /^mcp-param-[a-z0-9-]+$/i.test(name));
   response.setHeader('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
-  response.setHeader('Access-Control-Allow-Headers', [allowedHeaders, ...mirrored].join(', '));
+  // The origin is allowed, so it may send any header: a server's credential can have a name of its own.
+  response.setHeader('Access-Control-Allow-Headers', String(request.headers['access-control-request-headers'] ?? ''));
   response.setHeader('Access-Control-Max-Age', '600');
   response.statusCode = 204;
   response.end();

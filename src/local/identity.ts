@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
-import type { IdentityOptions } from './manage/identity.ts';
-import { page, pagePolicy } from './page.ts';
+import type { IdentityOptions } from '../manage/identity.ts';
+import { page, pagePolicy } from '../page.ts';
 
 /** The identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
 export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProjectsApi } from '../examples/projects/upstream.ts';
-import { localWorkspace } from './app.ts';
-import { type Actor, operations } from './operations/index.ts';
-import { type Runner, runOperation } from './operations/run-operation.ts';
-import { findServer, isSlugTaken } from './store/servers.ts';
+import { startProjectsApi } from '../../examples/projects/upstream.ts';
+import { localWorkspace } from '../app/foundation.ts';
+import { type Actor, operations } from '../operations/index.ts';
+import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { findServer, isSlugTaken } from '../store/servers.ts';
 
 /** The token that the worked example's upstream accepts. */
 export const exampleToken = 'local-example-key';
@@ -34,7 +34,7 @@ const operator: Actor = {
 };
 
 function exampleConfig(port: number): { tools: { url: string }[] } {
-  const text = readFileSync(join(import.meta.dirname, '..', 'examples', 'projects', 'server.json'), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json'), 'utf8');
   return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as {
     tools: { url: string }[];
   };

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { configSecrets } from './domain/server-config.ts';
-import type { HostedServer } from './gateway/hosted-server.ts';
-import type { LoginServer } from './oauth/login-server.ts';
-import { hostedProvider } from './oauth/provider.ts';
-import type { OutboundDoor } from './outbound/door.ts';
-import { routes, urlOf } from './routes.ts';
+import { configSecrets } from '../domain/server-config.ts';
+import type { HostedServer } from '../gateway/hosted-server.ts';
+import type { LoginServer } from '../oauth/login-server.ts';
+import { hostedProvider } from '../oauth/provider.ts';
+import type { OutboundDoor } from '../outbound/door.ts';
+import { routes, urlOf } from '../routes.ts';
 
 export type LoginServersOptions = { baseUrl: string; door: OutboundDoor; now: () => number };
 

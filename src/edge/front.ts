@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Config } from './config.ts';
-import { base62 } from './domain/api-key.ts';
-import type { Random } from './domain/ids.ts';
-import { answerEdge, checkEdge, type EdgeRules } from './edge.ts';
-import { AppError } from './errors.ts';
-import { problemAnswer } from './manage/problem.ts';
-import { mcpSlug } from './routes.ts';
+import type { Config } from '../config.ts';
+import { base62 } from '../domain/api-key.ts';
+import type { Random } from '../domain/ids.ts';
+import { AppError } from '../errors.ts';
+import { problemAnswer } from '../manage/problem.ts';
+import { mcpSlug } from '../routes.ts';
+import { answerEdge, checkEdge, type EdgeRules } from './check.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -28,7 +28,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     try {
       checkEdge(request, path, rules);
     } catch (error) {
-      refuse(response, error, path, requestId, parts.onUnexpected);
+      refuse(request, response, error, path, requestId, parts.onUnexpected);
       return;
     }
     if (answerEdge(request, response, requestId)) return;
@@ -59,6 +59,7 @@ function requestIds(random: Random): () => string {
 
 /** A request that was refused before any part saw it; its connection is not trusted with another one. */
 function refuse(
+  request: IncomingMessage,
   response: ServerResponse,
   error: unknown,
   path: string,
@@ -66,6 +67,10 @@ function refuse(
   onUnexpected: (error: unknown, requestId: string) => void,
 ): void {
   response.setHeader('Connection', 'close');
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Cache-Control', 'no-store');
+  // Whoever writes before they read would otherwise get a broken pipe instead of the answer.
+  request.resume();
   if (mcpSlug(path) !== undefined && error instanceof AppError) {
     response.writeHead(error.status, { 'Content-Type': 'application/json' });
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: error.message } }));

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
-import { AppError, OAuthError } from './errors.ts';
-import { causeOf, type Identity, type IdentityProvider } from './manage/identity.ts';
-import type { LoginServer } from './oauth/login-server.ts';
+import type { Scope } from '../domain/scopes.ts';
+import { AppError, OAuthError } from '../errors.ts';
+import { causeOf, type Identity, type IdentityProvider } from '../manage/identity.ts';
+import { actorOfPerson } from '../manage/people.ts';
+import type { LoginServer } from '../oauth/login-server.ts';
+import type { GrantUse } from '../oauth/use-grant.ts';
+import type { Actor } from '../operations/operation.ts';
+import type { Db } from '../store/database.ts';
 
 export type ManagementLoginOptions = {
   slug: string;
@@ -14,7 +19,7 @@ export type ManagementLoginOptions = {
 const scopes = ['manage:read', 'manage:write'];
 
 /** The management server as the OAuth proxy sees it: its provider is the identity provider of the dashboard. */
-export function managementLogin(options: ManagementLoginOptions): LoginServer {
+export function createManagementLogin(options: ManagementLoginOptions): LoginServer {
   const { identity, redirectUri } = options;
   return {
     id: 'management',
@@ -59,4 +64,17 @@ function asOAuthError(error: unknown): never {
     error.message,
     causeOf(error),
   );
+}
+
+/** Who is behind a token of the management server's sign-in. */
+export async function findPerson(
+  bearer: string,
+  login: LoginServer,
+  grants: GrantUse,
+  db: Db,
+): Promise<Actor | undefined> {
+  const open = await grants.open(login, bearer);
+  if (!open || open.grant.user_id === null) return undefined;
+  const granted = open.grant.scope.split(' ') as Scope[];
+  return actorOfPerson(db, { userId: open.grant.user_id, workspaceId: open.grant.workspace_id, granted });
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseMasterKey } from './config.ts';
+import { parseMasterKey } from '../config.ts';
 
 /** The master key of local mode: a file beside the database that only its owner reads, made at the first start. */
 export function localMasterKey(dataDir: string): Buffer {

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+import type { Log } from '../log.ts';
+import type { IdentityOptions } from '../manage/identity.ts';
+import type { Parts } from '../operations/operation.ts';
+import type { Resolve } from '../outbound/connector.ts';
+import { urlProblem } from '../outbound/egress.ts';
+import { routes, urlOf } from '../routes.ts';
+import { type Database, openDatabase } from '../store/database.ts';
+import type { Keyring } from '../store/sealing.ts';
+import { insertWorkspace } from '../store/workspaces.ts';
+
+/** The workspace of whoever is at the machine. */
+export const localWorkspace = { id: 'local', name: 'Local' };
+
+/** What a process may bring of its own; tests bring their name server, their clock and their patience. */
+export type Surroundings = { resolve: Resolve; slowReaderMs: number; now: () => number };
+
+/** A configuration with everything that local mode finds out at the start. */
+export type FullConfig = Config & {
+  baseUrl: string;
+  masterKeys: Buffer[];
+  /** Finds the identity provider, at the first sign-in; `host` is what people are told. */
+  identity: { find: () => Promise<IdentityOptions>; host: string };
+};
+
+/** Opens the store of a configuration; `exclusive` for a process that serves. */
+export async function openStore(config: Config, exclusive: boolean, log: Log, now: () => number): Promise<Database> {
+  const database = await openDatabase({
+    url: config.databaseUrl,
+    file: join(config.dataDir, 'toolhost.sqlite'),
+    migrations: join(import.meta.dirname, '..', '..', 'migrations'),
+    exclusive,
+    now,
+    onError: (error) => log.warn({ err: error }, 'a database connection was lost'),
+  });
+  await insertWorkspace(database.db, { ...localWorkspace, at: now() });
+  return database;
+}
+
+/** What operations need that does not depend on serving; the command line has nothing else. */
+export function operationParts(
+  config: Config & { baseUrl: string },
+  keyring: Keyring,
+  now: () => number,
+): Omit<Parts, 'callTool' | 'previewCall' | 'flushCalls'> {
+  const ownHosts = [new URL(config.baseUrl).host];
+  return {
+    keyring,
+    rules: {
+      managementSlug: config.managementSlug,
+      urlProblem: (url) => urlProblem(url, config.egressAllow, ownHosts),
+    },
+    serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
+    callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
+    now,
+    random: randomBytes,
+  };
+}

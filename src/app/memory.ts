@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto';
+import { newId } from '../domain/ids.ts';
+import { createApiKeyCheck } from '../gateway/api-key-check.ts';
+import { createHostedServers } from '../gateway/hosted-servers.ts';
+import type { Log } from '../log.ts';
+import { createIdentityProvider } from '../manage/identity.ts';
+import { welcome } from '../manage/people.ts';
+import { createClientDocuments } from '../oauth/client-document.ts';
+import type { OAuthParts } from '../oauth/parts.ts';
+import { createGrantUse } from '../oauth/use-grant.ts';
+import type { OutboundDoor } from '../outbound/door.ts';
+import { routes, urlOf } from '../routes.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
+import type { Database } from '../store/database.ts';
+import { followChanges } from '../store/follow-changes.ts';
+import type { Keyring } from '../store/sealing.ts';
+import { findWorkspace } from '../store/workspaces.ts';
+import { version } from '../version.ts';
+import { type FullConfig, localWorkspace } from './foundation.ts';
+import { createLoginServers } from './login-servers.ts';
+import { createManagementLogin } from './management-login.ts';
+
+/** How long what is remembered serves on while the database does not answer. */
+const staleMs = 60_000;
+
+/** What this process remembers of the database, and the follower that makes it forget what others change. */
+export function remember(
+  config: FullConfig,
+  { db }: Database,
+  keyring: Keyring,
+  door: OutboundDoor,
+  log: Log,
+  now: () => number,
+) {
+  const changes = followChanges({
+    db,
+    now,
+    staleMs,
+    onChanges: (list) => {
+      for (const { kind, ref } of list) forget[kind](ref);
+    },
+    onError: (error) => log.warn({ err: error }, 'could not look for changes'),
+  });
+  const keys = createApiKeyCheck(db, now, changes.isFresh);
+  const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
+  const servers = createHostedServers({ db, keyring, isFresh: changes.isFresh, userAgent });
+  const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
+  const management = createManagementLogin({
+    slug: config.managementSlug,
+    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
+    identity: createIdentityProvider(config.identity.find, config.identity.host),
+    welcome: (identity) =>
+      db.transaction().execute((transaction) =>
+        welcome(identity, {
+          db: transaction,
+          random: randomBytes,
+          now,
+          commonWorkspace: config.mode === 'local' ? localWorkspace.id : undefined,
+        }),
+      ),
+  });
+  const oauthParts: OAuthParts = {
+    db,
+    keyring,
+    door,
+    documents: createClientDocuments(door),
+    random: randomBytes,
+    now,
+    baseUrl: config.baseUrl,
+    async findServer(slug) {
+      if (slug === config.managementSlug) return management;
+      const server = await servers.find(slug);
+      const login = server && findLogin(server);
+      const workspace = login && (await findWorkspace(db, login.workspaceId));
+      return login && { ...login, operator: workspace?.name ?? login.workspaceId };
+    },
+    onCommitted: changes.look,
+    audit: ({ server, name, detail, requestId }) =>
+      insertAuditEvent(db, {
+        id: newId(randomBytes, 'aud'),
+        workspace_id: server.workspaceId,
+        at: now(),
+        actor_kind: 'client',
+        actor_id: 'oauth',
+        operation: name,
+        target: server.slug,
+        detail: JSON.stringify(detail),
+        request_id: requestId,
+      }),
+    log: (message, fields) => log.info(fields, message),
+  };
+  const grants = createGrantUse(oauthParts, changes.isFresh);
+  const forget = { server: servers.forget, key: keys.forget, grant: grants.forget };
+  return { keys, servers, grants, changes, findLogin, oauthParts, managementLogin: management };
+}
+
+export type Memory = ReturnType<typeof remember>;

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { readConfig } from '../config.ts';
+import { newId } from '../domain/ids.ts';
+import type { ConfigRules } from '../domain/server-config.ts';
+import { AppError } from '../errors.ts';
+import { createLog } from '../log.ts';
+import { type Actor, operations } from '../operations/index.ts';
+import { runOperation } from '../operations/run-operation.ts';
+import { createKeyring, type Keyring } from '../store/sealing.ts';
+import { findWorkspace } from '../store/workspaces.ts';
+import { localWorkspace, openStore, operationParts } from './foundation.ts';
+
+/** Whoever is at the machine, working straight on the database, also while the service runs. */
+export type Operator = {
+  /** Which database it is, for people. */
+  place: string;
+  run(operation: 'createApiKey' | 'listApiKeys' | 'revokeApiKey', input: object): Promise<object>;
+  close(): Promise<void>;
+};
+
+/** Needs the database and no other setting. @throws AppError notFound for an unknown workspace */
+export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWorkspace.id): Promise<Operator> {
+  const { DATA_DIR, DATABASE_URL } = env;
+  const config = readConfig({ DATA_DIR, DATABASE_URL }, readNothing);
+  const { db, close } = await openStore(config, false, createLog('warn'), Date.now);
+  if (!(await findWorkspace(db, workspaceId))) {
+    await close();
+    throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
+  }
+  const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
+  const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), Date.now);
+  const parts = { ...own, callTool: refuse, previewCall: refuse, flushCalls: async () => undefined };
+  const runner = { db, parts, onCommitted: async () => undefined };
+  const actor: Actor = {
+    kind: 'operator',
+    id: 'operator',
+    workspaceId,
+    scopes: ['manage', 'call'],
+    servers: undefined,
+  };
+  return {
+    place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    run(operation, input) {
+      const op = operations.find((candidate) => candidate.name === operation);
+      if (!op) throw new Error(`there is no operation ${operation}`);
+      return runOperation(runner, op, actor, input, newId(randomBytes, 'cli'));
+    },
+    close,
+  };
+}
+
+/** The rules by which the service of this environment judges configurations. @throws ConfigError */
+export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
+  const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
+  const config = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
+  return operationParts({ ...config, baseUrl }, throwAwayKeyring(), Date.now).rules;
+}
+
+const readNothing = () => '';
+
+/** For what never seals anything, so that no master key is needed. */
+function throwAwayKeyring(): Keyring {
+  return createKeyring([randomBytes(32)]);
+}

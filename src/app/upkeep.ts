@@ -1,0 +1,21 @@
+import type { Config } from '../config.ts';
+import type { Log } from '../log.ts';
+import { pruneCalls } from '../store/calls.ts';
+import type { Database } from '../store/database.ts';
+import { pruneOAuth } from '../store/tokens.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+const intervalMs = 60 * 60 * 1000;
+
+/** Forgets what is past its time, once an hour. */
+export function startUpkeep(config: Config, { db }: Database, log: Log, now: () => number): { stop(): void } {
+  const prune = async () => {
+    await pruneCalls(db, now() - config.callRetentionDays * dayMs);
+    await pruneOAuth(db, now(), dayMs);
+  };
+  const timer = setInterval(() => {
+    prune().catch((error) => log.warn({ err: error }, 'could not prune old rows'));
+  }, intervalMs);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}
