@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
@@ -18,12 +19,16 @@ import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
 import { authenticate } from './manage/authenticate.ts';
 import { createManagementServer } from './manage/management-server.ts';
+import { sessionActor } from './manage/session-actor.ts';
+import { createSignIn } from './manage/sign-in.ts';
 import { createWebDoor } from './manage/web-door.ts';
 import { createOAuthDoor } from './oauth/door.ts';
 import { createRateLimit } from './oauth/rate-limit.ts';
+import type { Actor } from './operations/operation.ts';
 import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
+import type { Db } from './store/database.ts';
 import { createKeyring } from './store/sealing.ts';
 import { version } from './version.ts';
 
@@ -40,6 +45,7 @@ const loginRequestsPerMinute = 300;
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
   const { now, slowReaderMs } = surroundings;
+  const { baseUrl } = config;
   const database = await openStore(config, true, log, now);
   const keyring = createKeyring(config.masterKeys);
   const door = createOutboundDoor({ allow: config.egressAllow, resolve: surroundings.resolve });
@@ -58,7 +64,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       ...createTryOut(memory.servers, callParts),
       flushCalls: callLog.flush,
     },
-    onCommitted: memory.changes.look,
+    onCommitted: memory.changes.lookAfterCommit,
   };
   let draining = false;
   const isFresh = () => memory.changes.isFresh() || memory.changes.look().then(...settled);
@@ -73,14 +79,14 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     }),
     serveWeb: createWebDoor({
       runner,
-      // Tokens of the sign-in are good for the management server alone: that is their audience.
-      actorOf: (headers) => authenticate(headers, { verifyApiKey: memory.keys.verify, findPerson: nobody }),
-      baseUrl: config.baseUrl,
-      managementUrl: runner.parts.serverUrl(config.managementSlug),
+      actorOf: restActor(memory, { db: database.db, now, baseUrl }),
+      baseUrl,
+      dashboardFolder: join(import.meta.dirname, '..', 'dist', 'web'),
       version,
       onUnexpected,
       isReady: async () => !draining && (await isFresh()),
       login: loginDoor(config, memory, onUnexpected),
+      signIn: createSignIn({ ...memory.oauthParts, identity: memory.identity, welcome: memory.welcome }),
     }),
     onUnexpected,
   });
@@ -101,7 +107,16 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   };
 }
 
-const nobody = async () => undefined;
+/** Who uses the REST API: a browser with a session, or whoever holds an API key. */
+function restActor(memory: Memory, parts: { db: Db; now: () => number; baseUrl: string }) {
+  // Tokens of the sign-in are good for the management server alone: that is their audience.
+  const credentials = { verifyApiKey: memory.keys.verify, findPerson: async () => undefined };
+  return async (request: IncomingMessage): Promise<Actor> => {
+    const person = request.headers.authorization === undefined ? await sessionActor(request, parts) : undefined;
+    return person ?? authenticate(request.headers, credentials);
+  };
+}
+
 const settled = [() => true, () => false] as const;
 
 /** What is served under a slug: a hosted server, or the management server. */

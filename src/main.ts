@@ -73,7 +73,7 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
 function identityOf(config: Config, baseUrl: string, preferredPort: number) {
   const { oidc } = config;
   if (oidc) return { find: async () => oidc, host: new URL(oidc.issuer).host, close: async () => undefined };
-  const redirectUris = [urlOf(baseUrl, routes.callback, config.managementSlug)];
+  const redirectUris = [baseUrl + routes.loginCallback, urlOf(baseUrl, routes.callback, config.managementSlug)];
   return { ...createLocalIdentity(preferredPort, redirectUris), host: 'this machine' };
 }
 

@@ -5,22 +5,34 @@ import { html, raw } from 'hono/html';
 export type Markup = ReturnType<typeof html>;
 
 const style = `
-:root { color-scheme: light dark; --ink: light-dark(#1b2229, #e8ecf1); --soft: light-dark(#55606c, #a5afbb); --line: light-dark(#d5dbe1, #37404a);
-  --paper: light-dark(#fff, #14181d); --panel: light-dark(#f5f7f9, #1d232a); --accent: light-dark(#0b5fce, #7db4ff); --on-accent: light-dark(#fff, #0b1420);
-  --warn: light-dark(#fff4dd, #3a2d10); --warn-line: light-dark(#e2b659, #8a6a20); }
+:root { color-scheme: light dark; --ink: light-dark(#1a2027, #e9edf2); --soft: light-dark(#56616d, #a3aeba); --line: light-dark(#dde2e8, #333c47);
+  --ground: light-dark(#f3f5f8, #0d1116); --paper: light-dark(#fff, #161b22); --panel: light-dark(#f5f7f9, #1e252e);
+  --accent: light-dark(#0b5fce, #84b8ff); --on-accent: light-dark(#fff, #0b1420); --warn: light-dark(#fff5e0, #33280f); --warn-line: light-dark(#dfae4c, #8a6a20);
+  --good: light-dark(#187a3c, #6ed391); --bad: light-dark(#b3261e, #ff9c93); }
 * { box-sizing: border-box; }
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 40rem; margin: 0 auto; padding: 3rem 1.25rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; } h2 { font-size: 1rem; margin: 2rem 0 .5rem; }
-a { color: var(--accent); } .soft { color: var(--soft); }
-pre { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem; overflow-x: auto; }
-dl { background: var(--panel); border: 1px solid var(--line); border-radius: .6rem; padding: .25rem 1rem; margin: 1.5rem 0; }
-dl div { padding: .6rem 0; border-bottom: 1px solid var(--line); } dl div:last-child { border-bottom: 0; }
-dt { color: var(--soft); font-size: .875rem; } dd { margin: 0; font-weight: 600; } dd small { display: block; font-weight: 400; color: var(--soft); }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 0; padding: 4rem 1rem; overflow-wrap: anywhere; }
+main { max-width: 40rem; margin: 0 auto; padding: 2.25rem; background: var(--paper); border: 1px solid var(--line); border-radius: .9rem; box-shadow: 0 1px 2px #0000000a, 0 10px 30px #0000000d; }
+h1 { font-size: 1.5rem; line-height: 1.3; letter-spacing: -.01em; text-wrap: balance; margin: 0 0 .5rem; } h2 { font-size: 1rem; margin: 2rem 0 .5rem; }
+p { margin: .5rem 0; text-wrap: pretty; } a { color: var(--accent); } .soft, small { color: var(--soft); }
+h1, dd { overflow: clip; }
+code, pre { font: .875rem/1.6 ui-monospace, monospace; background: var(--panel); border: 1px solid var(--line); border-radius: .35rem; }
+code { padding: .1rem .4rem; } pre { margin: .5rem 0; padding: .75rem 1rem; white-space: pre-wrap; }
+dl { margin: 1.5rem 0; border-top: 1px solid var(--line); }
+dl div { display: grid; grid-template-columns: 11rem 1fr; gap: 0 1rem; padding: .7rem 0; border-bottom: 1px solid var(--line); }
+main > :last-child { margin-bottom: 0; } dl:last-child div:last-child { border: 0; padding-bottom: 0; }
+dt { color: var(--soft); } dd { margin: 0; font-weight: 600; } small { display: block; font-weight: 400; font-size: .875rem; }
+dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .25rem .4rem; font-weight: 400; }
 .warn { background: var(--warn); border: 1px solid var(--warn-line); border-radius: .6rem; padding: .75rem 1rem; margin: 1.5rem 0; }
-.actions { display: flex; gap: .75rem; flex-wrap: wrap; margin-top: 1.75rem; }
-button, .button { font: inherit; font-weight: 600; padding: .65rem 1.5rem; border-radius: .5rem; border: 1px solid var(--line); background: transparent; color: var(--ink); cursor: pointer; text-decoration: none; min-height: 2.75rem; }
-.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
+.mark { display: block; width: 2.5rem; height: 2.5rem; margin: 0 0 1rem; padding: .4rem; border: 2px solid; border-radius: 50%; fill: none; stroke: currentColor; stroke-width: 2.5; stroke-linecap: round; stroke-linejoin: round; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+.actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.75rem; }
+button, .button { font: inherit; font-weight: 600; text-align: center; padding: .65rem 1.5rem; min-height: 2.75rem; border-radius: .5rem; border: 1px solid var(--line); background: transparent; color: var(--ink); cursor: pointer; text-decoration: none; }
+button:hover, .button:hover { border-color: currentColor; } .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+@media (max-width: 40rem) {
+  body { padding: 0; background: var(--paper); } main { padding: 1.75rem 1.25rem; border: 0; box-shadow: none; }
+  dl div { display: block; } dt { font-size: .875rem; } .actions > * { flex: 1 1 auto; }
+}
 `;
 
 /** The only style that runs on these pages, for their Content-Security-Policy. */

@@ -4,6 +4,9 @@ export const apiPath = '/api/v1';
 
 export const routes = {
   home: '/',
+  login: '/login',
+  loginCallback: '/login/callback',
+  logout: '/logout',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
   authorize: '/mcp/:slug/authorize',

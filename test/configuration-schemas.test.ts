@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, toolProblems, toolWith } from './support/configurations.ts';
-import { startRecordingUpstream } from './support/recording-upstream.ts';
+import { configWith, toolProblems, toolWith } from './support/configurations.ts';
+import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema';
@@ -36,10 +36,15 @@ const fullSchema: Json = {
 
 describe('the input_schema of a tool', () => {
   let toolhost: TestToolhost;
+  let upstream: RecordingUpstream;
   before(async () => {
-    toolhost = await startToolhost();
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
   });
-  after(() => toolhost.stop());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
 
   const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
   const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
@@ -177,16 +182,12 @@ describe('the input_schema of a tool', () => {
   });
 
   it('[mcp 32] never fetches a schema from the network', async () => {
-    const upstream = await startRecordingUpstream();
-    const local = await startToolhost({ egress: [upstream.port] });
     const schemas = [{ $ref: `${upstream.url}/schema` }, { $id: upstream.url }, { $schema: upstream.url }];
     for (const schema of schemas) {
       const input_schema = { type: 'object', properties: { a: schema } };
-      assert.equal((await toolProblems(local, { url: upstream.url, input_schema })).length, 1);
+      assert.equal((await refused({ url: upstream.url, input_schema })).length, 1);
     }
     assert.equal(upstream.connections, 0);
-    await local.stop();
-    await upstream.close();
   });
 
   it('[mcp 31] refuses a root that is no object, an unknown dialect and a bad tool name, each with the reason', async () => {
@@ -195,7 +196,7 @@ describe('the input_schema of a tool', () => {
     assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
     const draft7 = 'http://json-schema.org/draft-07/schema#';
     assert.deepEqual(await schemaProblems({ $schema: draft7, type: 'object' }), [
-      `${at}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
+      `${at}.$schema: found "${draft7}"; allowed: "${dialect}", or leave it out`,
     ]);
     assert.deepEqual(await refused({ output_schema: { type: 'string' } }), [
       'tools[0].output_schema.type: found "string"; allowed: "object"',
@@ -244,93 +245,5 @@ describe('the input_schema of a tool', () => {
       );
       assert.deepEqual(more, []);
     }
-  });
-
-  it('[sec C4] refuses tokens in scheme, host, port, user part, fragment and query names', async () => {
-    const input_schema = { id: { type: 'string' }, other: { type: 'string' } };
-    const urls = [
-      ':id://api.example.com/',
-      'https://:id/',
-      'https://:id.example.com/',
-      'https://api.:id.com/',
-      'https://api.example.com:id/',
-      'https://api.example.com::id/',
-      'https://:id@api.example.com/',
-      'https://u::id@api.example.com/',
-      'https://api.example.com/#:id',
-      'https://api.example.com/?:id=1',
-      'https://api.example.com/?a=b&x:id=1',
-      'https://api.example.com/?:id',
-    ]; // prettier-ignore
-    for (const url of urls) {
-      const problems = await refused({ url, input_schema });
-      assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
-    }
-  });
-
-  it('[sec C4] [behaviour request 1] keeps /x:cancel literal and refuses any other token that is not declared', async () => {
-    const of = (path: string) =>
-      refused({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
-    for (const path of [
-      '/v1/x:cancel',
-      '/v1/:id:cancel',
-      '/v1/2026-01-01T10:00',
-      '/a?t=12:30',
-      '/v1/:id.json',
-      '/a?:=1',
-      '/a/::',
-    ]) {
-      assert.deepEqual(await of(path), [], path);
-    }
-    for (const path of ['/v1/:other', '/v1/:idx', '/v1/-:other', '/a?b=:other', '/a?b=eq.:other', '/a?:other=1']) {
-      assert.match(
-        (await of(path)).join(),
-        /^tools\[0\]\.url: `:\w+` looks like a token, but input_schema has no such/,
-        path,
-      );
-    }
-    for (const path of ['/a/../b', '/a/.', '/%2e%2E/b']) {
-      assert.match((await of(path)).join(), /^tools\[0\]\.url: the path has a \. or \.\. segment/, path);
-    }
-  });
-
-  it('[sec C10] refuses regular expressions, remote and circular references, and schemas that are too large or too deep', async () => {
-    const deep = (levels: number): Json =>
-      levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };
-    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]));
-    const evil = { pattern: '^(a+)+$' };
-    const root = (properties: Json, more: Json = {}): Json => ({ type: 'object', properties, ...more });
-    const doubling = Object.fromEntries(
-      Array.from({ length: 30 }, (_, i) => [
-        `d${i}`,
-        { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] },
-      ]),
-    );
-    const schemas: Json[] = [
-      { a: { type: 'string', ...evil } },
-      root({ a: evil }),
-      root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }),
-      root({ a: { $ref: '#/default' } }, { default: evil }),
-      root({ a: { patternProperties: { '^(a+)+$': {} } } }),
-      root({ a: { $ref: 'https://evil.example/schema' } }),
-      root({ a: { $ref: '#/properties/a' } }),
-      root({ a: { $ref: '#' } }),
-      root({ a: { $ref: '#/$defs/missing' } }),
-      root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }),
-      many,
-      root(many),
-      { a: { type: 'object', properties: many } },
-      { a: deep(200) },
-      root({ a: deep(200) }),
-      { a: { type: 'object', default: JSON.parse('{"a":'.repeat(200) + '1' + '}'.repeat(200)) } },
-    ];
-    for (const [index, schema] of schemas.entries()) {
-      const problems = await schemaProblems(schema);
-      assert.ok(problems.length > 0 && problems.length <= 5, `${index}: ${problems}`);
-    }
-    for (const output_schema of [root({ a: evil }), root(many), root({ a: deep(200) }), root({ a: deep(20_000) })]) {
-      assert.equal((await refused({ output_schema })).length, 1);
-    }
-    assert.equal((await check(toolhost, configWith())).valid, true);
   });
 });

@@ -185,101 +185,46 @@ describe('a configuration', () => {
     }
   });
 
-  it('[sec A9] refuses static headers that belong to HTTP, to the service or to the credential, in any case', async () => {
-    const names = [
-      'HOST',
-      'Content-Length',
-      'Transfer-Encoding',
-      'Connection',
-      'Upgrade',
-      'TE',
-      'Trailer',
-      'Expect',
-      'Cookie',
-      'Proxy-Authorization',
-      'Forwarded',
-      'X-Forwarded-For',
-      'Mcp-Session-Id',
-      'traceparent',
-    ]; // prettier-ignore
-    for (const name of names) {
+  it('[spec 2.2] takes the four types of authentication, and only the fields that belong to them', async () => {
+    const of = async (authentication: Json, fields: Json = {}) => (await refused(fields, { authentication })).join();
+    for (const type of ['Bearer', 'ApiKey', 'Basic']) {
+      assert.equal(await of({ type }), '');
+      assert.equal(await of({ type, header: 'X-Api-Key' }), '');
       assert.match(
-        (await refused({ headers: { [name]: 'x' } })).join(),
-        new RegExp(`^tools\\[0\\]\\.headers\\.${name}: `),
+        await of({ type, query_key: 'k' }),
+        /^authentication\.query_key: only together with type QueryParam/,
       );
     }
-    const credential = 'authentication sets this header; leave it out here, or change authentication.header';
-    assert.deepEqual(await refused({ headers: { AUTHORIZATION: 'x' } }, { authentication: { type: 'Bearer' } }), [
-      `tools[0].headers.AUTHORIZATION: ${credential}`,
-    ]);
-    const apikey = { authentication: { type: 'ApiKey', header: 'apikey' } };
-    assert.deepEqual(await refused({ headers: { ApiKey: 'x' } }, apikey), [`tools[0].headers.ApiKey: ${credential}`]);
-    assert.deepEqual(await refused({ headers: { 'X-One': 'a', 'x-one': 'b' } }), [
-      'tools[0].headers.x-one: this header is given twice',
-    ]);
+    assert.equal(await of({ type: 'QueryParam' }), '');
+    assert.equal(await of({ type: 'QueryParam', query_key: 'k' }), '');
+    assert.match(
+      await of({ type: 'QueryParam', header: 'X' }),
+      /^authentication\.header: not together with type QueryParam/,
+    );
+    assert.match(
+      await of({ type: 'QueryParam', query_key: 'a&b' }),
+      /^authentication\.query_key: found "a&b"; allowed/,
+    );
+    assert.match(await of({ type: 'ApiKey', header: 'Host' }), /^authentication\.header: this header is set by/);
+    assert.match(await of({ type: 'ApiKey', header: 'a b' }), /^authentication\.header: found "a b"; allowed/);
+    assert.match(await of({ type: 'Bearer', token: '{{a b}}' }), /^authentication\.token: allowed: one line/);
+    const url = 'https://api.example.com/?api_key=x';
+    assert.match(
+      await of({ type: 'QueryParam' }, { url }),
+      /^tools\[0\]\.url: the query has "api_key", which carries the credential/,
+    );
   });
 
-  it('[sec A9] refuses header names and values that are not HTTP, and placeholders that are none', async () => {
-    const cases: [string, string][] = [
-      ['X A', 'v'],
-      ['X:A', 'v'],
-      ['', 'v'],
-      ['X-A', 'a\r\nX-B: 1'],
-      ['X-A', 'snow ☃'],
-      ['X-A', ' v'],
-      ['X-A', '{{no'],
-      ['X-A', '{{a-b}}'],
-    ]; // prettier-ignore
-    for (const [name, value] of cases) {
-      assert.equal((await refused({ headers: { [name]: value } })).length, 1, JSON.stringify([name, value]));
-    }
-  });
-
-  it('[sec B8] refuses URLs that are not plain https to a public name on a web port', async () => {
-    const urls = [
-      'https://user:pass@api.example.com/',
-      'https://user@api.example.com/',
-      'https://api.example.com/a#f',
-      'ftp://api.example.com/',
-      'file:///etc/passwd',
-      'gopher://api.example.com/',
-      'javascript://api.example.com/',
-      'http://api.example.com/',
-      'https://api.example.com:22/',
-      'https://api.example.com:25/',
-      'https://api.example.com:6379/',
-      'https://intranet/',
-      'https://db.internal/',
-      'https://localhost/',
-      'https://localhost./',
-      'https://127.0.0.1/',
-      'https://10.1.2.3/',
-      'https://[::1]/',
-      'https://2130706433/',
-      'https://0x7f.1/',
-      'https://127.1/',
-      'https://0177.0.0.1/',
-      'https://127。0。0。1/',
-      'https://169.254.169.254/latest/',
-      'https://[::ffff:7f00:1]/',
-      'not a url',
-      '/relative',
-      'https://',
-      'https://exa mple.com/',
-      'https://api.example.com\\@evil.example/',
-    ]; // prettier-ignore
-    for (const url of urls) {
-      const problems = await refused({ url });
-      assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
-    }
-    for (const url of ['https://api.example.com', 'https://api.example.com:8443/a?b=c', 'https://8.8.8.8/']) {
-      assert.deepEqual(await refused({ url }), [], url);
-    }
-    const provider = { ...oauth, authorization_url: 'http://login.example.com/', token_url: 'https://10.0.0.1/token' };
-    const { problems } = await judge(configWith({ oauth: provider }));
-    assert.deepEqual(problems.map((problem) => problem.split(':')[0]).sort(), [
-      'oauth.authorization_url',
-      'oauth.token_url',
-    ]);
+  it('[spec 2.3] accepts oauth without scopes, and refuses what the service sets itself', async () => {
+    const of = async (fields: Json) => (await judge(configWith({ oauth: { ...oauth, ...fields } }))).problems.join();
+    assert.equal(await of({}), '');
+    assert.equal(await of({ scopes: ['read', 'write'], extra_params: { access_type: 'offline' } }), '');
+    assert.match(await of({ extra_params: { state: 'x' } }), /^oauth\.extra_params\.state: the service sets this/);
+    assert.match(
+      await of({ client_secret: 5 }),
+      /^oauth\.client_secret: found a value of the wrong form; allowed: a string/,
+    );
+    const both = configWith({ oauth, authentication: { type: 'Bearer', token: '{{T}}' } });
+    assert.match((await judge(both)).problems.join(), /^authentication\.token: not together with oauth/);
   });
 });

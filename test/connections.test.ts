@@ -155,7 +155,7 @@ describe('the outbound door', () => {
     const body = gzipSync('{"zipped":true}');
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
     upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
-    upstream.on('GET /twice', () => ({ headers: { 'content-encoding': ['gzip', 'gzip'] }, body }));
+    upstream.on('GET /twice', () => ({ headers: { 'Content-Encoding': ['gzip', 'gzip'] }, body }));
     assert.equal((await door.send(exchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
     assert.equal(await reasonOf(door.send(exchange(upstream.url, '/own'))), 'malformed');
     assert.equal(await reasonOf(door.send(exchange(upstream.url, '/twice'))), 'malformed');

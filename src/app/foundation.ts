@@ -52,6 +52,7 @@ export function operationParts(
       managementSlug: config.managementSlug,
       urlProblem: (url) => urlProblem(url, config.egressAllow, ownHosts),
     },
+    baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
     now,

@@ -5,6 +5,7 @@ import type { LoginServer } from '../oauth/login-server.ts';
 import { hostedProvider } from '../oauth/provider.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import { routes, urlOf } from '../routes.ts';
+import { version } from '../version.ts';
 
 export type LoginServersOptions = { baseUrl: string; door: OutboundDoor; now: () => number };
 
@@ -26,6 +27,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   const upstreams = [
     ...new Set(server.config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin)),
   ];
+  const mode = oauth.token_mode ?? 'issued';
   const secret = server.secrets.get(configSecrets.clientSecret);
   const mayGo = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
   return {
@@ -36,21 +38,23 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     operator: '',
     issuer: urlOf(options.baseUrl, routes.mcp, server.slug),
     scopes: oauth.scopes,
-    mode: oauth.token_mode ?? 'issued',
-    agreement: agreementOf([oauth.authorization_url, oauth.token_url, oauth.client_id, ...upstreams.sort()]),
+    mode,
+    agreement: agreementOf([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),
     provider: hostedProvider({
       oauth,
       clientSecret: mayGo ? (secret?.value ?? '') : '',
       workspaceId: server.workspaceId,
       redirectUri: urlOf(options.baseUrl, routes.callback, server.slug),
       audience: upstreams.map((origin) => new URL(origin).host),
+      userAgent: `Toolhost/${version} (+${options.baseUrl})`,
       door: options.door,
       now: options.now,
     }),
   };
 }
 
-/** What a person agrees to at a login: where they log in, and where what they give is sent. */
-function agreementOf(places: readonly string[]): string {
-  return createHash('sha256').update(places.join('\n')).digest('base64url');
+/** What a person agrees to at a login: where they log in, who holds what they give, and where it is sent. */
+function agreementOf(parts: readonly string[]): string {
+  // JSON, because no client id can then pose as a list of hosts.
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }

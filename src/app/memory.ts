@@ -3,7 +3,7 @@ import { newId } from '../domain/ids.ts';
 import { createApiKeyCheck } from '../gateway/api-key-check.ts';
 import { createHostedServers } from '../gateway/hosted-servers.ts';
 import type { Log } from '../log.ts';
-import { createIdentityProvider } from '../manage/identity.ts';
+import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-document.ts';
 import type { OAuthParts } from '../oauth/parts.ts';
@@ -45,20 +45,16 @@ export function remember(
   const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
   const servers = createHostedServers({ db, keyring, isFresh: changes.isFresh, userAgent });
   const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
+  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
+  const welcomed = (person: Identity) =>
+    db.transaction().execute((transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
   const management = createManagementLogin({
     slug: config.managementSlug,
     issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
     redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
-    identity: createIdentityProvider(config.identity.find, config.identity.host),
-    welcome: (identity) =>
-      db.transaction().execute((transaction) =>
-        welcome(identity, {
-          db: transaction,
-          random: randomBytes,
-          now,
-          commonWorkspace: config.mode === 'local' ? localWorkspace.id : undefined,
-        }),
-      ),
+    identity,
+    welcome: welcomed,
   });
   const oauthParts: OAuthParts = {
     db,
@@ -75,7 +71,7 @@ export function remember(
       const workspace = login && (await findWorkspace(db, login.workspaceId));
       return login && { ...login, operator: workspace?.name ?? login.workspaceId };
     },
-    onCommitted: changes.look,
+    onCommitted: changes.lookAfterCommit,
     audit: ({ server, name, detail, requestId }) =>
       insertAuditEvent(db, {
         id: newId(randomBytes, 'aud'),
@@ -92,7 +88,7 @@ export function remember(
   };
   const grants = createGrantUse(oauthParts, changes.isFresh);
   const forget = { server: servers.forget, key: keys.forget, grant: grants.forget };
-  return { keys, servers, grants, changes, findLogin, oauthParts, managementLogin: management };
+  return { keys, servers, grants, changes, findLogin, oauthParts, managementLogin: management, identity, welcome: welcomed };
 }
 
 export type Memory = ReturnType<typeof remember>;

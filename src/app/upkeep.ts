@@ -2,6 +2,7 @@ import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import { pruneCalls } from '../store/calls.ts';
 import type { Database } from '../store/database.ts';
+import { pruneSessions } from '../store/sessions.ts';
 import { pruneOAuth } from '../store/tokens.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -12,6 +13,7 @@ export function startUpkeep(config: Config, { db }: Database, log: Log, now: () 
   const prune = async () => {
     await pruneCalls(db, now() - config.callRetentionDays * dayMs);
     await pruneOAuth(db, now(), dayMs);
+    await pruneSessions(db, now());
   };
   const timer = setInterval(() => {
     prune().catch((error) => log.warn({ err: error }, 'could not prune old rows'));

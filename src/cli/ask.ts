@@ -13,10 +13,12 @@ export async function ask(question: string, { input, output }: Terminal): Promis
 
 /** The same without showing what is typed. */
 export async function askHidden(question: string, { input, output }: Terminal): Promise<string> {
-  output.write(question);
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  // The reader first: it stops the terminal from showing what is typed.
+  const reader = createInterface({ input, output: nowhere, terminal: true });
+  output.write(question);
   try {
-    return await line(createInterface({ input, output: nowhere, terminal: true }));
+    return await line(reader);
   } finally {
     output.write('\n');
   }

@@ -55,7 +55,8 @@ export function environmentUrl(env: NodeJS.ProcessEnv): string {
     const text = env[name]?.trim();
     if (!text) continue;
     const origin = originOf(text);
-    if (origin === undefined) throw new AppError('invalid', `${name}: found ${JSON.stringify(text)}; ${urlAdvice}`);
+    if (origin === undefined)
+      throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${urlAdvice}`);
     return origin;
   }
   return `http://127.0.0.1:${env.PORT?.trim() || '8080'}`;

@@ -25,8 +25,11 @@ function isRefusal(error: unknown): error is Error {
 
 /** A host with several addresses fails once for each of them. Commands that talk to a service word that themselves. */
 function refusalText(error: Error): string {
-  const reasons = error instanceof AggregateError ? [...new Set(error.errors.map(messageOf))].join('; ') : error.message;
-  const isNoAnswer = /^(ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH)$/.test(String((error as NodeJS.ErrnoException).code));
+  const reasons =
+    error instanceof AggregateError ? [...new Set(error.errors.map(messageOf))].join('; ') : error.message;
+  const isNoAnswer = /^(ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH)$/.test(
+    String((error as NodeJS.ErrnoException).code),
+  );
   return isNoAnswer ? `the database does not answer: ${reasons}` : reasons;
 }
 

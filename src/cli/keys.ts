@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Operator } from '../app/operator.ts';
 import { type KeyScope, keyScopes } from '../domain/scopes.ts';
 import { messageOf } from '../errors.ts';
-import type { Operator } from '../app/operator.ts';
 import { environmentUrl, jsonOption } from './connection.ts';
 import { expiryOf } from './expiry.ts';
 import { print, printJson, table } from './print.ts';

@@ -97,7 +97,9 @@ function unreachable(url: string, error: unknown): AppError {
       `nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL`,
     );
   }
-  const why = code.startsWith('ERR_SSL_') ? 'it does not speak TLS; is it http://?' : messageOf(cause) || 'no connection';
+  const why = code.startsWith('ERR_SSL_')
+    ? 'it does not speak TLS; is it http://?'
+    : messageOf(cause) || 'no connection';
   return new AppError('unavailable', `${url} cannot be reached: ${why}`);
 }
 

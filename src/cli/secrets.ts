@@ -7,6 +7,7 @@ import { addConnectionOptions, type ConnectionOptions, connectionOf } from './co
 import { print, printJson, table } from './print.ts';
 
 type Options = ConnectionOptions & { json?: true };
+type SetOptions = Options & { valueFile?: string };
 type SecretRecord = { name: string; origins: string[]; used_by: string[]; updated_at: string };
 
 export function addSecrets(program: Command): void {
@@ -16,6 +17,8 @@ export function addSecrets(program: Command): void {
     .argument('<slug>')
     .argument('<name>', 'NAME of {{NAME}}')
     .option('--value-file <file>', 'read the value from a file')
+    // Refused by ourselves, as the usual message would repeat the value.
+    .allowExcessArguments()
     .addHelpText(
       'after',
       `
@@ -45,7 +48,12 @@ async function clientOf(options: Options) {
   return createRestClient(connection);
 }
 
-async function set(slug: string, name: string, options: Options & { valueFile?: string }): Promise<void> {
+async function set(slug: string, name: string, options: SetOptions, command: Command): Promise<void> {
+  if (command.args.length > 2) {
+    command.error(
+      'error: the value is never an argument; give it on standard input, at the prompt or with --value-file',
+    );
+  }
   const client = await clientOf(options);
   const value = await readValue(name, options.valueFile);
   const stored = await client.run<SecretRecord>('setSecret', { slug, name, value });

@@ -51,13 +51,14 @@ const forms = new Map<string, Form>(
       [['dependentRequired'], isMapOf(isStrings), 'an object of arrays of property names'],
       [['enum', 'examples'], Array.isArray, 'an array of values'],
       [['deprecated', 'readOnly', 'writeOnly'], (value) => typeof value === 'boolean', 'true or false'],
-      [['$schema', '$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a text'],
+      [['$comment', '$anchor', 'title', 'description', 'format'], (v) => typeof v === 'string', 'a text'],
       [
         ['$ref'],
         (v) => typeof v === 'string' && v.startsWith('#'),
         'a reference into this schema, such as "#/$defs/…"',
       ],
       [['type'], (v) => [v].flat().every((type) => types.includes(type as string)), types.join(', ')],
+      [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
       [['const', 'default', 'in', 'x-mcp-header'], () => true, ''],
     ] as [string[], Form['fits'], string][]
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
@@ -74,12 +75,6 @@ export function jsonSchemaProblems(root: JsonSchema): Problem[] {
   if (tooDeep) return [tooDeep];
   const problems: Problem[] = [];
   if (root.type !== 'object') problems.push({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` });
-  if (root.$schema !== undefined && root.$schema !== dialect) {
-    problems.push({
-      path: '$schema',
-      message: `unknown dialect ${shown(root.$schema)}; allowed: "${dialect}", or leave it out`,
-    });
-  }
   walkSchema(root, '', (schema, path) => problems.push(...keywordProblems(schema, path)));
   if (problems.length > 0) return problems;
   return [...referenceProblems(root), ...headerAnnotationProblems(root)];

@@ -18,7 +18,7 @@ export function pathText(path: readonly PropertyKey[]): string {
 export function didYouMean(word: string, allowed: readonly string[]): string {
   if (allowed.length === 0 || word.length > 100) return '';
   const best = closest(word, [...allowed]);
-  return distance(word.toLowerCase(), best.toLowerCase()) <= Math.max(1, Math.floor(best.length / 3))
+  return distance(word.toLowerCase(), best.toLowerCase()) <= Math.floor((best.length + 1) / 3)
     ? `; did you mean \`${best}\`?`
     : '';
 }

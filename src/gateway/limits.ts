@@ -67,16 +67,16 @@ export function createLimits(options: LimitOptions): Limits {
   return {
     async enter(serverId, keyId) {
       checkRate(serverId);
-      const leaveServer = await take(`server ${serverId}`, options.concurrentPerServer);
-      if (keyId === undefined) return leaveServer;
+      // The key comes first: its calls wait for each other without keeping places of the server from other keys.
+      const leaveKey = keyId === undefined ? () => undefined : await take(`key ${keyId}`, options.concurrentPerKey);
       try {
-        const leaveKey = await take(`key ${keyId}`, options.concurrentPerKey);
+        const leaveServer = await take(`server ${serverId}`, options.concurrentPerServer);
         return () => {
-          leaveKey();
           leaveServer();
+          leaveKey();
         };
       } catch (error) {
-        leaveServer();
+        leaveKey();
         throw error;
       }
     },

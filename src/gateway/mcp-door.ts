@@ -5,7 +5,7 @@ import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
-import { readBody } from './read-body.ts';
+import { readBody } from '../read-body.ts';
 import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
 

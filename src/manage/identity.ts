@@ -2,7 +2,13 @@ import * as oidc from 'openid-client';
 import { AppError, messageOf } from '../errors.ts';
 
 /** A person as the identity provider knows them. */
-export type Identity = { issuer: string; subject: string; email: string | undefined; name: string | undefined };
+export type Identity = {
+  issuer: string;
+  subject: string;
+  /** Only one that the provider says it has verified: invitations are given to addresses. */
+  email: string | undefined;
+  name: string | undefined;
+};
 
 /** What one sign-in carries from the departure to the return; both are secrets of the browser's login. */
 export type SignIn = { state: string; verifier: string; nonce: string };
@@ -55,7 +61,8 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       const claims = tokens.claims();
       if (!claims) throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
       const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined);
-      return { issuer: claims.iss, subject: claims.sub, email: text(claims.email), name: text(claims.name) };
+      const email = claims.email_verified === true ? text(claims.email) : undefined;
+      return { issuer: claims.iss, subject: claims.sub, email, name: text(claims.name) };
     },
   };
 }

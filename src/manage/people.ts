@@ -3,6 +3,7 @@ import { covers, type Scope, scopesOf } from '../domain/scopes.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/database.ts';
+import { takeInvitations } from '../store/members.ts';
 import { membershipsOf, saveMember, saveUser } from '../store/users.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
@@ -15,7 +16,10 @@ export type PeopleParts = {
   commonWorkspace: string | undefined;
 };
 
-/** Stores who signed in. The first sign-in makes the person's workspace, or joins them to the common one of local mode. */
+/**
+ * Stores who signed in. Invitations to their address are taken up; whoever belongs nowhere then gets a workspace of
+ * their own, or joins the common one of local mode.
+ */
 export async function welcome(
   identity: Identity,
   parts: PeopleParts,
@@ -31,6 +35,9 @@ export async function welcome(
     name: name ?? null,
     at,
   });
+  for (const invitation of email === undefined ? [] : await takeInvitations(db, email.toLowerCase())) {
+    await saveMember(db, { ...invitation, userId: user.id, at });
+  }
   const [membership] = await membershipsOf(db, user.id);
   if (membership) return { userId: user.id, workspaceId: membership.workspaceId };
   const workspaceId = parts.commonWorkspace ?? newId(random, 'wsp');

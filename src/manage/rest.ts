@@ -1,11 +1,12 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
+import { jsonShape } from '../domain/json.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { readBody } from '../read-body.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { problemAnswer } from './problem.ts';
 
@@ -13,13 +14,15 @@ type Env = { Bindings: HttpBindings };
 
 export type RestParts = {
   runner: Runner;
-  actorOf: (headers: HttpBindings['incoming']['headers']) => Promise<Actor>;
+  /** @throws Unauthenticated */
+  actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
   baseUrl: string;
   version: string;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 const maxBodyBytes = 1024 * 1024;
+const maxDepth = 64;
 
 /** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
 export function createRestApi(parts: RestParts): Hono<Env> {
@@ -28,16 +31,10 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   api.onError((error, c) => refuse(c, error));
   api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
   api.get('/openapi.json', (c) => c.json(openApiDocument(operations, parts.baseUrl, parts.version)));
-  api.use(
-    bodyLimit({
-      maxSize: maxBodyBytes,
-      onError: (c) => refuse(c, new AppError('tooLarge', `the body is larger than ${maxBodyBytes} bytes`)),
-    }),
-  );
   for (const op of operations) {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
-      const actor = await parts.actorOf(c.env.incoming.headers);
+      const actor = await parts.actorOf(c.env.incoming);
       const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
       const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));
       const { version } = (output as { server?: { version?: number } }).server ?? {};
@@ -67,17 +64,27 @@ async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVers
   ]);
   const body = await bodyOf(c);
   const input = { ...body, ...Object.fromEntries(fromUrl) };
-  const match = /^(?:W\/)?"(\d+)"$/.exec(c.req.header('if-match') ?? '');
-  if (match && isVersioned) input.expected_version = Number(match[1]);
+  const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
+  if (version !== undefined) input.expected_version = version;
   return input;
+}
+
+/** A precondition that is not understood must not be taken for none (RFC 9110, 13.1.1). */
+function matchedVersion(match: string | undefined): number | undefined {
+  if (match === undefined || match.trim() === '*') return undefined;
+  const version = /^(?:W\/)?"(\d{1,15})"$/.exec(match.trim())?.[1];
+  if (version === undefined)
+    throw invalid([{ path: 'If-Match', message: 'allowed: one ETag as a server was given with, such as "3"' }]);
+  return Number(version);
 }
 
 async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   if (c.req.method === 'GET') return {};
-  const text = await c.req.text();
+  const text = (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
   if (text === '') return {};
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
+  if (jsonShape(text).depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
   let body: unknown;
   try {
     body = JSON.parse(text);

@@ -5,15 +5,18 @@ import { secureHeaders } from 'hono/secure-headers';
 import { AppError } from '../errors.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
-import { homePage } from './home-page.ts';
+import { createDashboard } from './dashboard.ts';
 import { problemAnswer } from './problem.ts';
 import { createRestApi, type RestParts } from './rest.ts';
 
 export type WebParts = RestParts & {
-  managementUrl: string;
+  /** Where the built dashboard lies. */
+  dashboardFolder: string;
   isReady: () => Promise<boolean>;
   /** The routes of the OAuth proxy, which bring their own headers. */
   login: Hono<{ Bindings: HttpBindings }>;
+  /** Signing in to the dashboard. */
+  signIn: Hono<{ Bindings: HttpBindings }>;
 };
 
 /** Everything but the MCP endpoints: REST, the published schema, probes and pages. */
@@ -24,23 +27,27 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
     secureHeaders({
       contentSecurityPolicy: {
         defaultSrc: ["'none'"],
-        styleSrc: ["'unsafe-inline'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        connectSrc: ["'self'"],
+        fontSrc: ["'self'"],
         imgSrc: ["'self'", 'data:'],
         baseUri: ["'none'"],
-        formAction: ["'none'"],
+        formAction: ["'self'"],
         frameAncestors: ["'none'"],
       },
       referrerPolicy: 'no-referrer',
       strictTransportSecurity: parts.baseUrl.startsWith('https:') ? 'max-age=31536000; includeSubDomains' : false,
     }),
   );
-  web.get(routes.home, (c) => c.html(homePage(parts.baseUrl, parts.managementUrl, parts.version)));
   web.get(routes.livez, (c) => c.json({ status: 'ok' }));
   web.get(routes.readyz, async (c) =>
     (await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503),
   );
   web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));
+  web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
+  web.route('/', createDashboard(parts.dashboardFolder));
   web.notFound((c) => {
     const requestId = String(c.env.outgoing.getHeader('x-request-id'));
     return problemAnswer(new AppError('notFound', 'there is nothing at this address'), requestId, parts.onUnexpected);

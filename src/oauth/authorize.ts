@@ -148,7 +148,5 @@ export function checkResource(server: LoginServer, resources: readonly string[])
 function grantedScope(server: LoginServer, requested: string | null): string {
   const wanted = (requested ?? '').split(' ');
   const isAsked = server.scopes.some((scope) => wanted.includes(scope));
-  return server.scopes
-    .filter((scope) => !isAsked || wanted.includes(scope) || scope === offlineScope)
-    .join(' ');
+  return server.scopes.filter((scope) => !isAsked || wanted.includes(scope) || scope === offlineScope).join(' ');
 }

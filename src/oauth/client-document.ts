@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { OAuthError } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import { version } from '../version.ts';
 import { type Client, shortName } from './client.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
 
@@ -55,7 +56,8 @@ async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
       origin: url.origin,
       path: url.pathname + url.search,
       method: 'GET',
-      headers: ['Accept', 'application/json'],
+      // With the hop header a document "at" this service is refused at its edge, instead of asking for itself again.
+      headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`, 'toolhost-hop', '1'],
       body: undefined,
       timeoutMs,
       limitBytes,

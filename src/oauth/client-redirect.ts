@@ -5,7 +5,10 @@ import type { OAuthAnswer } from './parts.ts';
 
 type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
 
-/** Back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC 9207). */
+/**
+ * Back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC 9207). To a program
+ * by a page, because a browser that starts one stays where it is: after a redirect at the form of the provider.
+ */
 export function clientRedirect(
   server: LoginServer,
   redirectUri: string,
@@ -14,6 +17,9 @@ export function clientRedirect(
 ): OAuthAnswer {
   const failure = 'error' in outcome ? outcome.error : undefined;
   const location = addressOf(server, redirectUri, outcome);
+  if (!/^https?:/.test(location)) {
+    return { kind: 'page', status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
+  }
   return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
 }
 

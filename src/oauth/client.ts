@@ -21,6 +21,8 @@ const metadataSchema = z.object({
 });
 
 const maxNameLength = 80;
+/** A longer one would not fit into an authorization URL. */
+const maxIdLength = 6000;
 const prefix = 'thc_';
 
 /** A name cut to what a page can show on a line. */
@@ -48,11 +50,12 @@ export function registerClient(keyring: Keyring, serverId: string, raw: unknown,
   }
   const issuedAt = Math.floor(now / 1000);
   const name = shortName(metadata.client_name);
-  const payload = Buffer.from(
-    JSON.stringify({ s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt }),
-  ).toString('base64url');
+  const clientId = clientIdOf(keyring, { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt });
+  if (clientId.length > maxIdLength) {
+    throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
+  }
   return {
-    client_id: `${prefix}${payload}.${keyring.mac(payload, 'client id')}`,
+    client_id: clientId,
     client_id_issued_at: issuedAt,
     client_name: name,
     redirect_uris: metadata.redirect_uris,
@@ -64,12 +67,19 @@ export function registerClient(keyring: Keyring, serverId: string, raw: unknown,
   };
 }
 
+type Registration = { s: string; n: string; r: string[]; t: number };
+
+function clientIdOf(keyring: Keyring, registration: Registration): string {
+  const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
+  return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
+}
+
 /** The client in a client id of ours, or undefined when we did not issue it for this server. */
 export function readClientId(keyring: Keyring, serverId: string, clientId: string): Client | undefined {
   const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
   if (!match) return undefined;
   const [, payload = '', mac = ''] = match;
   if (!keyring.isMac(mac, payload, 'client id')) return undefined;
-  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { s: string; n: string; r: string[] };
+  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
   return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
 }

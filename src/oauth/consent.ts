@@ -4,8 +4,8 @@ import { type ConsentRequest, consentPlace } from './authorize.ts';
 import { clientAnswerPage } from './client-redirect.ts';
 import { consentCookie, cookieJar, loginCookie } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
-import type { LoginServer } from './login-server.ts';
 import { sealLoginSecrets } from './login-secrets.ts';
+import type { LoginServer } from './login-server.ts';
 import { departurePage } from './pages.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
 

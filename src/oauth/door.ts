@@ -1,8 +1,8 @@
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../page.ts';
+import { readBody } from '../read-body.ts';
 import { routes } from '../routes.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { authorize } from './authorize.ts';
@@ -65,7 +65,7 @@ function addDiscovery(door: Hono<Env>, parts: OAuthDoorParts): void {
 function addPages(door: Hono<Env>, parts: OAuthDoorParts): void {
   const shown =
     (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
-      pageHeaders(c);
+      pageHeaders(c, parts);
       try {
         checkRate(c, parts);
         return send(c, await answerTo(c, await serverOf(c, parts)));
@@ -84,7 +84,6 @@ function addPages(door: Hono<Env>, parts: OAuthDoorParts): void {
   );
   door.post(
     routes.consent,
-    bodyLimit({ maxSize: maxBodyBytes }),
     shown(async (c, server) =>
       decide(
         server,
@@ -108,20 +107,16 @@ function addClientEndpoints(door: Hono<Env>, parts: OAuthDoorParts): void {
       return sendErrorJson(c, thrown, parts);
     }
   };
-  const limit = bodyLimit({ maxSize: maxBodyBytes });
   door.post(
     routes.register,
-    limit,
     json(async (c, server) => c.json(registerClient(parts.keyring, server.id, await jsonOf(c), parts.now()), 201)),
   );
   door.post(
     routes.token,
-    limit,
     json(async (c, server) => c.json(await redeem(server, await formOf(c), parts))),
   );
   door.post(
     routes.revoke,
-    limit,
     json(async (c, server) => {
       await revoke(server, await formOf(c), requestIdOf(c), parts);
       return c.body(null, 200);
@@ -139,18 +134,24 @@ async function formOf(c: Context<Env>): Promise<URLSearchParams> {
   if (type !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
   }
-  return new URLSearchParams(await c.req.text());
+  return new URLSearchParams(await bodyText(c));
 }
 
 async function jsonOf(c: Context<Env>): Promise<unknown> {
+  const text = await bodyText(c);
   try {
-    return JSON.parse(await c.req.text());
+    return JSON.parse(text);
   } catch {
     throw new OAuthError('invalid_client_metadata', 'the body is not JSON');
   }
 }
 
-function pageHeaders(c: Context<Env>): void {
+async function bodyText(c: Context<Env>): Promise<string> {
+  return (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
+}
+
+function pageHeaders(c: Context<Env>, parts: OAuthDoorParts): void {
+  if (parts.baseUrl.startsWith('https:')) c.header('Strict-Transport-Security', 'max-age=31536000; includeSubDomains');
   c.header('Content-Security-Policy', pagePolicy);
   c.header('X-Frame-Options', 'DENY');
   // Not no-referrer: with that the browser would send our own form with the origin "null".

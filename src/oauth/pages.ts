@@ -9,20 +9,21 @@ import { isLocalRedirect, redirectTarget } from './redirect-uri.ts';
 
 /** Who asks, for what, on whose server, and where what they get will go. */
 export function consentPage(server: LoginServer, client: Client, request: ConsentRequest, sealed: string): string {
+  const { host, audience } = server.provider;
   const name = visible(client.name);
   const scopes = request.scope === '' ? [] : request.scope.split(' ');
   return page(
     `Allow ${name}?`,
-    html`<h1>Allow “${name}” to use ${visible(server.name)}?</h1>
+    html`<h1>Allow “<bdi>${name}</bdi>” to use <bdi>${visible(server.name)}</bdi>?</h1>
 <p class="soft">An agent asks to act for you. Continue only if you have just started this yourself.</p>
 <dl>
-<div><dt>Who asks</dt><dd>${name}<small>${client.host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${client.host}`}</small></dd></div>
-<div><dt>The answer goes to</dt><dd>${redirectTarget(request.redirectUri)}</dd></div>
-<div><dt>Server</dt><dd>${visible(server.name)}<small>${server.issuer}</small></dd></div>
-<div><dt>Operated by</dt><dd>${visible(server.operator)}<small>Not verified by this service.</small></dd></div>
-<div><dt>You will log in at</dt><dd>${server.provider.host}</dd></div>
-${server.provider.audience.length > 0 ? html`<div><dt>Your access will be used at</dt><dd>${server.provider.audience.join(', ')}</dd></div>` : ''}
-<div><dt>Permissions asked for</dt><dd>${scopes.length > 0 ? scopes.map((scope) => html`${visible(scope)}<br>`) : 'What the provider grants by default'}</dd></div>
+${fact('Who asks', name, client.host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${client.host}`)}
+${fact('The answer goes to', redirectTarget(request.redirectUri))}
+${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the provider grants by default')}
+${fact('Server', visible(server.name), server.issuer)}
+${fact('Operated by', visible(server.operator), 'Not verified by this service.')}
+${fact('You will log in at', host)}
+${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
 </dl>
 ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
 <form method="post" action="${routes.consent.replace(':slug', server.slug)}">
@@ -35,13 +36,23 @@ ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The an
   );
 }
 
+function fact(name: string, value: string | Markup, note?: string): Markup {
+  const shown = typeof value === 'string' ? html`<bdi>${value}</bdi>` : value;
+  return html`<div><dt>${name}</dt><dd>${shown}${note === undefined ? '' : html`<small>${note}</small>`}</dd></div>`;
+}
+
+function listOf(scopes: readonly string[]): Markup {
+  return html`<ul>${scopes.map((scope) => html`<li><code>${visible(scope)}</code></li>`)}</ul>`;
+}
+
 /** Leads on to the provider. A page and not a redirect: browsers apply form-action to redirects that follow a form. */
 export function departurePage(server: LoginServer, url: URL): string {
+  const { host } = server.provider;
   return page(
     'To the login',
-    html`<h1>Now log in at ${server.provider.host}</h1>
+    html`<h1>Now log in at ${host}</h1>
 <p>You are being taken there. If nothing happens, go on yourself.</p>
-<div class="actions"><a class="button primary" id="continue" href="${url.href}">Continue to ${server.provider.host}</a></div>`,
+${goOn(url.href, `Continue to ${host}`)}`,
     refreshTo(url.href),
   );
 }
@@ -56,30 +67,50 @@ export function returnPage(
   failure: OAuthError | undefined,
   onward?: string,
 ): string {
+  const target = isLocalRedirect(redirectUri) ? 'your client' : redirectTarget(redirectUri);
+  const name = html`<bdi>${visible(server.name)}</bdi>`;
+  const back = onward === undefined ? '' : goOn(onward, `Back to ${target}`);
+  const head = onward === undefined ? '' : refreshTo(onward);
   if (!failure) {
-    return page('Logged in', html`<h1>You are logged in</h1><p>Go back to your client; this page can be closed.</p>`);
+    return page(
+      'Logged in',
+      html`${mark('good', 'm4 12 5 5L20 7')}<h1>You are logged in</h1>
+<p>Your client can now use ${name}. Go back to it; this page can be closed.</p>${back}`,
+      head,
+    );
   }
-  const target = redirectTarget(redirectUri);
-  const told = onward
-    ? html`<div class="actions"><a class="button primary" id="continue" href="${onward}">Back to ${target}</a></div>`
-    : html`<p class="soft">The client at ${target} has been told.</p>`;
   return page(
     'Not logged in',
-    html`<h1>The login did not succeed</h1><p>${visible(server.name)}: ${failure.message}.</p>${told}`,
-    onward ? refreshTo(onward) : '',
+    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>The login did not succeed</h1>
+<p>${name}: ${failure.message}.</p>
+<p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
+    head,
   );
-}
-
-function refreshTo(url: string): Markup {
-  return html`<meta http-equiv="refresh" content="0; url=${url}">`;
 }
 
 /** An error that is nobody's but the person's who looks at it; it leads nowhere. */
 export function errorPage(error: OAuthError, requestId: string): string {
   return page(
     'This did not work',
-    html`<h1>This did not work</h1>
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This did not work</h1>
 <p>${error.message[0]?.toUpperCase()}${error.message.slice(1)}.</p>
-<p class="soft">Nothing was shared with anyone. Error ${error.code}, request ${requestId}.</p>`,
+<p class="soft">Nothing was shared with anyone.</p>
+<dl>
+${fact('Error', html`<code>${error.code}</code>`)}
+${fact('Request', html`<code>${requestId}</code>`)}
+</dl>`,
   );
+}
+
+/** A drawing beside a heading that says the same. */
+function mark(tone: 'good' | 'bad', path: string): Markup {
+  return html`<svg class="mark ${tone}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`;
+}
+
+function goOn(url: string, label: string): Markup {
+  return html`<div class="actions"><a class="button primary" id="continue" href="${url}">${label}</a></div>`;
+}
+
+function refreshTo(url: string): Markup {
+  return html`<meta http-equiv="refresh" content="0; url=${url}">`;
 }

@@ -11,12 +11,14 @@ export type ProviderOptions = {
   redirectUri: string;
   /** Hosts that the provider's token will be sent to. */
   audience: readonly string[];
+  userAgent: string;
   door: OutboundDoor;
   now: () => number;
 };
 
 const timeoutMs = 10_000;
 const limitBytes = 256 * 1024;
+const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
 
 /** The OAuth provider of a hosted server (spec 2.3, 4.4). */
 export function hostedProvider(options: ProviderOptions): Provider {
@@ -24,13 +26,13 @@ export function hostedProvider(options: ProviderOptions): Provider {
   const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
     const client = { client_id: oauth.client_id, client_secret: options.clientSecret };
     const answer = await post(options, new URLSearchParams({ ...form, ...client }));
-    return readTokens(answer, options.now());
+    return readTokens(answer, oauth, options.now());
   };
   return {
     host: new URL(oauth.authorization_url).host,
     audience: options.audience,
-    async authorizationUrl({ state, verifier }) {
-      return authorizationUrl(oauth, options.redirectUri, state, verifier);
+    async authorizationUrl(request) {
+      return authorizationUrl(oauth, options.redirectUri, request);
     },
     async exchange({ code, verifier }) {
       const tokens = await request({
@@ -45,14 +47,18 @@ export function hostedProvider(options: ProviderOptions): Provider {
   };
 }
 
-function authorizationUrl(oauth: OAuth, redirectUri: string, state: string, verifier: string): URL {
+function authorizationUrl(
+  oauth: OAuth,
+  redirectUri: string,
+  { state, verifier, scope }: { state: string; verifier: string; scope: string },
+): URL {
   const url = new URL(oauth.authorization_url);
   const params = url.searchParams;
   for (const [name, value] of Object.entries(oauth.extra_params ?? {})) params.set(name, value);
   params.set('response_type', 'code');
   params.set('client_id', oauth.client_id);
   params.set('redirect_uri', redirectUri);
-  if (oauth.scopes.length > 0) params.set('scope', oauth.scopes.join(' '));
+  if (scope !== '') params.set('scope', scope);
   params.set('state', state);
   if (oauth.pkce !== false) {
     params.set('code_challenge', challengeOf(verifier));
@@ -70,7 +76,7 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
       origin: url.origin,
       path: url.pathname + url.search,
       method: 'POST',
-      headers: ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'],
+      headers: [...formHeaders, 'User-Agent', options.userAgent],
       body: form.toString(),
       timeoutMs,
       limitBytes,
@@ -85,22 +91,48 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
   }
 }
 
-/** JSON, or the form encoding that some providers use; some say 200 and mean an error. */
-function readTokens(answer: Answer, now: number): ProviderTokens {
+/** Of what was sent in `error`, what may be logged: a code of the usual shape. A hostile provider could put a secret there. */
+export function loggableCode(error: string): string {
+  return /^[a-z_]{1,40}$/.test(error) ? error : 'of an unusual form';
+}
+
+/**
+ * JSON, or the form encoding that some providers use; some say 200 and mean an error. How the token is presented is the
+ * server's `authentication`, so `token_type` is not judged; with passthrough all three fields are the agent's (spec 4.4).
+ */
+function readTokens(answer: Answer, oauth: OAuth, now: number): ProviderTokens {
   const fields = readFields(answer);
-  if (typeof fields.error === 'string') throw refusal(fields.error, `status ${answer.status}`);
-  if (answer.status < 200 || answer.status > 299) throw refusal('', `status ${answer.status}`);
-  const { access_token: accessToken, refresh_token: refreshToken, scope } = fields;
-  if (typeof accessToken !== 'string' || !/^[\x21-\x7e]+$/.test(accessToken)) {
-    throw new OAuthError('server_error', 'the token endpoint answered without access_token');
+  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error);
+  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined);
+  const { access_token: accessToken, refresh_token: refreshToken, token_type: tokenType, scope } = fields;
+  if (typeof accessToken !== 'string' || !isToken.test(accessToken)) throw incomplete('access_token');
+  const expiresInMs = spanOf(fields.expires_in);
+  if (oauth.token_mode === 'passthrough') {
+    if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
+    if (expiresInMs === undefined) throw incomplete('expires_in');
   }
-  const seconds = Number(fields.expires_in);
   return {
     accessToken,
     refreshToken: typeof refreshToken === 'string' && refreshToken !== '' ? refreshToken : undefined,
-    expiresAt: Number.isFinite(seconds) && seconds > 0 ? now + seconds * 1000 : undefined,
+    expiresAt: expiresInMs === undefined ? undefined : now + expiresInMs,
     scope: typeof scope === 'string' ? scope : undefined,
   };
+}
+
+/** What a header can carry. */
+const isToken = /^[\x21-\x7e]+$/;
+
+const maxSpanS = 10 * 365 * 24 * 60 * 60;
+
+/** `expires_in` in ms: a number, or as some send it the digits of one. Anything else, and 0, says nothing. */
+function spanOf(seconds: unknown): number | undefined {
+  const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
+  const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
+  return number > 0 ? Math.min(number, maxSpanS) * 1000 : undefined;
+}
+
+function incomplete(field: string): OAuthError {
+  return new OAuthError('server_error', `the token endpoint answered without a usable ${field}`);
 }
 
 function readFields(answer: Answer): { [name: string]: unknown } {
@@ -115,6 +147,8 @@ function readFields(answer: Answer): { [name: string]: unknown } {
   } catch {
     // Said below, whatever it was instead.
   }
+  // An error page says as much as its status does.
+  if (answer.status >= 400) return {};
   throw new OAuthError(
     'server_error',
     'the token endpoint answered with something that is neither JSON nor a form',
@@ -122,12 +156,24 @@ function readFields(answer: Answer): { [name: string]: unknown } {
   );
 }
 
-/** The provider's own words stay out of what clients see. */
-function refusal(error: string, detail: string): OAuthError {
-  const isOver = error === 'invalid_grant';
-  return new OAuthError(
-    isOver ? 'invalid_grant' : 'server_error',
-    isOver ? 'the provider no longer accepts this login' : 'the token endpoint refused the request',
-    `${detail} ${error.slice(0, 100)}`,
-  );
+/** Refusals that say nothing about the login itself: it may well be good once the provider or its settings are. */
+const passing = new Set([
+  'temporarily_unavailable',
+  'server_error',
+  'slow_down',
+  'invalid_client',
+  'unauthorized_client',
+]);
+
+/** The provider's own words stay out of what clients see. Providers have many words for a login that is over. */
+function refusal({ status }: Answer, error: unknown): OAuthError {
+  const code = typeof error === 'string' ? error : '';
+  const detail = `status ${status} ${loggableCode(code)}`;
+  if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
+    return new OAuthError('temporarily_unavailable', 'the token endpoint of the provider is not available', detail);
+  }
+  const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
+  return isOver
+    ? new OAuthError('invalid_grant', 'the provider does not accept this login', detail)
+    : new OAuthError('server_error', 'the token endpoint refused the request', detail);
 }

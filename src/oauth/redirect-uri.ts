@@ -37,7 +37,7 @@ export function isLoopbackRedirect(uri: string): boolean {
  */
 export function redirectUriProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
-  if (!URL.canParse(uri) || /[\s\\<>"^`{|}\u0000-\u001f\u007f]/.test(uri)) return 'is not a URI';
+  if (!URL.canParse(uri) || /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri)) return 'is not a URI';
   const url = new URL(uri);
   if (url.hash || uri.includes('#')) return 'must not have a #fragment';
   if (url.username || url.password) return 'must not have a user name or password';
@@ -45,7 +45,9 @@ export function redirectUriProblem(uri: string): string | undefined {
   if (url.protocol === 'http:')
     return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
   // Windows starts its own programs by ms-….
-  return forbiddenSchemes.has(url.protocol) || url.protocol.startsWith('ms-') ? `must not use ${url.protocol}` : undefined;
+  return forbiddenSchemes.has(url.protocol) || url.protocol.startsWith('ms-')
+    ? `must not use ${url.protocol}`
+    : undefined;
 }
 
 /** Registered and requested are the same string, except for the port of a loopback address (RFC 8252, 7.3). */

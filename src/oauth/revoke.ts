@@ -1,6 +1,7 @@
+import { OAuthError } from '../errors.ts';
 import { findGrant } from '../store/grants.ts';
 import { findToken } from '../store/tokens.ts';
-import { findClient } from './authorize.ts';
+import { findClientId, rejectDuplicates } from './authorize.ts';
 import { hashOf } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
 import type { OAuthParts } from './parts.ts';
@@ -8,7 +9,7 @@ import { endGrant } from './token.ts';
 
 /**
  * `POST /mcp/{slug}/revoke` (RFC 7009): either token ends the whole grant. Unknown tokens are no error (2.2).
- * @throws OAuthError invalid_client
+ * @throws OAuthError invalid_client, invalid_request
  */
 export async function revoke(
   server: LoginServer,
@@ -16,10 +17,13 @@ export async function revoke(
   requestId: string,
   parts: OAuthParts,
 ): Promise<void> {
-  const client = await findClient(server, form.get('client_id'), parts);
-  const token = await findToken(parts.db, hashOf(form.get('token') ?? ''));
+  rejectDuplicates(form);
+  const clientId = await findClientId(server, form.get('client_id'), parts);
+  const secret = form.get('token');
+  if (!secret) throw new OAuthError('invalid_request', 'token is missing');
+  const token = await findToken(parts.db, hashOf(secret));
   const grant = token && (await findGrant(parts.db, token.grant_id));
-  if (!grant || grant.server_id !== server.id || grant.client_id !== client.id) return;
+  if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
   if (!(await endGrant(grant.id, parts))) return;
   await parts.audit({
     server,

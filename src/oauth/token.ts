@@ -5,7 +5,7 @@ import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
 import { type Code, findCode, findToken, insertTokens, useCode } from '../store/tokens.ts';
-import { checkResource, findClient, rejectDuplicates } from './authorize.ts';
+import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
 import { challengeOf, hashOf, newSecret, openTokens, tokensPlace, unwrapKey, wrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import { type OAuthParts, spans } from './parts.ts';
@@ -23,13 +23,13 @@ export type TokenAnswer = {
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the door renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: OAuthParts): Promise<TokenAnswer> {
   rejectDuplicates(form);
-  const client = await findClient(server, form.get('client_id'), parts);
-  checkResource(server, form.get('resource'));
+  const clientId = await findClientId(server, form.get('client_id'), parts);
+  checkResource(server, form.getAll('resource'));
   switch (form.get('grant_type')) {
     case 'authorization_code':
-      return redeemCode(server, client.id, form, parts);
+      return redeemCode(server, clientId, form, parts);
     case 'refresh_token':
-      return redeemRefreshToken(server, client.id, form.get('refresh_token') ?? '', parts);
+      return redeemRefreshToken(server, clientId, form.get('refresh_token') ?? '', parts);
     default:
       throw new OAuthError('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
   }
@@ -107,7 +107,7 @@ async function redeemRefreshToken(
   if (server.mode === 'passthrough') return refreshPassthrough(server, clientId, secret, parts);
   const token = await findToken(parts.db, hashOf(secret));
   const grant = token && (await findGrant(parts.db, token.grant_id));
-  if (!token || token.kind !== 'refresh' || !grant) throw refused('unknown refresh token');
+  if (token?.kind !== 'refresh' || !grant) throw refused('unknown refresh token');
   if (grant.server_id !== server.id || grant.client_id !== clientId)
     throw refused('refresh token of another server or client');
   if (token.expires_at < parts.now()) throw refused('refresh token expired');

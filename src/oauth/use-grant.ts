@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { newId } from '../domain/ids.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
+import type { Db } from '../store/database.ts';
 import {
   breakGrant,
   claimRefresh,
@@ -22,8 +23,10 @@ export type OpenGrant = { grant: Grant; grantKey: Buffer; tokens: ProviderTokens
 export type GrantUse = {
   /** Undefined for anything that is not a live token of this server. @throws AppError unavailable when the provider is down */
   open(server: LoginServer, bearer: string): Promise<OpenGrant | undefined>;
-  /** After the upstream refused a token: a new one, or undefined when the grant is broken for good. */
+  /** After the upstream refused a token: another one, or undefined when there is none, now or for good. */
   renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined>;
+  /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
+  giveUp(server: LoginServer, bearer: string, refused: string): Promise<void>;
   forget(grantId: string): void;
   clear(): void;
 };
@@ -38,43 +41,36 @@ const pollMs = 100;
 export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): GrantUse {
   const remembered = new LRUCache<string, OpenGrant>({ max: maxRemembered });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
-
-  async function load(bearer: string): Promise<OpenGrant | undefined> {
-    const token = await findToken(parts.db, hashOf(bearer));
-    if (!token || token.kind !== 'access') return undefined;
-    const grant = await findGrant(parts.db, token.grant_id);
-    if (!grant || grant.revoked_at !== null || grant.broken_at !== null) return undefined;
-    const grantKey = unwrapKey(token.wrapped_key, bearer, grant.id);
-    return { grant, grantKey, tokens: openGrantTokens(grant, grantKey, parts), accessExpiresAt: token.expires_at };
-  }
+  let generation = 0;
 
   async function find(server: LoginServer, bearer: string): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
-    const open = (isFresh() ? remembered.get(hash) : undefined) ?? (await load(bearer));
+    const started = generation;
+    const known = isFresh() ? remembered.get(hash) : undefined;
+    const open = known ?? (await load(bearer, parts));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
-    remembered.set(hash, open);
+    // What ended while it was being read must not be remembered as if it had not.
+    if (!known && started === generation) remembered.set(hash, open);
     return open;
   }
 
   /** In this process one refresh a grant; across processes the claim in the database sees to it. */
-  function refresh(server: LoginServer, bearer: string, open: OpenGrant): Promise<OpenGrant | undefined> {
+  function refresh(server: LoginServer, open: OpenGrant): Promise<OpenGrant | undefined> {
     const { id } = open.grant;
     const underWay = refreshing.get(id);
     if (underWay) return underWay;
-    const started = refreshOnce(server, open, parts)
-      .then((renewed) => {
-        if (renewed) remembered.set(hashOf(bearer), renewed);
-        else forget(id);
-        return renewed;
-      })
-      .finally(() => refreshing.delete(id));
+    const started = refreshOnce(server, open, parts).finally(() => {
+      refreshing.delete(id);
+      forget(id);
+    });
     refreshing.set(id, started);
     return started;
   }
 
   function forget(grantId: string): void {
+    generation++;
     for (const [hash, open] of remembered.entries()) if (open.grant.id === grantId) remembered.delete(hash);
   }
 
@@ -83,20 +79,50 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
       const open = await find(server, bearer);
       const expiresAt = open?.tokens.expiresAt;
       if (!open || expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
-      if (open.tokens.refreshToken === undefined) return expiresAt > parts.now() ? open : undefined;
-      return refresh(server, bearer, open);
+      const lastResort = expiresAt > parts.now() ? open : undefined;
+      if (open.tokens.refreshToken === undefined) return lastResort;
+      return refresh(server, open).catch((error: unknown) => {
+        if (lastResort && isUnavailable(error)) return lastResort;
+        throw error;
+      });
     },
     async renew(server, bearer, refused) {
       const open = await find(server, bearer);
-      if (!open) return undefined;
       // Another call may have refreshed meanwhile.
-      if (open.tokens.accessToken !== refused) return open.tokens.accessToken;
-      const renewed = await refresh(server, bearer, open);
+      if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
+      const renewed = await refresh(server, open).catch((error: unknown) => {
+        if (isUnavailable(error)) return undefined;
+        throw error;
+      });
       return renewed?.tokens.accessToken;
     },
+    async giveUp(server, bearer, refused) {
+      const open = await find(server, bearer);
+      if (open?.tokens.accessToken === refused) await breakOff(open, parts);
+    },
     forget,
-    clear: () => remembered.clear(),
+    clear() {
+      generation++;
+      remembered.clear();
+    },
   };
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof AppError && error.kind === 'unavailable';
+}
+
+async function load(bearer: string, parts: OAuthParts): Promise<OpenGrant | undefined> {
+  const token = await findToken(parts.db, hashOf(bearer));
+  if (token?.kind !== 'access') return undefined;
+  const grant = await findGrant(parts.db, token.grant_id);
+  if (!isAlive(grant)) return undefined;
+  const grantKey = unwrapKey(token.wrapped_key, bearer, grant.id);
+  return { grant, grantKey, tokens: openGrantTokens(grant, grantKey, parts), accessExpiresAt: token.expires_at };
+}
+
+function isAlive(grant: Grant | undefined): grant is Grant {
+  return grant !== undefined && grant.revoked_at === null && grant.broken_at === null;
 }
 
 function openGrantTokens(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTokens {
@@ -107,56 +133,65 @@ function openGrantTokens(grant: Grant, grantKey: Buffer, parts: OAuthParts): Pro
 /** Refreshes at the provider, or waits for the replica that does. Undefined when the grant is broken. */
 async function refreshOnce(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const { grant } = open;
-  const refreshToken = open.tokens.refreshToken;
-  if (refreshToken === undefined) return markBroken(grant.id, parts);
+  const { refreshToken } = open.tokens;
+  if (refreshToken === undefined) return breakOff(open, parts);
   const now = parts.now();
-  if (!(await claimRefresh(parts.db, grant.id, grant.tokens_version, now, now + claimMs))) {
+  const until = now + claimMs;
+  if (!(await claimRefresh(parts.db, grant.id, grant.tokens_version, now, until))) {
     return waitForOther(server, open, parts);
   }
   try {
     const fresh = await server.provider.refresh(refreshToken);
-    const tokens = { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken };
-    const version = grant.tokens_version + 1;
-    const sealed = parts.keyring.seal(
-      sealTokens(tokens, open.grantKey, grant.id),
-      tokensPlace(grant.workspace_id, grant.id),
-    );
-    await parts.db.transaction().execute(async (db) => {
-      await saveRefreshedTokens(db, grant.id, sealed, version);
-      await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: grant.id });
-    });
-    await parts.onCommitted();
-    return { ...open, tokens, grant: { ...grant, tokens_version: version, sealed_tokens: sealed } };
+    return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken }, parts);
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     parts.log('a provider did not refresh a login', { slug: server.slug, error: error.code, detail: error.detail });
-    if (error.code === 'invalid_grant') return markBroken(grant.id, parts);
-    await releaseRefresh(parts.db, grant.id);
+    if (error.code === 'invalid_grant') return breakOff(open, parts);
+    await releaseRefresh(parts.db, grant.id, until);
     throw new AppError('unavailable', 'the login could not be refreshed at its provider; try again in a moment', {
       retryAfterS: 5,
     });
   }
 }
 
-async function markBroken(grantId: string, parts: OAuthParts): Promise<undefined> {
-  await parts.db.transaction().execute(async (db) => {
-    await breakGrant(db, grantId, parts.now());
-    await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: grantId });
+/** Stores the provider's new tokens, unless the grant ended meanwhile or another replica was faster. */
+async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
+  const { id, workspace_id, tokens_version } = open.grant;
+  const sealed = parts.keyring.seal(sealTokens(tokens, open.grantKey, id), tokensPlace(workspace_id, id));
+  const isSaved = await changeGrant(id, (db) => saveRefreshedTokens(db, id, sealed, tokens_version + 1), parts);
+  return isSaved ? { ...open, tokens } : asStored(open, parts);
+}
+
+/** Marks a grant as broken, unless another replica has newer tokens for it. */
+async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
+  const { id, tokens_version } = open.grant;
+  const isBroken = await changeGrant(id, (db) => breakGrant(db, id, tokens_version, parts.now()), parts);
+  return isBroken ? undefined : asStored(open, parts);
+}
+
+/** Changes a grant and makes every replica notice. */
+async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
+  const isChanged = await parts.db.transaction().execute(async (db) => {
+    if (!(await change(db))) return false;
+    await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
+    return true;
   });
   await parts.onCommitted();
-  return undefined;
+  return isChanged;
+}
+
+async function asStored(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
+  const grant = await findGrant(parts.db, open.grant.id);
+  return isAlive(grant) ? { ...open, grant, tokens: openGrantTokens(grant, open.grantKey, parts) } : undefined;
 }
 
 /** Another replica refreshes: its result is taken as soon as it is stored. */
 async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const until = parts.now() + claimMs;
-  while (parts.now() < until) {
-    const grant = await findGrant(parts.db, open.grant.id);
-    if (!grant || grant.revoked_at !== null || grant.broken_at !== null) return undefined;
-    if (grant.tokens_version > open.grant.tokens_version) {
-      return { ...open, grant, tokens: openGrantTokens(grant, open.grantKey, parts) };
-    }
-    if ((grant.refreshing_until ?? 0) < parts.now()) return refreshOnce(server, { ...open, grant }, parts);
+  const until = performance.now() + claimMs;
+  while (performance.now() < until) {
+    const current = await asStored(open, parts);
+    if (!current || current.grant.tokens_version > open.grant.tokens_version) return current;
+    if ((current.grant.refreshing_until ?? 0) < parts.now()) return refreshOnce(server, current, parts);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   throw new AppError('unavailable', 'the login is being refreshed; try again in a moment', { retryAfterS: 5 });

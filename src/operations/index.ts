@@ -2,6 +2,7 @@ import { apiKeyOperations } from './api-keys.ts';
 import { callOperations } from './calls.ts';
 import { grantOperations } from './grants.ts';
 import type { Operation } from './operation.ts';
+import { peopleOperations } from './people.ts';
 import { secretOperations } from './secrets.ts';
 import { serverOperations } from './servers.ts';
 
@@ -12,6 +13,7 @@ export const operations: readonly Operation[] = [
   ...callOperations,
   ...apiKeyOperations,
   ...grantOperations,
+  ...peopleOperations,
 ];
 
 export type { Actor } from './operation.ts';

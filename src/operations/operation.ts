@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Random } from '../domain/ids.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
-import type { KeyScope, Scope } from '../domain/scopes.ts';
+import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import type { Db } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
@@ -14,6 +14,9 @@ export type Actor = {
   scopes: readonly KeyScope[];
   /** Slugs that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
+  /** Of a person in the dashboard: their role, and the hash of their session. */
+  role?: Role;
+  sessionHash?: string;
 };
 
 /** What a tried-out call came to, as the agent would see it. */
@@ -23,6 +26,7 @@ export type TriedCall = { is_error: boolean; content: unknown; structured_conten
 export type Parts = {
   keyring: Keyring;
   rules: ConfigRules;
+  baseUrl: string;
   serverUrl: (slug: string) => string;
   callbackUrl: (slug: string) => string;
   now: () => number;
@@ -59,6 +63,8 @@ export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.
   /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
   effect: 'read' | 'write' | 'call';
   destructive?: boolean;
+  /** Only people in the dashboard may do it, and with `owner` only owners of the workspace. */
+  people?: 'any' | 'owner';
   route: { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
   /** Whether agents get it as a tool of the management server. */
   isTool: boolean;

@@ -26,6 +26,7 @@ export async function runOperation(
   requestId: string,
 ): Promise<object> {
   authorise(op, actor, raw);
+  refuseNul(raw);
   const input = op.judgesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
   if (op.effect !== 'write') return op.run(context(runner.db), input);
@@ -57,6 +58,12 @@ function parseInput(op: Operation, raw: unknown): Input {
   return parsed.data;
 }
 
+/** PostgreSQL stores no such character in a text, and no honest input has one. */
+function refuseNul(raw: unknown): void {
+  if (!/(?<!\\)(?:\\\\)*\\u0000/.test(JSON.stringify(raw) ?? '')) return;
+  throw invalid([{ path: '', message: 'a text holds the character U+0000; leave it out' }]);
+}
+
 /** A key that is limited to some servers sees nothing else: not even whether it exists. */
 function authorise(op: Operation, actor: Actor, raw: unknown): void {
   if (!covers(actor.scopes, op.scope)) {
@@ -65,6 +72,10 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
       `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
     );
   }
+  if (op.people && actor.role === undefined)
+    throw new AppError('forbidden', 'this is only possible in the dashboard, signed in');
+  if (op.people === 'owner' && actor.role !== 'owner')
+    throw new AppError('forbidden', 'this is for owners of the workspace');
   if (!actor.servers) return;
   if (!('slug' in op.input.shape)) {
     throw new AppError(

@@ -4,7 +4,7 @@ import { type Warning, warningsOf } from '../domain/warnings.ts';
 import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { listSecrets, saveSecret } from '../store/secrets.ts';
-import { insertServer, isSlugTaken, type StoredServer, updateServer } from '../store/servers.ts';
+import { insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
 import { originsOf } from './shapes.ts';
 
@@ -20,11 +20,6 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
   const config = validConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
   refuseMasks(config, new Set());
-  if (await isSlugTaken(context.db, config.slug)) {
-    throw new AppError('conflict', `slug: "${config.slug}" is taken or was used before; choose another`, {
-      problems: [{ path: 'slug', message: `"${config.slug}" is taken or was used before; choose another` }],
-    });
-  }
   const at = context.now();
   const server: StoredServer = {
     id: newId(context.random, 'srv'),
@@ -37,7 +32,7 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
     createdAt: at,
     updatedAt: at,
   };
-  await insertServer(context.db, server);
+  if (!(await insertServer(context.db, server))) throw taken(config.slug);
   await sealConfigSecrets(context, server, secrets);
   await noteChange(context, server);
   return server;
@@ -75,6 +70,11 @@ export async function changeServer(
   await sealConfigSecrets(context, next, secrets);
   await noteChange(context, next);
   return next;
+}
+
+function taken(slug: string): AppError {
+  const message = `"${slug}" is taken or was used before; choose another`;
+  return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
 }
 
 function conflict(version: number | undefined): AppError {

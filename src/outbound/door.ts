@@ -108,6 +108,8 @@ function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer
   if (exchange.cancellation) {
     exchange.cancellation.cancel = () => fail(new OutboundError('cancelled', 'the caller went away'));
   }
+  // A caller that has gone already is told of at once.
+  if (settled) return promise;
 
   pool.dispatch(
     { path: exchange.path, method: exchange.method, headers: exchange.headers, body: exchange.body ?? null },

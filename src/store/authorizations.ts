@@ -15,16 +15,20 @@ export async function insertAuthorization(db: Db, row: Insertable<Tables['author
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
+/** No hash: a login that was taken. Its row stays until it expires, because its consent form counts once. */
+const taken = '';
+
 /**
- * Takes a login out of the table: only one callback can have it, only in the browser that consented, only at the
- * server it began at. No workspace: the state is the only thing that a provider sends back.
+ * Takes a login: only one callback can have it, only in the browser that consented, only at the server it began at.
+ * No workspace: the state is the only thing that a provider sends back.
  */
 export async function takeAuthorization(
   db: Db,
   match: { id: string; serverId: string; bindingHash: string; now: number },
 ): Promise<Authorization | undefined> {
   return db
-    .deleteFrom('authorizations')
+    .updateTable('authorizations')
+    .set({ binding_hash: taken })
     .where('id', '=', match.id)
     .where('server_id', '=', match.serverId)
     .where('binding_hash', '=', match.bindingHash)
@@ -34,12 +38,16 @@ export async function takeAuthorization(
 }
 
 /** Whether a login waits under this state, in whatever browser it began. No workspace, as above. */
-export async function isAuthorizationWaiting(db: Db, match: { id: string; serverId: string; now: number }): Promise<boolean> {
+export async function isAuthorizationWaiting(
+  db: Db,
+  match: { id: string; serverId: string; now: number },
+): Promise<boolean> {
   const row = await db
     .selectFrom('authorizations')
     .select('id')
     .where('id', '=', match.id)
     .where('server_id', '=', match.serverId)
+    .where('binding_hash', '!=', taken)
     .where('expires_at', '>', match.now)
     .executeTakeFirst();
   return row !== undefined;

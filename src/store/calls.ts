@@ -16,11 +16,15 @@ export type CallFilter = {
   since?: number;
 };
 
-/** Rows of any workspaces at once: each names its own. */
+/**
+ * Rows of any workspaces at once: each names its own. What is there already stays as it is, because a batch is written
+ * again when the answer to its first writing was lost.
+ */
 export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
   await db
     .insertInto('calls')
     .values([...rows])
+    .onConflict((c) => c.column('id').doNothing())
     .execute();
 }
 
@@ -32,7 +36,7 @@ export async function listCalls(
 ): Promise<{ rows: CallRecord[]; next: string | undefined }> {
   let query = db.selectFrom('calls').selectAll().where('workspace_id', '=', workspaceId);
   if (filter.slug !== undefined) query = query.where('slug', '=', filter.slug);
-  if (filter.slugs) query = query.where('slug', 'in', [...filter.slugs]);
+  if (filter.slugs) query = query.where('slug', 'in', [...filter.slugs, '']);
   if (filter.tool !== undefined) query = query.where('tool', '=', filter.tool);
   if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);

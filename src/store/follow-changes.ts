@@ -5,8 +5,10 @@ import type { Db } from './database.ts';
 export type ChangeFollower = {
   /** Whether the last look is recent enough to trust what is remembered. */
   isFresh(): boolean;
-  /** Looks now; after a change of our own, so that it counts at once. */
+  /** Looks now. @throws whatever the database throws */
   look(): Promise<void>;
+  /** Looks now, after a change of our own, so that it counts at once. What was committed is committed: never throws. */
+  lookAfterCommit(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -22,7 +24,9 @@ export type FollowOptions = {
 const intervalMs = 1000;
 /** Looks overlap by this, so that a transaction that commits late, or a clock that is a little off, is not missed. */
 const overlapMs = 15_000;
-const keptMs = 10 * 60_000;
+/** Longer than any process can be without its database and go on. */
+const keptMs = 24 * 60 * 60_000;
+const pruneIntervalMs = 10 * 60_000;
 
 export function followChanges(options: FollowOptions): ChangeFollower {
   const { db, now } = options;
@@ -30,6 +34,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   let prunedAt = now();
   let seen = new Set<string>();
   let looking: Promise<void> | undefined;
+  let nextLook: Promise<void> | undefined;
   let stopped = false;
 
   async function lookOnce(): Promise<void> {
@@ -39,17 +44,30 @@ export function followChanges(options: FollowOptions): ChangeFollower {
     seen = new Set(changes.map((change) => change.id));
     if (fresh.length > 0) options.onChanges(fresh);
     lookedAt = at;
-    if (at - prunedAt > keptMs) {
+    if (at - prunedAt > pruneIntervalMs) {
       prunedAt = at;
       await pruneChanges(db, at - keptMs);
     }
   }
 
-  /** Looks that wait for each other; one asked for during another starts after it, as it may have come too late. */
+  /**
+   * One look at a time. One that is asked for during another comes after it, as that may have read too early; however
+   * many ask meanwhile, it is one, so that nothing piles up while the database is silent.
+   */
   function look(): Promise<void> {
-    const next = (looking ?? Promise.resolve()).catch(() => undefined).then(lookOnce);
-    looking = next;
-    return next;
+    if (looking) {
+      nextLook ??= looking
+        .catch(() => undefined)
+        .then(() => {
+          nextLook = undefined;
+          return stopped ? undefined : look();
+        });
+      return nextLook;
+    }
+    looking = lookOnce().finally(() => {
+      looking = undefined;
+    });
+    return looking;
   }
 
   const timer = setInterval(() => {
@@ -60,10 +78,11 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   return {
     isFresh: () => now() - lookedAt < options.staleMs,
     look: () => (stopped ? Promise.resolve() : look()),
+    lookAfterCommit: () => (stopped ? Promise.resolve() : look().catch(options.onError)),
     async stop() {
       stopped = true;
       clearInterval(timer);
-      await looking?.catch(() => undefined);
+      await (nextLook ?? looking)?.catch(() => undefined);
     },
   };
 }

@@ -15,6 +15,18 @@ export async function findGrant(db: Db, id: string): Promise<Grant | undefined> 
   return db.selectFrom('grants').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+/** Whether a client ever finished a login at a server. No workspace: the server's id stands for it. */
+export async function hasGrantOfClient(db: Db, serverId: string, clientId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('grants')
+    .select('id')
+    .where('server_id', '=', serverId)
+    .where('client_id', '=', clientId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 export async function listGrants(
   db: Db,
   workspaceId: string,
@@ -45,35 +57,64 @@ export async function rotateGrant(db: Db, id: string, generation: number, at: nu
   return result.numUpdatedRows > 0n;
 }
 
-/** Claims the right to refresh at the provider until `until`; of several that ask at once one gets it. */
-export async function claimRefresh(db: Db, id: string, tokensVersion: number, now: number, until: number): Promise<boolean> {
+/** Claims the right to refresh at the provider until `until`; of several that ask at once one gets it. `until` names the claim. */
+export async function claimRefresh(
+  db: Db,
+  id: string,
+  tokensVersion: number,
+  now: number,
+  until: number,
+): Promise<boolean> {
   const result = await db
     .updateTable('grants')
     .set({ refreshing_until: until })
     .where('id', '=', id)
     .where('tokens_version', '=', tokensVersion)
+    .where('revoked_at', 'is', null)
     .where((e) => e.or([e('refreshing_until', 'is', null), e('refreshing_until', '<', now)]))
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
 
-/** Stores the provider's new tokens and ends the claim. */
-export async function saveRefreshedTokens(db: Db, id: string, sealedTokens: string, tokensVersion: number): Promise<void> {
-  await db
+/** Stores the provider's new tokens and ends the claim; false when the grant ended or was refreshed by another meanwhile. */
+export async function saveRefreshedTokens(
+  db: Db,
+  id: string,
+  sealedTokens: string,
+  tokensVersion: number,
+): Promise<boolean> {
+  const result = await db
     .updateTable('grants')
     .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null })
     .where('id', '=', id)
-    .execute();
+    .where('tokens_version', '=', tokensVersion - 1)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
 }
 
 /** Gives up a claim without new tokens, so that the next call may try again. */
-export async function releaseRefresh(db: Db, id: string): Promise<void> {
-  await db.updateTable('grants').set({ refreshing_until: null }).where('id', '=', id).execute();
+export async function releaseRefresh(db: Db, id: string, until: number): Promise<void> {
+  await db
+    .updateTable('grants')
+    .set({ refreshing_until: null })
+    .where('id', '=', id)
+    .where('refreshing_until', '=', until)
+    .execute();
 }
 
-/** The provider no longer honours the grant; the next request makes its agent log in again. */
-export async function breakGrant(db: Db, id: string, at: number): Promise<void> {
-  await db.updateTable('grants').set({ broken_at: at, refreshing_until: null }).where('id', '=', id).execute();
+/**
+ * The provider no longer honours the tokens of this version; the next request makes the grant's agent log in again.
+ * False when there are newer ones already.
+ */
+export async function breakGrant(db: Db, id: string, tokensVersion: number, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ broken_at: at, refreshing_until: null })
+    .where('id', '=', id)
+    .where('tokens_version', '=', tokensVersion)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
 }
 
 /** Ends a grant with its tokens and codes. Whether there was one that had not ended before. */
@@ -90,13 +131,23 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
 }
 
 /** Ends every grant of a server. */
-export async function revokeServerGrants(db: Db, server: { workspaceId: string; id: string }, at: number): Promise<void> {
-  const grants = await db
+export async function revokeServerGrants(
+  db: Db,
+  server: { workspaceId: string; id: string },
+  at: number,
+): Promise<void> {
+  const grants = db
     .selectFrom('grants')
     .select('id')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id);
+  await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
+  await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
+  await db
+    .updateTable('grants')
+    .set({ revoked_at: at, sealed_tokens: '' })
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
     .where('revoked_at', 'is', null)
     .execute();
-  for (const { id } of grants) await revokeGrant(db, id, at);
 }

@@ -12,10 +12,8 @@ export function encodeCursor(cursor: Cursor): string {
 
 /** @throws AppError invalid */
 export function decodeCursor(text: string): Cursor {
-  const [at, id] = Buffer.from(text, 'base64url')
-    .toString()
-    .split(/\.(.*)/s);
-  if (!/^\d{1,16}$/.test(at ?? '') || !id) {
+  const [, at, id] = /^(\d{1,15})\.([\w-]{1,100})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
+  if (at === undefined || id === undefined) {
     throw new AppError('invalid', 'cursor: not one that this service gave out; start again without it', {
       problems: [{ path: 'cursor', message: 'not one that this service gave out; start again without it' }],
     });

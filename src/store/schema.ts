@@ -87,6 +87,8 @@ export type Tables = {
     request_id: string;
   };
   changes: { id: string; at: number; kind: 'server' | 'key' | 'grant'; ref: string };
+  sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
+  invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };
   authorizations: {
     id: string;
     workspace_id: string;

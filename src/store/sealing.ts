@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
 import { AppError } from '../errors.ts';
 
 /**
@@ -44,14 +52,8 @@ export function createKeyring(masters: readonly Buffer[]): Keyring {
       if (version !== 'v1' || !key) {
         throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
       }
-      const bytes = Buffer.from(data, 'base64url');
-      const decipher = createDecipheriv('aes-256-gcm', key.key, Buffer.from(iv, 'base64url'));
-      decipher.setAAD(Buffer.from(place));
-      decipher.setAuthTag(bytes.subarray(bytes.length - tagBytes));
       try {
-        return Buffer.concat([decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]).toString(
-          'utf8',
-        );
+        return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), place);
       } catch {
         throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
       }
@@ -65,6 +67,14 @@ export function createKeyring(masters: readonly Buffer[]): Keyring {
       });
     },
   };
+}
+
+function decrypt(key: Buffer, iv: Buffer, data: Buffer, place: string): string {
+  const end = data.length - tagBytes;
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes });
+  decipher.setAAD(Buffer.from(place));
+  decipher.setAuthTag(data.subarray(end));
+  return Buffer.concat([decipher.update(data.subarray(0, end)), decipher.final()]).toString('utf8');
 }
 
 function macOf(key: RingKey, text: string, purpose: string): string {

@@ -31,11 +31,11 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
   };
 }
 
-/** Stores a new server and its first version. */
-export async function insertServer(db: Db, server: StoredServer): Promise<void> {
+/** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
+export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
   const config = JSON.stringify(server.config);
-  await db
+  const result = await db
     .insertInto('servers')
     .values({
       id,
@@ -48,8 +48,11 @@ export async function insertServer(db: Db, server: StoredServer): Promise<void> 
       created_at: createdAt,
       updated_at: updatedAt,
     })
-    .execute();
+    .onConflict((c) => c.column('slug').doNothing())
+    .executeTakeFirst();
+  if (!result.numInsertedOrUpdatedRows) return false;
   await insertVersion(db, server, config, createdBy);
+  return true;
 }
 
 /**

@@ -5,13 +5,13 @@ import { type Dialect, SqliteDialect } from 'kysely';
 import { AppError } from '../errors.ts';
 
 /** WAL with a sync at every commit: what was acknowledged survives a power cut. */
-const pragmas = ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'busy_timeout = 5000'];
+const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON'];
+const openAttempts = 20;
 
 /** Kysely on Node's own SQLite. */
 export function sqliteDialect(file: string): Dialect {
   mkdirSync(dirname(file), { recursive: true });
-  const database = new DatabaseSync(file);
-  for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
+  const database = openFile(file);
   return new SqliteDialect({
     database: {
       close: () => database.close(),
@@ -30,6 +30,25 @@ export function sqliteDialect(file: string): Dialect {
   });
 }
 
+/** Of several processes that turn one new file to WAL at once, SQLite lets one wait and tells the others to try again. */
+function openFile(file: string): DatabaseSync {
+  const database = new DatabaseSync(file);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
+      return database;
+    } catch (error) {
+      if (attempt < openAttempts && isBusy(error)) continue;
+      database.close();
+      throw error;
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return /locked|busy/i.test(String(error));
+}
+
 /**
  * Holds a file for one serving process: the lock is SQLite's own, so it goes with the process however that ends.
  * @throws AppError conflict when another process serves from the file
@@ -41,7 +60,7 @@ export function lockSqlite(file: string): { release(): void } {
     lock.exec('pragma busy_timeout = 0; begin exclusive');
   } catch (error) {
     lock.close();
-    if (!/locked|busy/i.test(String(error))) throw error;
+    if (!isBusy(error)) throw error;
     throw new AppError(
       'conflict',
       `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,

@@ -39,7 +39,10 @@ export async function useCode(db: Db, hash: string, at: number): Promise<boolean
   return result.numUpdatedRows > 0n;
 }
 
-/** Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use. */
+/**
+ * Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use.
+ * A grant that no code and no token stands for any more has ended, and keeps nothing sealed.
+ */
 export async function pruneOAuth(db: Db, now: number, keptMs: number): Promise<void> {
   await db.deleteFrom('authorizations').where('expires_at', '<', now).execute();
   await db
@@ -49,5 +52,13 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number): Promise<v
   await db
     .deleteFrom('tokens')
     .where('expires_at', '<', now - keptMs)
+    .execute();
+  await db
+    .updateTable('grants')
+    .set({ revoked_at: now, sealed_tokens: '' })
+    .where('revoked_at', 'is', null)
+    .where('created_at', '<', now - keptMs)
+    .where('id', 'not in', db.selectFrom('tokens').select('grant_id'))
+    .where('id', 'not in', db.selectFrom('codes').select('grant_id'))
     .execute();
 }

@@ -39,3 +39,12 @@ export async function membershipsOf(db: Db, userId: string): Promise<{ workspace
   const rows = await db.selectFrom('members').select(['workspace_id', 'role']).where('user_id', '=', userId).execute();
   return rows.map((row) => ({ workspaceId: row.workspace_id, role: row.role as Role }));
 }
+
+/** No workspace: people belong to several. */
+export async function findUser(db: Db, id: string): Promise<User | undefined> {
+  return db
+    .selectFrom('users')
+    .select(['id', 'issuer', 'subject', 'email', 'name'])
+    .where('id', '=', id)
+    .executeTakeFirst();
+}

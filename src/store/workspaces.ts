@@ -14,3 +14,7 @@ export async function insertWorkspace(db: Db, workspace: Workspace & { at: numbe
 export async function findWorkspace(db: Db, id: string): Promise<Workspace | undefined> {
   return db.selectFrom('workspaces').select(['id', 'name']).where('id', '=', id).executeTakeFirst();
 }
+
+export async function renameWorkspace(db: Db, id: string, name: string): Promise<void> {
+  await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
+}

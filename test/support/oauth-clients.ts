@@ -158,13 +158,11 @@ function inspector(era: InspectorEra, revision: string): LoginClientKind {
       const callback = ['--callback-url', `http://127.0.0.1:${await freePort()}/oauth/callback`];
       // Without this it asks nobody to log in unless a terminal is there.
       const env = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' };
-      let login: Promise<void> | undefined;
       const onLine = (line: string) => {
         const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];
-        if (url) login = visitAndReturn(access, url);
+        return url === undefined ? undefined : visitAndReturn(access, url);
       };
       const { protocolVersion } = await inspect(era, access, [...callback, '--method', 'initialize'], { env, onLine });
-      await login;
       const stored = ['--stored-auth-only', '--method'];
       const client = inspectorClient((method, ...more) => inspect(era, access, [...stored, method, ...more], { env }));
       return { ...client, revision: async () => protocolVersion as string };

@@ -9,7 +9,7 @@ export const callerToken = 'caller-token-0123456789';
 export type OneTool = {
   toolhost: TestToolhost;
   upstream: RecordingUpstream;
-  /** Creates a server whose one tool is the given one, with a URL below the upstream when it begins with `/`. Gives its slug. */
+  /** Creates a server whose one tool is the given one, with a URL below the upstream when it begins with `/` or `?`. Gives its slug. */
   serve(tool: Json, server?: Json): Promise<string>;
   call(slug: string, args?: Json): Promise<ToolReply>;
   /** Calls with the arguments as JSON text, whose numbers keep their digits. */
@@ -49,7 +49,7 @@ export async function startOneTool(options: StartOptions = {}): Promise<OneTool>
         description: 'Runs the one request of this test.',
         method: 'GET',
         ...tool,
-        url: url.startsWith('/') ? `${upstream.url}${url}` : url,
+        url: /^[/?]/.test(url) ? `${upstream.url}${url}` : url,
       };
       await toolhost.createServer({ name: 'One tool', slug, tools: [full], ...server });
       return slug;

@@ -20,15 +20,15 @@ export function environmentIn(home: string): Record<string, string> {
   };
 }
 
-/** `onLine` sees each line of either output as it comes. */
-export type RunOptions = { env?: Record<string, string>; onLine?: (line: string) => void };
+/** `onLine` sees each line of either output as it comes; when what it began fails, so does the run. */
+export type RunOptions = { env?: Record<string, string>; onLine?: (line: string) => Promise<void> | undefined };
 
 /** Runs a script on this Node, in `home` and without input; resolves when it has ended and its output is read. */
 export async function runScript(
   script: string,
   args: readonly string[],
   home: string,
-  { env = {}, onLine }: RunOptions = {},
+  { env = {}, onLine = () => undefined }: RunOptions = {},
 ): Promise<Ended> {
   const child = spawn(process.execPath, [script, ...args], {
     cwd: home,
@@ -37,12 +37,20 @@ export async function runScript(
     timeout: limitMs,
     killSignal: 'SIGKILL',
   });
-  if (onLine) for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', onLine);
+  const begun: Promise<void>[] = [];
+  const watch = (line: string) => {
+    const work = onLine(line);
+    if (!work) return;
+    begun.push(work);
+    work.catch(() => child.kill('SIGKILL'));
+  };
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', watch);
   const [[code, signal], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),
     text(child.stderr),
   ]);
+  await Promise.all(begun);
   return { code, signal, stdout, stderr };
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { AppError } from '../errors.ts';
+import { AppError } from './errors.ts';
 
 /** How much of a body that is too large is still taken off the wire; who sends more is cut off. */
 const drainBytes = 16 * 1024 * 1024;

@@ -1,0 +1,13 @@
+import { html } from 'hono/html';
+import { page } from '../page.ts';
+import { routes } from '../routes.ts';
+
+/** A sign-in that did not succeed, and the way to the next try. */
+export function signInFailedPage(message: string): string {
+  return page(
+    'Not signed in',
+    html`<h1>The sign-in did not succeed</h1>
+<p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
+<div class="actions"><a class="button primary" href="${routes.login}">Sign in again</a></div>`,
+  );
+}

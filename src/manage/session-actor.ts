@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto';
+import type { RequestHeaders } from '../domain/mcp.ts';
+import { scopesOf } from '../domain/scopes.ts';
+import { AppError } from '../errors.ts';
+import type { Actor } from '../operations/operation.ts';
+import type { Db } from '../store/database.ts';
+import { findSession } from '../store/sessions.ts';
+import { membershipsOf } from '../store/users.ts';
+import { type HostCookie, hostCookie, readCookie } from './cookies.ts';
+
+/** SHA-256 in hex: all that is stored of a session's cookie. */
+export function sessionHash(cookie: string): string {
+  return createHash('sha256').update(cookie).digest('hex');
+}
+
+export function sessionCookie(baseUrl: string): HostCookie {
+  return hostCookie('toolhost-session', baseUrl);
+}
+
+/**
+ * A request that changes something must come from a page of ours: a browser says where it comes from.
+ * @throws AppError forbidden
+ */
+export function checkOwnPage(headers: RequestHeaders, baseUrl: string): void {
+  const site = headers['sec-fetch-site'];
+  const isOwn = site === undefined ? headers.origin === new URL(baseUrl).origin : site === 'same-origin';
+  if (!isOwn) throw new AppError('forbidden', 'this is only possible from the dashboard itself');
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * The person whose session a request carries, with the scopes of their role, or undefined without a live session.
+ * @throws AppError forbidden when it changes something and does not come from the dashboard
+ */
+export async function sessionActor(
+  request: { headers: RequestHeaders; method?: string | undefined },
+  parts: { db: Db; now: () => number; baseUrl: string },
+): Promise<Actor | undefined> {
+  const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
+  if (cookie === undefined) return undefined;
+  const hash = sessionHash(cookie);
+  const session = await findSession(parts.db, hash, parts.now());
+  if (!session) return undefined;
+  const memberships = await membershipsOf(parts.db, session.userId);
+  const membership = memberships.find(({ workspaceId }) => workspaceId === session.workspaceId);
+  if (!membership) return undefined;
+  if (!safeMethods.has(request.method ?? '')) checkOwnPage(request.headers, parts.baseUrl);
+  const { role } = membership;
+  const { userId: id, workspaceId } = session;
+  return { kind: 'user', id, workspaceId, scopes: scopesOf(role), servers: undefined, role, sessionHash: hash };
+}

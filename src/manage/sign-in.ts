@@ -1,0 +1,110 @@
+import type { HttpBindings } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { base62 } from '../domain/api-key.ts';
+import type { Random } from '../domain/ids.ts';
+import { AppError, messageOf } from '../errors.ts';
+import { routes } from '../routes.ts';
+import type { Db } from '../store/database.ts';
+import type { Keyring } from '../store/sealing.ts';
+import { deleteSession, insertSession } from '../store/sessions.ts';
+import { type HostCookie, hostCookie } from './cookies.ts';
+import { causeOf, type Identity, type IdentityProvider, type SignIn } from './identity.ts';
+import { signInFailedPage } from './pages.ts';
+import { checkOwnPage, sessionCookie, sessionHash } from './session-actor.ts';
+
+type Env = { Bindings: HttpBindings };
+
+export type SignInParts = {
+  db: Db;
+  keyring: Keyring;
+  identity: IdentityProvider;
+  welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
+  random: Random;
+  /** Epoch milliseconds. */
+  now: () => number;
+  baseUrl: string;
+  log: (message: string, fields: { [key: string]: unknown }) => void;
+};
+
+/** What a browser carries, sealed, from the departure to the return. */
+type Departure = SignIn & { returnTo: string; expiresAt: number };
+
+const departureMs = 10 * 60_000;
+const sessionMs = 7 * 24 * 60 * 60_000;
+const place = 'sign-in departure';
+
+/** `/login`, `/login/callback` and `/logout`: OpenID Connect with state, nonce and PKCE, then a session of our own. */
+export function createSignIn(parts: SignInParts): Hono<Env> {
+  const departure = hostCookie('toolhost-sign-in', parts.baseUrl);
+  const session = sessionCookie(parts.baseUrl);
+  const redirectUri = parts.baseUrl + routes.loginCallback;
+  const app = new Hono<Env>();
+
+  app.get(routes.login, async (c) => {
+    const secret = () => base62(parts.random(32), 43);
+    const signIn: Departure = {
+      state: secret(),
+      nonce: secret(),
+      verifier: secret(),
+      returnTo: ownPath(c.req.query('return_to')),
+      expiresAt: parts.now() + departureMs,
+    };
+    departure.set(c, parts.keyring.seal(JSON.stringify(signIn), place), departureMs);
+    return c.redirect((await parts.identity.authorizationUrl(signIn, redirectUri)).href);
+  });
+
+  app.get(routes.loginCallback, async (c) => {
+    const signIn = openDeparture(departure.get(c), parts);
+    departure.clear(c);
+    const returned = new URL(redirectUri);
+    returned.search = new URL(c.req.url).search;
+    const person = await parts.welcome(await parts.identity.identify(returned, signIn));
+    await startSession(c, session, person, parts);
+    return c.redirect(signIn.returnTo);
+  });
+
+  app.post(routes.logout, async (c) => {
+    const cookie = session.get(c);
+    checkOwnPage(c.env.incoming.headers, parts.baseUrl);
+    if (cookie !== undefined) await deleteSession(parts.db, sessionHash(cookie));
+    session.clear(c);
+    return c.redirect(routes.home, 303);
+  });
+
+  app.onError((error, c) => {
+    parts.log('a sign-in failed', { message: messageOf(error), detail: causeOf(error) });
+    const status = error instanceof AppError ? error.status : 500;
+    return c.html(signInFailedPage(error instanceof AppError ? error.message : 'something went wrong'), status as 400);
+  });
+  return app;
+}
+
+/** A path on this very host; anything else leads home. */
+function ownPath(path: string | undefined): string {
+  return path !== undefined && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path) ? path : routes.home;
+}
+
+function openDeparture(sealed: string | undefined, parts: SignInParts): Departure {
+  try {
+    const departure = JSON.parse(parts.keyring.open(sealed ?? '', place)) as Departure;
+    if (departure.expiresAt > parts.now()) return departure;
+  } catch {
+    // No cookie, or none of ours: the same to the person as one that is too old.
+  }
+  throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
+}
+
+/** A new session with every sign-in: one that was planted in the browser before is worth nothing. */
+async function startSession(
+  c: Context<Env>,
+  session: HostCookie,
+  person: { userId: string; workspaceId: string },
+  parts: SignInParts,
+): Promise<void> {
+  const before = session.get(c);
+  if (before !== undefined) await deleteSession(parts.db, sessionHash(before));
+  const cookie = base62(parts.random(32), 43);
+  const at = parts.now();
+  await insertSession(parts.db, { ...person, hash: sessionHash(cookie), at, expiresAt: at + sessionMs });
+  session.set(c, cookie, sessionMs);
+}

@@ -1,0 +1,243 @@
+import { z } from 'zod';
+import { roles } from '../domain/scopes.ts';
+import { AppError } from '../errors.ts';
+import {
+  deleteInvitation,
+  deleteMember,
+  listMembers as findMembers,
+  listInvitations,
+  saveInvitation,
+} from '../store/members.ts';
+import { moveSession } from '../store/sessions.ts';
+import { findUser, membershipsOf, saveMember } from '../store/users.ts';
+import { findWorkspace, renameWorkspace } from '../store/workspaces.ts';
+import { type Context, operation } from './operation.ts';
+import { isoTime, time } from './shapes.ts';
+
+const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
+const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
+const sessionRecord = z.object({
+  user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
+  workspace: workspaceRecord,
+  workspaces: z.array(workspaceRecord),
+  base_url: z.string(),
+  management_url: z.string(),
+});
+
+async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
+  const { actor, db } = context;
+  const user = await findUser(db, actor.id);
+  const workspaces = [];
+  for (const { workspaceId: id, role } of await membershipsOf(db, actor.id)) {
+    workspaces.push({ id, name: (await findWorkspace(db, id))?.name ?? id, role });
+  }
+  const workspace = workspaces.find(({ id }) => id === workspaceId);
+  if (!user || !workspace) throw new AppError('notFound', 'this workspace is not one of yours');
+  return {
+    user: {
+      id: user.id,
+      ...(user.name !== null && { name: user.name }),
+      ...(user.email !== null && { email: user.email }),
+    },
+    workspace,
+    workspaces,
+    base_url: context.baseUrl,
+    management_url: context.serverUrl(context.rules.managementSlug),
+  };
+}
+
+const getSession = operation({
+  name: 'getSession',
+  summary: 'Who is signed in, and in which workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  people: 'any',
+  route: { method: 'GET', path: '/session' },
+  isTool: false,
+  input: z.strictObject({}),
+  output: sessionRecord,
+  run: (context) => describe(context, context.actor.workspaceId),
+});
+
+const switchWorkspace = operation({
+  name: 'switchWorkspace',
+  summary: 'Show another workspace in this session',
+  scope: 'manage:read',
+  effect: 'write',
+  people: 'any',
+  route: { method: 'POST', path: '/session/workspace' },
+  isTool: false,
+  input: z.strictObject({ workspace_id: z.string().max(100) }),
+  output: sessionRecord,
+  async run(context, { workspace_id }) {
+    const session = await describe(context, workspace_id);
+    await moveSession(context.db, context.actor.sessionHash ?? '', workspace_id);
+    return session;
+  },
+});
+
+const renameOwnWorkspace = operation({
+  name: 'renameWorkspace',
+  summary: 'Give the workspace another name; people see it on the consent page of its servers',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  route: { method: 'PATCH', path: '/workspace' },
+  isTool: false,
+  input: z.strictObject({ name: z.string().trim().min(1).max(100) }),
+  output: z.object({ name: z.string() }),
+  async run(context, { name }) {
+    await renameWorkspace(context.db, context.actor.workspaceId, name);
+    return { name };
+  },
+  audit: (_input, { name }) => ({ detail: { name } }),
+});
+
+const listMembers = operation({
+  name: 'listMembers',
+  summary: 'List the members of the workspace and the invitations that wait',
+  scope: 'manage:read',
+  effect: 'read',
+  people: 'any',
+  route: { method: 'GET', path: '/members' },
+  isTool: false,
+  input: z.strictObject({}),
+  output: z.object({
+    members: z.array(
+      z.object({
+        id: z.string(),
+        name: z.string().optional(),
+        email: z.string().optional(),
+        role: z.enum(roles),
+        created_at: time,
+      }),
+    ),
+    invitations: z.array(z.object({ email: z.string(), role: z.enum(roles), created_at: time })),
+  }),
+  async run({ db, actor }) {
+    const members = await findMembers(db, actor.workspaceId);
+    const invitations = await listInvitations(db, actor.workspaceId);
+    return {
+      members: members.map(({ userId, name, email, role, createdAt }) => ({
+        id: userId,
+        ...(name !== null && { name }),
+        ...(email !== null && { email }),
+        role,
+        created_at: isoTime(createdAt),
+      })),
+      invitations: invitations.map(({ email, role, createdAt }) => ({ email, role, created_at: isoTime(createdAt) })),
+    };
+  },
+});
+
+const inviteMember = operation({
+  name: 'inviteMember',
+  summary: 'Invite a person; they join when they sign in with that address',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  route: { method: 'POST', path: '/invitations' },
+  isTool: false,
+  input: z.strictObject({
+    email: z.email().max(200).describe('Address that their identity provider knows them by.'),
+    role: roleInput,
+  }),
+  output: z.object({ email: z.string(), role: z.enum(roles) }),
+  async run(context, { email, role }) {
+    const { actor, db } = context;
+    const address = email.toLowerCase();
+    const members = await findMembers(db, actor.workspaceId);
+    if (members.some((member) => member.email?.toLowerCase() === address)) {
+      throw new AppError('conflict', `${address} is a member already`);
+    }
+    await saveInvitation(db, {
+      workspaceId: actor.workspaceId,
+      email: address,
+      role,
+      invitedBy: actor.id,
+      createdAt: context.now(),
+    });
+    return { email: address, role };
+  },
+  audit: (_input, output) => ({ target: output.email, detail: { role: output.role } }),
+});
+
+const withdrawInvitation = operation({
+  name: 'withdrawInvitation',
+  summary: 'Withdraw an invitation',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  people: 'owner',
+  route: { method: 'DELETE', path: '/invitations/{email}' },
+  isTool: false,
+  input: z.strictObject({ email: z.string().max(200) }),
+  output: z.object({ withdrawn: z.string() }),
+  async run({ db, actor }, { email }) {
+    if (!(await deleteInvitation(db, actor.workspaceId, email.toLowerCase()))) {
+      throw new AppError('notFound', 'there is no such invitation');
+    }
+    return { withdrawn: email };
+  },
+  audit: ({ email }) => ({ target: email }),
+});
+
+/** A workspace without an owner could never be given one again. */
+async function keepAnOwner({ db, actor }: Context, userId: string): Promise<void> {
+  const owners = (await findMembers(db, actor.workspaceId)).filter((member) => member.role === 'owner');
+  if (owners.length === 1 && owners[0]?.userId === userId) {
+    throw new AppError('conflict', 'this is the only owner of the workspace; make somebody else an owner first');
+  }
+}
+
+const changeMember = operation({
+  name: 'changeMember',
+  summary: 'Give a member another role',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  route: { method: 'PATCH', path: '/members/{id}' },
+  isTool: false,
+  input: z.strictObject({ id: z.string().max(100), role: roleInput }),
+  output: z.object({ id: z.string(), role: z.enum(roles) }),
+  async run(context, { id, role }) {
+    const members = await findMembers(context.db, context.actor.workspaceId);
+    if (!members.some((member) => member.userId === id)) throw new AppError('notFound', 'there is no such member');
+    if (role !== 'owner') await keepAnOwner(context, id);
+    await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
+    return { id, role };
+  },
+  audit: (_input, { id, role }) => ({ target: id, detail: { role } }),
+});
+
+const removeMember = operation({
+  name: 'removeMember',
+  summary: 'Remove a member; their sessions in this workspace end',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  people: 'owner',
+  route: { method: 'DELETE', path: '/members/{id}' },
+  isTool: false,
+  input: z.strictObject({ id: z.string().max(100) }),
+  output: z.object({ removed: z.string() }),
+  async run(context, { id }) {
+    await keepAnOwner(context, id);
+    if (!(await deleteMember(context.db, context.actor.workspaceId, id))) {
+      throw new AppError('notFound', 'there is no such member');
+    }
+    return { removed: id };
+  },
+  audit: ({ id }) => ({ target: id }),
+});
+
+export const peopleOperations = [
+  getSession,
+  switchWorkspace,
+  renameOwnWorkspace,
+  listMembers,
+  inviteMember,
+  withdrawInvitation,
+  changeMember,
+  removeMember,
+];

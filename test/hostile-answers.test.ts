@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type HostileUpstream, startHostileUpstream } from './support/hostile-upstream.ts';
+import { errorOf, type OneTool, startOneTool, textOf } from './support/one-tool.ts';
+
+const closed = /^the upstream closed the connection before it had answered$/;
+const broken = /^the upstream closed the connection in the middle of its answer$/;
+const oversize = /^the answer is larger than 1048576 bytes; /;
+const late = /^upstream did not answer within 300 ms$/;
+const noHttp = /^the upstream answered with something that is not valid HTTP$/;
+
+/** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
+const endings: [path: string, timeoutMs: number, said: RegExp][] = [
+  ['/silence', 300, late],
+  ['/drip', 300, late],
+  ['/reset', 2000, closed],
+  ['/reset-mid-body', 2000, broken],
+  ['/half-close', 2000, broken],
+  ['/bomb', 10_000, oversize],
+  ['/endless', 10_000, oversize],
+  ['/garbage', 2000, noHttp],
+  ['/huge-headers', 2000, noHttp],
+  ['/bad-json', 2000, /^the upstream answered with something that is not valid JSON$/],
+  ['/deep-json', 2000, /^the answer is nested deeper than 1000 levels$/],
+  ['/wrong-type', 2000, /^the upstream said image\/png and answered with text$/],
+  ['/bad-gzip', 2000, /^the upstream answered with a body that does not decompress$/],
+  ['/bad-utf8', 2000, /^the upstream answered with JSON that is not valid UTF-8$/],
+  ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
+  ['/status/599', 2000, /^HTTP 599 Chosen\n/],
+  [
+    '/redirect/302?to=https://target.example/?secret',
+    2000,
+    /^HTTP 302 Elsewhere: the upstream redirects to another URL; redirects are not followed$/,
+  ],
+]; // prettier-ignore
+
+describe('hostile upstreams', () => {
+  let one: OneTool;
+  let hostile: HostileUpstream;
+  before(async () => {
+    hostile = await startHostileUpstream();
+    one = await startOneTool({ egress: [hostile.port] });
+  });
+  after(async () => {
+    await one.stop();
+    await hostile.close();
+  });
+
+  const serve = (path: string, timeout_ms: number, method = 'GET') =>
+    one.serve({ method, url: `${hostile.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 });
+
+  for (const [path, timeoutMs, said] of endings) {
+    it(`[sec G1] ${path} ends as a tool error within timeout_ms + 0.5 s, and the connection is gone`, async () => {
+      const slug = await serve(path, timeoutMs, 'POST');
+      const seen = hostile.requests.length;
+      const started = performance.now();
+      assert.match(errorOf(await one.call(slug)), said);
+      const took = performance.now() - started;
+      assert.ok(took < timeoutMs + 500, `took ${took} ms`);
+      assert.equal(hostile.requests.length, seen + 1);
+      if (said === late || said === oversize) await hostile.requests[seen]?.closed;
+    });
+  }
+
+  it('[sec G1] an answer that nobody asked for never becomes the answer of the next call', async () => {
+    const slug = await serve('/extra-response', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"first":true}');
+  });
+
+  it('[sec G1] a kept connection that dies between two calls is not an error of the second one', async () => {
+    const slug = await serve('/keep-alive-close', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"last":true}');
+  });
+
+  it('[sec G1] all at once leave the process up and serving', async () => {
+    const slugs = await Promise.all(endings.filter(([path]) => path !== '/bomb').map(([path]) => serve(path, 500)));
+    const results = await Promise.all(slugs.map((slug) => one.call(slug)));
+    for (const result of results) errorOf(result);
+    const { method } = JSON.parse(textOf(await one.call(await one.serve({}))));
+    assert.equal(method, 'GET');
+    assert.equal((await fetch(`${one.toolhost.url}/readyz`)).status, 200);
+  });
+});

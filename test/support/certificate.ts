@@ -1,0 +1,44 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+
+/** A certificate that signs itself, and its key, in PEM. */
+export type Certificate = { cert: string; key: string };
+
+/** One element of DER (X.690, 8.1): tag, length, content. */
+function der(tag: number, ...content: Buffer[]): Buffer {
+  const body = Buffer.concat(content);
+  const length = body.length < 128 ? [body.length] : [0x82, body.length >> 8, body.length & 255];
+  return Buffer.concat([Buffer.from([tag, ...length]), body]);
+}
+
+const sequence = (...content: Buffer[]) => der(0x30, ...content);
+const set = (content: Buffer) => der(0x31, content);
+const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'));
+const bits = (content: Buffer) => der(0x03, Buffer.from([0]), content);
+const utcTime = (text: string) => der(0x17, Buffer.from(text));
+
+const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'));
+const commonName = '550403';
+const subjectAlternativeName = '551d11';
+
+/** For one host name, good from 2020 to 2049 (RFC 5280, 4.1). */
+export function selfSigned(hostname: string): Certificate {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const name = sequence(set(sequence(oid(commonName), der(0x0c, Buffer.from(hostname)))));
+  const dnsName = sequence(der(0x82, Buffer.from(hostname)));
+  const body = sequence(
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.from([1])),
+    ecdsaWithSha256,
+    name,
+    sequence(utcTime('200101000000Z'), utcTime('491231235959Z')),
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, sequence(sequence(oid(subjectAlternativeName), der(0x04, dnsName)))),
+  );
+  const signed = sequence(body, ecdsaWithSha256, bits(sign('sha256', body, privateKey)));
+  const lines = signed.toString('base64').replaceAll(/.{64}/g, '$&\n');
+  return {
+    cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
+}

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import tls from 'node:tls';
+import type { Resolve } from '../../src/outbound/connector.ts';
+import { selfSigned } from './certificate.ts';
+import type { Answer } from './recording-upstream.ts';
+import type { Json } from './toolhost.ts';
+
+/** A web site that clients describe themselves on, at a public name that stands for this machine. */
+export type ClientDocumentSite = {
+  readonly port: number;
+  /** Name look-ups that know the site and nothing else. */
+  readonly resolve: Resolve;
+  /** Serves something under a path; gives its https address. With 'hang' it never answers. */
+  serve(path: string, answer: Answer | 'hang'): string;
+  /** Serves a client's own description; gives its client id. */
+  publish(path: string, document?: Json, headers?: Record<string, string>): string;
+  /** Every request so far. */
+  readonly requests: readonly IncomingMessage[];
+  /** Paths that were asked for since the last take. */
+  take(): string[];
+  close(): Promise<void>;
+};
+
+const hostname = 'agents.example.com';
+
+export async function startClientDocuments(): Promise<ClientDocumentSite> {
+  const answers = new Map<string, Answer | 'hang'>();
+  const asked: string[] = [];
+  const requests: IncomingMessage[] = [];
+  const identity = selfSigned(hostname);
+  const trusted = tls.getCACertificates('default');
+  tls.setDefaultCACertificates([...trusted, identity.cert]);
+  const server: Server = createServer(identity, (request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    requests.push(request);
+    const answer = answers.get(path) ?? { status: 404 };
+    if (answer === 'hang') return;
+    const { status = 200, headers = {}, body = '' } = answer;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const origin = `https://${hostname}:${port}`;
+
+  const serve: ClientDocumentSite['serve'] = (path, answer) => {
+    answers.set(path, answer);
+    return origin + path;
+  };
+  return {
+    port,
+    requests,
+    resolve: (name, callback) => {
+      if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
+      else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
+    },
+    serve,
+    publish(path, document = {}, headers = {}) {
+      const own = { client_id: origin + path, client_name: 'Documented agent', redirect_uris: ['http://localhost/callback'] };
+      return serve(path, { headers, body: { ...own, ...document } });
+    },
+    take: () => asked.splice(0),
+    async close() {
+      tls.setDefaultCACertificates(trusted);
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { build } from 'vite';
+
+const root = resolve(import.meta.dirname, '..');
+const stamp = join(root, 'dist', 'web', '.built-from');
+
+/** A hash of everything that the dashboard is built from. */
+function fingerprint(): string {
+  const hash = createHash('sha256');
+  const add = (path: string) => hash.update(relative(root, path)).update(readFileSync(path));
+  for (const entry of readdirSync(import.meta.dirname, { recursive: true, withFileTypes: true }).sort((a, b) =>
+    join(a.parentPath, a.name) < join(b.parentPath, b.name) ? -1 : 1,
+  )) {
+    if (entry.isFile()) add(join(entry.parentPath, entry.name));
+  }
+  add(join(root, 'package-lock.json'));
+  return hash.digest('hex');
+}
+
+/** Builds the dashboard when its sources have changed since the last build. */
+const current = fingerprint();
+if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== current) {
+  process.stderr.write('building the dashboard, once…\n');
+  await build({ configFile: join(import.meta.dirname, 'vite.config.ts'), logLevel: 'warn' });
+  writeFileSync(stamp, current);
+}
