@@ -28,8 +28,8 @@ const { values: options } = parseArgs({
 });
 
 const size = options.quick
-  ? { rounds: 3, seconds: 1, warmUpSeconds: 1, repeatMs: 40_000, creations: 15, starts: 3 }
-  : { rounds: 5, seconds: 3, warmUpSeconds: 3, repeatMs: 420_000, creations: 50, starts: 5 };
+  ? { rounds: 3, seconds: 1, warmUpSeconds: 1, patientMs: 15_000, creations: 15, starts: 2 }
+  : { rounds: 5, seconds: 3, warmUpSeconds: 3, patientMs: 360_000, creations: 50, starts: 5 };
 
 const args = { id: '7', limit: 20, status: 'active' };
 const callerToken = 'token-of-a-caller';
@@ -118,8 +118,8 @@ async function run(folder: string, load: LoadGenerator): Promise<string> {
   const idleMb = residentMb(service.child.pid);
   const createMs = await creationMs(service, where.upstream);
   const rows = await rowsOf(service, references);
-  const { rounds, seconds, warmUpSeconds, repeatMs } = size;
-  const plan = { rounds, seconds, warmUpSeconds, repeatUntil: performance.now() + repeatMs };
+  const { rounds, seconds, warmUpSeconds } = size;
+  const plan = { rounds, seconds, warmUpSeconds, patientUntil: size.patientMs };
   const outcome = await measure(rows, load, plan);
   const facts: Facts = {
     generator: load.name,

@@ -141,15 +141,23 @@ function machineCpuMs(): { busy: number; stolen: number } {
   return { busy: (user + nice + system + irq + softirq) * msPerTick, stolen: stolen * msPerTick };
 }
 
-/** Starts to watch what others do on the machine; the result is in cores, so 0.2 is a fifth of one core. */
-export function watchOthers(): () => number {
+/** What took processor time besides the bench, in cores: 0.2 is a fifth of one core. */
+export type Disturbance = {
+  /** Other programs on this machine. */
+  others: number;
+  /** Other machines on the same hardware. */
+  stolen: number;
+};
+
+/** Starts to watch what disturbs a measurement; the result is its mean since then. */
+export function watchDisturbance(): () => Disturbance {
   const at = performance.now();
-  const before = { own: ownCpuMs(), machine: machineCpuMs() };
+  const before = { own: ownCpuMs(), ...machineCpuMs() };
   return () => {
-    const machine = machineCpuMs();
-    const own = ownCpuMs() - before.own;
-    const others = machine.busy - before.machine.busy - own + (machine.stolen - before.machine.stolen);
-    return Math.max(0, others / (performance.now() - at));
+    const { busy, stolen } = machineCpuMs();
+    const others = busy - before.busy - (ownCpuMs() - before.own);
+    const ms = performance.now() - at;
+    return { others: Math.max(0, others) / ms, stolen: (stolen - before.stolen) / ms };
   };
 }
 

@@ -55,7 +55,7 @@ function mainTable(rows: readonly Row[], { rounds }: Outcome): string {
     const cpu = medianOf(of(row), 'cpuUsPerCall');
     const ratio = (role: 'relay' | 'nginx') => {
       const other = rows.find((candidate) => candidate.group === row.group && candidate.role === role);
-      return other && other !== row ? (cpu / medianOf(of(other), 'cpuUsPerCall')).toFixed(2) : '';
+      return other && other !== row ? medianRatio(of(row), of(other)).toFixed(2) : '';
     };
     const all = of(row).map((round) => round.cpuUsPerCall);
     lines.push([
@@ -95,9 +95,9 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
   );
 }
 
-function notes({ repeated, keptBusy }: Outcome, { complaints }: Facts): string {
+function notes({ repeated, keptDisturbed }: Outcome, { complaints }: Facts): string {
   const lines = [
-    `Rounds repeated because others used the machine: ${repeated}; kept although it stayed busy: ${keptBusy}.`,
+    `Rounds repeated because others used the processor: ${repeated}; kept although disturbed: ${keptDisturbed}.`,
   ];
   if (complaints > 0)
     lines.push(`The service gave up call records ${complaints} times: it was asked for more than it can write.`);
@@ -106,6 +106,11 @@ function notes({ repeated, keptBusy }: Outcome, { complaints }: Facts): string {
 
 function medianOf(rounds: readonly Round[], figure: 'cpuUsPerCall' | 'p50Ms' | 'p99Ms'): number {
   return median(rounds.map((round) => round[figure]));
+}
+
+/** Round by round, because a slow minute of the machine is slow for both. */
+function medianRatio(rounds: readonly Round[], others: readonly Round[]): number {
+  return median(rounds.map((round, i) => round.cpuUsPerCall / (others[i]?.cpuUsPerCall ?? Number.NaN)));
 }
 
 function table(head: readonly string[], lines: readonly (readonly string[])[]): string {

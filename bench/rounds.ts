@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadGenerator, Sample, Target } from './load.ts';
-import { cpuMs, residentMb, watchOthers } from './processes.ts';
+import { cpuMs, type Disturbance, residentMb, watchDisturbance } from './processes.ts';
 
 /** Something that is put under load: a process and the request it gets. */
 export type Contestant = {
@@ -11,26 +11,27 @@ export type Contestant = {
   settles: boolean;
 };
 
-export type Round = Sample & { cpuUsPerCall: number; residentMb: number; othersCores: number };
+export type Round = Sample & { cpuUsPerCall: number; residentMb: number; disturbance: Disturbance };
 
 export type Plan = {
   rounds: number;
   seconds: number;
   warmUpSeconds: number;
-  /** No round is repeated after this, on the clock of `performance.now()`. */
-  repeatUntil: number;
+  /** After this nothing waits for a quiet moment and no round is repeated; on the clock of `performance.now()`. */
+  patientUntil: number;
 };
 
-export type Outcome = { rounds: Map<Contestant, Round[]>; repeated: number; keptBusy: number };
+export type Outcome = { rounds: Map<Contestant, Round[]>; repeated: number; keptDisturbed: number };
 
-/** More than this of one core used by others, and a round is thrown away. */
-const busyCores = 0.15;
+/** A round with more than this, in cores, is thrown away. */
+const tolerable: Disturbance = { others: 0.15, stolen: 0.5 };
 const attempts = 3;
+const quietMs = { look: 200, most: 5000 };
 const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
 
 /** Measures every contestant in turn, A B C A B C, so that a slow minute of the machine meets all of them. */
 export async function measure(contestants: Contestant[], load: LoadGenerator, plan: Plan): Promise<Outcome> {
-  const outcome: Outcome = { rounds: new Map(), repeated: 0, keptBusy: 0 };
+  const outcome: Outcome = { rounds: new Map(), repeated: 0, keptDisturbed: 0 };
   for (const contestant of contestants) {
     const bytes = await checkAnswer(contestant);
     const { calls, bytes: got, failures } = await load.run(contestant.target, plan.warmUpSeconds);
@@ -58,28 +59,45 @@ async function checkAnswer({ name, target }: Contestant): Promise<number> {
   return Buffer.byteLength(text);
 }
 
-/** Repeats a round while the machine is busy; the least busy one counts. */
+/** Repeats a round that was disturbed; the least disturbed one counts. */
 async function quietRound(contestant: Contestant, load: LoadGenerator, plan: Plan, outcome: Outcome): Promise<Round> {
-  let best = await oneRound(contestant, load, plan.seconds);
-  for (let attempt = 1; attempt < attempts && best.othersCores > busyCores; attempt++) {
-    if (performance.now() > plan.repeatUntil) break;
-    outcome.repeated++;
+  const isPatient = () => performance.now() < plan.patientUntil;
+  let best: Round | undefined;
+  for (let attempt = 0; attempt < attempts && (!best || isPatient()); attempt++) {
+    if (best) outcome.repeated++;
+    await quietMoment(isPatient);
     const next = await oneRound(contestant, load, plan.seconds);
-    if (next.othersCores < best.othersCores) best = next;
+    if (!best || sum(next.disturbance) < sum(best.disturbance)) best = next;
+    if (!isDisturbed(best.disturbance)) return best;
   }
-  if (best.othersCores > busyCores) outcome.keptBusy++;
-  return best;
+  outcome.keptDisturbed++;
+  return best as Round;
+}
+
+const sum = ({ others, stolen }: Disturbance) => others + stolen;
+
+function isDisturbed({ others, stolen }: Disturbance): boolean {
+  return others > tolerable.others || stolen > tolerable.stolen;
+}
+
+/** Waits while others use the machine, though not for long. */
+async function quietMoment(isPatient: () => boolean): Promise<void> {
+  for (let waited = 0; waited < quietMs.most && isPatient(); waited += quietMs.look) {
+    const disturbance = watchDisturbance();
+    await sleep(quietMs.look);
+    if (!isDisturbed(disturbance())) return;
+  }
 }
 
 async function oneRound({ pid, target, settles }: Contestant, load: LoadGenerator, seconds: number): Promise<Round> {
-  const others = watchOthers();
+  const watched = watchDisturbance();
   const before = cpuMs(pid);
   const sample = await load.run(target, seconds);
-  const othersCores = others();
+  const disturbance = watched();
   const resident = residentMb(pid);
   if (settles) await settle(pid);
   const cpuUsPerCall = ((cpuMs(pid) - before) * 1000) / sample.calls;
-  return { ...sample, cpuUsPerCall, residentMb: resident, othersCores };
+  return { ...sample, cpuUsPerCall, residentMb: resident, disturbance };
 }
 
 /** What a process does after its answers, such as writing records, belongs to the calls. */

@@ -109,10 +109,10 @@ async function closeServer(server: Server): Promise<void> {
 /** `toolhost serve`: runs until a signal. */
 export async function serve(): Promise<void> {
   const running = await start(process.env);
+  // First of all, as whoever waits for the line below may send a signal at once.
+  stopOnSignals(running, createLog('info'));
   process.stderr.write(greeting(running.config, running.baseUrl));
   process.stdout.write(`toolhost ready ${running.baseUrl}\n`);
-  const log = createLog('info');
-  stopOnSignals(running, log);
 }
 
 function stopOnSignals(running: Running, log: Log): void {

@@ -62,7 +62,8 @@ ${body}
 `);
 }
 
-/** Control, bidirectional and zero-width characters would let a name pose as something else. */
+/** Control, bidirectional, zero-width and blank characters would let a name pose as something else. */
 export function visible(text: string): string {
-  return text.replaceAll(/[^\P{C}\n\t]/gu, '\ufffd');
+  // Default-ignorable, but part of many emoji: the variation selectors.
+  return text.replaceAll(/[^\P{C}\n\t]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}/gu, '\ufffd');
 }

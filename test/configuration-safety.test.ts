@@ -173,47 +173,52 @@ describe('a configuration that would be dangerous', () => {
         { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] },
       ]),
     );
-    const schemas: Json[] = [
-      { a: { type: 'string', ...evil } },
-      root({ a: evil }),
-      root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }),
-      root({ a: { $ref: '#/default' } }, { default: evil }),
-      root({ a: { patternProperties: { '^(a+)+$': {} } } }),
-      root({ a: { $ref: 'https://evil.example/schema' } }),
-      root({ a: { $ref: '#/properties/a' } }),
-      root({ a: { $ref: '#' } }),
-      root({ a: { $ref: '#/$defs/missing' } }),
-      root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }),
-      many,
-      root(many),
-      { a: { type: 'object', properties: many } },
-      { a: deep(200) },
-      root({ a: deep(200) }),
-      { a: { type: 'object', default: nested(200) } },
+    const unsupported = /this keyword is not supported/;
+    const large = /unfolds to more than 2000 schemas$/;
+    const tooDeep = /: nested deeper than 32 levels$/;
+    const cases: [schema: Json, said: RegExp][] = [
+      [{ a: { type: 'string', ...evil } }, /a\.pattern: unknown field/],
+      [root({ a: evil }), unsupported],
+      [root({ a: { patternProperties: { '^(a+)+$': {} } } }), unsupported],
+      [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /no schema is there$/],
+      [root({ a: { $ref: '#/default' } }, { default: evil }), /no schema is there$/],
+      [root({ a: { $ref: '#/$defs/missing' } }), /no schema is there$/],
+      [root({ a: { $ref: 'https://evil.example/schema' } }), /allowed: a reference into this schema/],
+      [root({ a: { $ref: '#/properties/a' } }), /leads back to itself/],
+      [root({ a: { $ref: '#' } }), /leads back to itself/],
+      [root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }), large],
+      [many, /found 5000 arguments; allowed: at most 100$/],
+      [root(many), /found 5000 arguments; allowed: at most 100$/],
+      [{ a: { type: 'object', properties: many } }, large],
+      [{ a: deep(45) }, tooDeep],
+      [root({ a: deep(45) }), tooDeep],
+      [{ a: { type: 'object', default: nested(45) } }, tooDeep],
     ];
-    for (const [index, schema] of schemas.entries()) {
-      const problems = await schemaProblems(schema);
-      assert.ok(problems.length > 0 && problems.length <= 5, `${index}: ${problems}`);
+    for (const [schema, said] of cases) {
+      const [problem, ...more] = await schemaProblems(schema);
+      assert.match(problem ?? '', said);
+      assert.deepEqual(more, []);
     }
-    for (const output_schema of [root({ a: evil }), root(many), root({ a: deep(200) })]) {
-      assert.equal((await refused({ output_schema })).length, 1);
-    }
+    const outputs: [schema: Json, said: RegExp][] = [
+      [root({ a: evil }), unsupported],
+      [root(many), large],
+      [root({ a: deep(45) }), tooDeep],
+    ];
+    for (const [output_schema, said] of outputs) assert.match((await refused({ output_schema })).join(), said);
   });
 
   it('[sec C10] refuses schemas so deep that walking them would overflow the stack', async () => {
     const key = await toolhost.key();
-    const depth = 50_000;
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     for (const field of ['input_schema', 'output_schema']) {
-      const schema = `{"type":"object","properties":{"a":${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}}}`;
-      const body = JSON.stringify(configWith({ tools: [toolWith({ [field]: 0 })] })).replace(
-        `"${field}":0`,
-        `"${field}":${schema}`,
-      );
-      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-      const response = await fetch(`${toolhost.url}/api/v1/check`, { method: 'POST', headers, body });
-      const { problems } = (await response.json()) as { problems: { path: string; message: string }[] };
-      assert.deepEqual(problems, [{ path: `tools[0].${field}`, message: 'nested deeper than 32 levels' }]);
+      for (const depth of [200, 50_000]) {
+        const schema = `{"type":"object","properties":{"a":${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}}}`;
+        const tool = JSON.stringify(toolWith({ [field]: 0 })).replace(`"${field}":0`, `"${field}":${schema}`);
+        const body = `{"name":"Deep","slug":"deep-schema","tools":[${tool}]}`;
+        const { status } = await fetch(`${toolhost.url}/api/v1/servers`, { method: 'POST', headers, body });
+        assert.ok(status === 400 || status === 413, String(status));
+      }
     }
-    assert.equal((await check(toolhost, configWith())).valid, true);
+    assert.equal((await toolhost.rest('GET', '/servers/deep-schema')).status, 404);
   });
 });

@@ -196,7 +196,7 @@ describe('the input_schema of a tool', () => {
     assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
     const draft7 = 'http://json-schema.org/draft-07/schema#';
     assert.deepEqual(await schemaProblems({ $schema: draft7, type: 'object' }), [
-      `${at}.$schema: found "${draft7}"; allowed: "${dialect}", or leave it out`,
+      `${at}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
     ]);
     assert.deepEqual(await refused({ output_schema: { type: 'string' } }), [
       'tools[0].output_schema.type: found "string"; allowed: "object"',

@@ -110,7 +110,11 @@ describe('the warnings of a configuration', () => {
   it('a credential in clear text, and invisible characters in what a model reads', async () => {
     for (const name of ['Authorization', 'apikey', 'X-API-Key']) {
       const [report, ...more] = await toolWarnings({ headers: { [name]: 'plain-key' } });
-      assert.equal(report?.startsWith(`tools[0].headers.${name}: looks like a credential in clear text`), true, String(report));
+      assert.equal(
+        report?.startsWith(`tools[0].headers.${name}: looks like a credential in clear text`),
+        true,
+        String(report),
+      );
       assert.deepEqual(more, []);
     }
     assert.deepEqual(await toolWarnings({ description: 'Two lines,\nand a\ttab are fine.' }), []);

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { type HostileUpstream, startHostileUpstream } from './support/hostile-upstream.ts';
+import { startListener } from './support/listener.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from './support/one-tool.ts';
 
 const closed = /^the upstream closed the connection before it had answered$/;
@@ -12,7 +15,7 @@ const noHttp = /^the upstream answered with something that is not valid HTTP$/;
 /** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
 const endings: [path: string, timeoutMs: number, said: RegExp][] = [
   ['/silence', 300, late],
-  ['/drip', 300, late],
+  ['/drip', 300, oversize],
   ['/reset', 2000, closed],
   ['/reset-mid-body', 2000, broken],
   ['/half-close', 2000, broken],
@@ -37,9 +40,13 @@ const endings: [path: string, timeoutMs: number, said: RegExp][] = [
 describe('hostile upstreams', () => {
   let one: OneTool;
   let hostile: HostileUpstream;
+  let dripPort: number;
   before(async () => {
     hostile = await startHostileUpstream();
-    one = await startOneTool({ egress: [hostile.port] });
+    const listener = await startListener();
+    dripPort = listener.port;
+    await listener.close();
+    one = await startOneTool({ egress: [hostile.port, dripPort] });
   });
   after(async () => {
     await one.stop();
@@ -61,6 +68,22 @@ describe('hostile upstreams', () => {
       if (said === late || said === oversize) await hostile.requests[seen]?.closed;
     });
   }
+
+  it('[sec G1] an answer that drips without ever ending is cut off at timeout_ms, not at the last byte', async () => {
+    const dripping = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(timer));
+    });
+    await once(dripping.listen(dripPort, '127.0.0.1'), 'listening');
+    const left = once(dripping, 'request').then(([, response]) => once(response, 'close'));
+    const slug = await one.serve({ url: `http://127.0.0.1:${dripPort}/`, timeout_ms: 300 });
+    const started = performance.now();
+    assert.match(errorOf(await one.call(slug)), late);
+    assert.ok(performance.now() - started < 800);
+    await left;
+    dripping.close();
+  });
 
   it('[sec G1] an answer that nobody asked for never becomes the answer of the next call', async () => {
     const slug = await serve('/extra-response', 2000);

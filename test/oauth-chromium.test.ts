@@ -23,14 +23,14 @@ const hostileNames = [
   ['<script>document.title="owned"</script>', '<script>document.title="owned"</script>'],
   ['<img src=x onerror=alert(1)>"\'&amp;', '<img src=x onerror=alert(1)>"\'&amp;'],
   ['</dd></dl><h1>Verified</h1>', '</dd></dl><h1>Verified</h1>'],
-  ['Claude\u202eedoC\u2066\u200b\u200d\u00ad\ufeff.', 'Claude\ufffdedoC\ufffd\ufffd\ufffd\ufffd\ufffd.'],
+  ['Claude\u202eedoC\u2066\u200b\u200d\u00ad\u3164', 'Claude\ufffdedoC\ufffd\ufffd\ufffd\ufffd\ufffd'],
   ['\u0000\u0007\u001b[31mRed', '\ufffd\ufffd\ufffd[31mRed'],
 ] as const;
 
 /** Names that try to leave their place. */
 const largeNames = ['W'.repeat(80), '\ufdfd'.repeat(80), `Z${'\u0301\u0323'.repeat(39)}`, 'שלום '.repeat(16)];
 
-describe('the login in Chromium', () => {
+describe('the login in Chromium', { concurrency: 2 }, () => {
   let provider: HonestProvider;
   let agent: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -256,7 +256,7 @@ describe('the login in Chromium', () => {
         await check(page, /^Now log in at/);
         await page.goto(url);
         await page.getByRole('button', { name: 'Cancel' }).click();
-        await check(page, 'The login did not succeed');
+        await check(page, 'You did not log in');
         await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
         await check(page, 'This did not work');
         for (const large of largeNames) {

@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { createBrowser } from './support/browser.ts';
 import { type HonestProvider, startHonestProvider } from './support/honest-provider.ts';
-import { createLoginBrowser, logIn } from './support/login-browser.ts';
+import { logIn } from './support/log-in.ts';
 import { type LoginClient, type LoginClientKind, loginClients } from './support/oauth-clients.ts';
 import { type Presented, type ProtectedUpstream, startProtectedUpstream } from './support/protected-upstream.ts';
 import { type Json, startToolhost } from './support/toolhost.ts';
@@ -74,7 +75,7 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
     const upstream = await startProtectedUpstream(provider);
     const { toolhost, wait } = await startService(provider, upstream, config);
     const person = `Anna of ${kind.name}`;
-    const browser = createLoginBrowser([toolhost.url, provider.url]);
+    const browser = createBrowser();
     let client: LoginClient | undefined;
     try {
       const connected = await kind.connect({

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { createBrowser } from './support/browser.ts';
 import { type HonestProvider, startHonestProvider } from './support/honest-provider.ts';
 import { freePort } from './support/listener.ts';
-import { createLoginBrowser, logIn } from './support/login-browser.ts';
+import { logIn } from './support/log-in.ts';
 import { runScript, transcript } from './support/run-script.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
 
@@ -47,7 +48,7 @@ describe('the official conformance suite, authorization', () => {
     const port = await freePort();
     const issuer = `${toolhost.url}/mcp/items`;
     const client = ['--client-id', await register(`http://127.0.0.1:${port}/callback`), '-p', String(port)];
-    const browser = createLoginBrowser([toolhost.url, provider.url]);
+    const browser = createBrowser();
     const logInAndReturn = async (url: string) => void (await fetch(await logIn(browser, url, 'Anna')));
     const onLine = (line: string) => (line.startsWith(`${issuer}/authorize?`) ? logInAndReturn(line) : undefined);
     const args = ['authorization', '--url', issuer, ...client, ...resource, '-o', directory];

@@ -29,7 +29,7 @@ import {
   insertTokens,
   pruneOAuth,
   type StoredToken,
-  useCode,
+  spendCode,
 } from '../src/store/tokens.ts';
 import { engines, type Stores, startStores } from './support/stores.ts';
 
@@ -134,8 +134,8 @@ for (const engine of engines) {
       await insertCode(db, code);
       assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
       assert.equal(await findCode(db, 'other'), undefined);
-      assert.equal(await useCode(db, 'code', 100), false);
-      assert.equal(won(await Promise.all([1, 2, 3].map(() => useCode(db, 'code', 50)))), 1);
+      assert.equal(await spendCode(db, 'code', 100), false);
+      assert.equal(won(await Promise.all([1, 2, 3].map(() => spendCode(db, 'code', 50)))), 1);
       assert.equal((await findCode(db, 'code'))?.used_at, 50);
       await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { STATUS_CODES } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import type { Resolve } from '../src/outbound/connector.ts';
 import { startListener } from './support/listener.ts';
@@ -98,18 +99,16 @@ describe('the tool result: failures of the upstream', () => {
       `http://localhost:${other.port}/`,
       '/v1/things',
     ];
-    for (const status of [301, 302, 303, 307, 308]) {
-      for (const location of targets) {
-        for (const method of ['GET', 'POST']) {
+    for (const method of ['GET', 'POST']) {
+      const slug = await one.serve({ method, url: '/moved' }, { authentication: { type: 'Bearer' } });
+      for (const status of [301, 302, 303, 307, 308]) {
+        for (const location of targets) {
           one.upstream.on(`${method} /moved`, () => ({ status, headers: { location }, body: `Moved to ${location}` }));
-          const slug = await one.serve({ method, url: '/moved' }, { authentication: { type: 'Bearer' } });
           one.upstream.take();
           const text = errorOf(await one.call(slug));
-          assert.match(
+          assert.equal(
             text,
-            new RegExp(
-              `^HTTP ${status} [A-Za-z ]+: the upstream redirects to another URL; redirects are not followed$`,
-            ),
+            `HTTP ${status} ${STATUS_CODES[status]}: the upstream redirects to another URL; redirects are not followed`,
           );
           assert.equal(one.upstream.take().length, 1);
         }

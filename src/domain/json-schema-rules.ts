@@ -57,7 +57,11 @@ const forms = new Map<string, Form>(
         (v) => typeof v === 'string' && v.startsWith('#'),
         'a reference into this schema, such as "#/$defs/…"',
       ],
-      [['type'], (v) => [v].flat().every((type) => types.includes(type as string)), types.join(', ')],
+      [
+        ['type'],
+        (v) => [v].flat().length > 0 && [v].flat().every((type) => types.includes(type as string)),
+        types.join(', '),
+      ],
       [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
       [['const', 'default', 'in', 'x-mcp-header'], () => true, ''],
     ] as [string[], Form['fits'], string][]
@@ -85,6 +89,8 @@ function keywordProblems(schema: JsonSchema, path: string): Problem[] {
     const at = path ? `${path}.${keyword}` : keyword;
     const form = forms.get(keyword);
     if (!form) return [{ path: at, message: `this keyword is not supported${didYouMean(keyword, [...forms.keys()])}` }];
-    return form.fits(value) ? [] : [{ path: at, message: `found ${shown(value)}; allowed: ${form.allowed}` }];
+    if (form.fits(value)) return [];
+    const found = keyword === '$schema' ? 'unknown dialect' : 'found';
+    return [{ path: at, message: `${found} ${shown(value)}; allowed: ${form.allowed}` }];
   });
 }

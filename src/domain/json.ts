@@ -27,6 +27,14 @@ export function isRawNumber(value: unknown): value is { rawJSON: string } {
   return typeof value === 'object' && value !== null && JSON.isRawJSON(value);
 }
 
+/** Numbers whose digits were kept become ordinary ones, which is enough to judge them. */
+export function plainNumbers(value: unknown): unknown {
+  if (isRawNumber(value)) return Number(value.rawJSON);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(plainNumbers);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainNumbers(inner)]));
+}
+
 /** White space outside strings always touches a structural character, an end of the text, or is not a plain space. */
 const looseSpace = /[\n\r\t]|[,:{[\]}] | [,:\]}{[]|^ | $/;
 

@@ -40,7 +40,7 @@ export function shown(value: unknown): string {
 }
 
 /** Field names whose values must not be repeated in a message. */
-const unspeakable = /secret|token$|password/i;
+const unspeakable = /secret|token$|password|^value$/i;
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 
 export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-export type Method = (typeof methods)[number];
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;

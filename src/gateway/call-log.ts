@@ -1,11 +1,14 @@
 import { touchApiKey } from '../store/api-keys.ts';
 import { insertCalls } from '../store/calls.ts';
+import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
 import type { CallRow } from '../store/schema.ts';
+import type { Keyring } from '../store/sealing.ts';
 
 /** Writes call records in batches, after the reply; a call never waits for its record. */
 export type CallLog = {
-  add(row: CallRow): void;
+  /** `capture` is the JSON text of a `Capture`. */
+  add(row: CallRow, capture?: string): void;
   /** Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. */
   flush(): Promise<void>;
   stop(): Promise<void>;
@@ -15,11 +18,20 @@ const intervalMs = 500;
 const batchRows = 500;
 /** More than this waiting means that the database is down; the oldest are then given up. */
 const maxWaiting = 20_000;
+/** Captures are large and only for looking at: what comes too fast is left out. */
+const maxWaitingCaptures = 200;
+const batchCaptures = 50;
 
-export type CallLogOptions = { db: Db; onError: (error: unknown) => void; onDropped: (rows: number) => void };
+export type CallLogOptions = {
+  db: Db;
+  keyring: Keyring;
+  onError: (error: unknown) => void;
+  onDropped: (rows: number) => void;
+};
 
 export function createCallLog(options: CallLogOptions): CallLog {
   let waiting: CallRow[] = [];
+  const captures: CaptureRow[] = [];
   const usedKeys = new Map<string, number>();
   let writing: Promise<void> = Promise.resolve();
 
@@ -33,6 +45,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
         throw error;
       }
     }
+    while (captures.length > 0) await insertCaptures(options.db, options.keyring, captures.splice(0, batchCaptures));
     for (const [keyId, at] of [...usedKeys]) {
       usedKeys.delete(keyId);
       await touchApiKey(options.db, keyId, at);
@@ -51,8 +64,12 @@ export function createCallLog(options: CallLogOptions): CallLog {
   timer.unref();
 
   return {
-    add(row) {
+    add(row, document) {
       waiting.push(row);
+      if (document !== undefined && captures.length < maxWaitingCaptures) {
+        const { id, workspace_id, server_id, started_at } = row;
+        captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
+      }
       if (row.key_id) usedKeys.set(row.key_id, row.started_at);
       if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
     },

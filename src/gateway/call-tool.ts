@@ -1,26 +1,37 @@
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
 import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
-import { encode } from '../domain/url-template.ts';
 import { AppError, OutboundError, type OutboundReason, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
+import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { Limits } from './limits.ts';
+import { withFallbacks } from './preview-call.ts';
 import { readAnswer } from './read-answer.ts';
+import { redact } from './redact.ts';
 import { secretFor } from './secret-use.ts';
 
 export type CallToolParts = {
   door: OutboundDoor;
   limits: Limits;
-  record: (row: CallRow) => void;
+  /** `capture` is the JSON text of a `Capture`, where the server captures. */
+  record: (row: CallRow, capture?: string) => void;
   /** Epoch milliseconds. */
   now: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 /** What a call leaves behind besides its result. */
-type Trail = { outcome: Outcome; host: string | undefined; status: number | undefined; upstreamMs: number | undefined };
+type Trail = {
+  outcome: Outcome;
+  host: string | undefined;
+  status: number | undefined;
+  upstreamMs: number | undefined;
+  answer: Answer | undefined;
+  /** The credentials that were sent. */
+  sensitive: string[];
+};
 
 /**
  * One `tools/call`: validate, build, send, read. Whatever the model should read comes back as a result.
@@ -37,7 +48,14 @@ export async function callTool(
   if (!tool) return textResult(`there is no tool ${JSON.stringify(call.name)}`, true);
   const startedAt = parts.now();
   const clock = performance.now();
-  const trail: Trail = { outcome: 'ok', host: undefined, status: undefined, upstreamMs: undefined };
+  const trail: Trail = {
+    outcome: 'ok',
+    host: undefined,
+    status: undefined,
+    upstreamMs: undefined,
+    answer: undefined,
+    sensitive: [],
+  };
   let result: ToolResult | undefined;
   try {
     const leave = await parts.limits.enter(server.id, caller.keyId);
@@ -54,7 +72,9 @@ export async function callTool(
     result = textResult(error.message, true);
     return result;
   } finally {
-    parts.record(recordOf(server, caller, call, trail, startedAt, performance.now() - clock, result));
+    const row = recordOf(server, caller, call, trail, startedAt, performance.now() - clock, result);
+    if (isCapturing(server, startedAt)) parts.record(row, captureOf(server, tool, call, trail, parts));
+    else parts.record(row);
   }
 }
 
@@ -67,7 +87,7 @@ async function exchange(
   parts: CallToolParts,
   trail: Trail,
 ): Promise<ToolResult> {
-  const sensitive: string[] = [];
+  const { sensitive } = trail;
   const request = requestOf(server, tool, caller, call.args, sensitive);
   trail.host = new URL(request.origin).host;
   const started = performance.now();
@@ -80,6 +100,7 @@ async function exchange(
       answer = await send(server, tool, call, requestOf(server, tool, fresh, call.args, sensitive), parts.door);
     }
     trail.status = answer.status;
+    trail.answer = answer;
     if (answer.status === 401 && server.access === 'passthrough') {
       throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
     }
@@ -112,11 +133,6 @@ function requestOf(
     return value;
   };
   return buildRequest(tool.request, args, { token, secret });
-}
-
-function withFallbacks(tool: HostedTool, given: Arguments): Arguments {
-  const missing = tool.fallbacks.filter(([name]) => !Object.hasOwn(given, name));
-  return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
 }
 
 /** Tells another instance of this service, or this one, that a request has passed through one already. */
@@ -158,23 +174,6 @@ function formData(fields: readonly [string, string][]): FormData {
   return form;
 }
 
-/** Takes the credentials of the call out of text that comes back. */
-function redact(text: string, sensitive: readonly string[]): string {
-  let clean = text;
-  for (const value of sensitive) {
-    if (value.length < 4) continue;
-    for (const form of new Set([
-      value,
-      encode(value),
-      Buffer.from(value).toString('base64'),
-      JSON.stringify(value).slice(1, -1),
-    ])) {
-      clean = clean.replaceAll(form, '[redacted]');
-    }
-  }
-  return clean;
-}
-
 const outcomeOf: Record<OutboundReason, Outcome> = {
   blocked: 'blocked',
   dns: 'unreachable',
@@ -194,6 +193,22 @@ function toToolFailure(error: OutboundError): ToolFailure {
       ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
       : '';
   return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
+}
+
+/** A call must not fail because it is looked at. */
+function captureOf(
+  server: HostedServer,
+  tool: HostedTool,
+  call: ToolCall,
+  trail: Trail,
+  parts: CallToolParts,
+): string | undefined {
+  try {
+    return captureDocument(server, tool, call.args, trail);
+  } catch (error) {
+    parts.onUnexpected(error, call.requestId);
+    return undefined;
+  }
 }
 
 function recordOf(
@@ -223,11 +238,4 @@ function recordOf(
     bytes_out: result ? result.content.length + (result.structured?.length ?? 0) : 0,
     request_id: call.requestId,
   };
-}
-
-/** The exact request of a call with every credential masked; nothing is sent. @throws ToolFailure */
-export function previewCall(tool: HostedTool, args: Arguments, masked: string): UpstreamRequest {
-  const filled = withFallbacks(tool, args);
-  tool.check(filled);
-  return buildRequest(tool.request, filled, { token: masked, secret: () => masked });
 }

@@ -21,6 +21,8 @@ export type HostedServer = {
   access: Access;
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
+  /** Until when calls are captured, in epoch ms; undefined when they are not. */
+  captureUntil: number | undefined;
   toolsJson: () => string;
   tool: (name: string) => HostedTool | undefined;
 };
@@ -36,7 +38,14 @@ export type HostedTool = {
   mirrored: readonly MirroredArgument[];
 };
 
-export type Source = { id: string; workspaceId: string; slug: string; version: number; config: ServerConfig };
+export type Source = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  version: number;
+  config: ServerConfig;
+  captureUntil?: number;
+};
 
 const defaultLimitBytes = 10 * 1024 * 1024;
 
@@ -57,6 +66,7 @@ export function compileServer(
     access: accessOf(config),
     info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
     secrets,
+    captureUntil: source.captureUntil,
     toolsJson: () => {
       toolsJson ??= JSON.stringify(config.tools.map(toolDefinition));
       return toolsJson;

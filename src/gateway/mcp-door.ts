@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
+import { readBody } from '../read-body.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
-import { readBody } from '../read-body.ts';
 import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
 

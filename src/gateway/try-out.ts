@@ -1,3 +1,4 @@
+import { parseJson } from '../domain/json.ts';
 import type { ToolResult } from '../domain/mcp.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import { mask } from '../domain/server-config.ts';
@@ -64,6 +65,6 @@ function shown(result: ToolResult): { is_error: boolean; content: unknown; struc
   return {
     is_error: result.isError,
     content: JSON.parse(result.content),
-    ...(result.structured !== undefined && { structured_content: JSON.parse(result.structured) }),
+    ...(result.structured !== undefined && { structured_content: parseJson(result.structured) }),
   };
 }

@@ -1,5 +1,5 @@
 import { dereference, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
-import { isRawNumber } from '../domain/json.ts';
+import { plainNumbers } from '../domain/json.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
 import { dotted } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
@@ -71,14 +71,6 @@ function withoutFormats(schema: JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
     key === 'format' && typeof value === 'string' && !checkedFormats.has(value) ? undefined : value,
   ) as JsonSchema;
-}
-
-/** Numbers whose digits were kept become ordinary ones, which is enough to judge them. */
-function plainNumbers(value: unknown): unknown {
-  if (isRawNumber(value)) return Number(value.rawJSON);
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(plainNumbers);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainNumbers(inner)]));
 }
 
 /** What JSON can write but no request can carry: numbers beyond the range of a double, and half characters. */

@@ -78,15 +78,16 @@ async function runAsTool(
 ): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
-    const output = await runOperation(runner, op, actor, JSON.parse(JSON.stringify(args)), requestId);
+    const output = await runOperation(runner, op, actor, args, requestId);
     const result = jsonResult(output);
     return op.say ? { ...result, content: textResult(op.say(output as never), false).content } : result;
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
     // A login can be widened, so its client is told what to ask for (MCP 2026-07-28, authorization, step-up).
     if (actor.kind === 'user' && !covers(actor.scopes, op.scope)) throw new Unauthenticated('forbidden', error.message);
+    if (error.problems.length < 2) return textResult(error.message, true);
     const lines = error.problems.map((problem) => `- ${problem.path ? `${problem.path}: ` : ''}${problem.message}`);
-    const head = error.problems.length > 0 ? error.message.slice(0, error.message.indexOf(':')) : error.message;
+    const head = error.message.slice(0, error.message.indexOf(':'));
     return textResult([head, ...lines].join('\n'), true);
   }
 }

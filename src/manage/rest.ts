@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { jsonShape } from '../domain/json.ts';
+import { jsonShape, jsonShape, parseJson } from '../domain/json.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
@@ -22,6 +22,7 @@ export type RestParts = {
 };
 
 const maxBodyBytes = 1024 * 1024;
+const maxDepth = 64;
 const maxDepth = 64;
 
 /** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
@@ -85,9 +86,10 @@ async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
   if (jsonShape(text).depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
+  if (jsonShape(text).depth > maxDepth) throw invalid([{ path: '', message: `nested deeper than ${maxDepth} levels` }]);
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = parseJson(text);
   } catch {
     throw invalid([{ path: '', message: 'the body is not JSON' }]);
   }

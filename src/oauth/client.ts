@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { base62 } from '../domain/api-key.ts';
+import type { Random } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
@@ -20,6 +22,8 @@ const metadataSchema = z.object({
   response_types: z.array(z.string().max(100)).max(10).optional(),
 });
 
+type RegistrationParts = { keyring: Keyring; random: Random; now: () => number };
+
 const maxNameLength = 80;
 /** A longer one would not fit into an authorization URL. */
 const maxIdLength = 6000;
@@ -36,7 +40,7 @@ export function shortName(name: string | undefined): string {
  * costs nothing and every replica knows every client.
  * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
  */
-export function registerClient(keyring: Keyring, serverId: string, raw: unknown, now: number): object {
+export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
   const parsed = metadataSchema.safeParse(raw);
   if (!parsed.success) {
     const field = parsed.error.issues[0]?.path[0];
@@ -48,9 +52,12 @@ export function registerClient(keyring: Keyring, serverId: string, raw: unknown,
     const problem = redirectUriProblem(uri);
     if (problem) throw new OAuthError('invalid_redirect_uri', `a redirect URI ${problem}`);
   }
-  const issuedAt = Math.floor(now / 1000);
+  const issuedAt = Math.floor(parts.now() / 1000);
   const name = shortName(metadata.client_name);
-  const clientId = clientIdOf(keyring, { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt });
+  // Two programs that describe themselves alike in the same second are two clients.
+  const unique = base62(parts.random(9), 12);
+  const registration = { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique };
+  const clientId = clientIdOf(parts.keyring, registration);
   if (clientId.length > maxIdLength) {
     throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
   }
@@ -67,7 +74,7 @@ export function registerClient(keyring: Keyring, serverId: string, raw: unknown,
   };
 }
 
-type Registration = { s: string; n: string; r: string[]; t: number };
+type Registration = { s: string; n: string; r: string[]; t: number; u: string };
 
 function clientIdOf(keyring: Keyring, registration: Registration): string {
   const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');

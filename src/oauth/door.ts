@@ -109,7 +109,7 @@ function addClientEndpoints(door: Hono<Env>, parts: OAuthDoorParts): void {
   };
   door.post(
     routes.register,
-    json(async (c, server) => c.json(registerClient(parts.keyring, server.id, await jsonOf(c), parts.now()), 201)),
+    json(async (c, server) => c.json(registerClient(server.id, await jsonOf(c), parts), 201)),
   );
   door.post(
     routes.token,

@@ -79,10 +79,11 @@ export function returnPage(
       head,
     );
   }
+  const isRefusal = failure.code === 'access_denied';
   return page(
     'Not logged in',
-    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>The login did not succeed</h1>
-<p>${name}: ${failure.message}.</p>
+    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isRefusal ? 'You did not log in' : 'The login did not succeed'}</h1>
+<p>${isRefusal ? html`Your client gets no access to ${name}` : html`${name}: ${failure.message}`}.</p>
 <p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
     head,
   );

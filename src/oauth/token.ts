@@ -4,7 +4,7 @@ import { OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
-import { type Code, findCode, findToken, insertTokens, useCode } from '../store/tokens.ts';
+import { type Code, findCode, findToken, insertTokens, spendCode } from '../store/tokens.ts';
 import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
 import { challengeOf, hashOf, newSecret, openTokens, tokensPlace, unwrapKey, wrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
@@ -49,7 +49,7 @@ async function redeemCode(
   if (!code || !grant) throw refused('unknown code');
   if (grant.server_id !== server.id) throw refused('code of another server');
   checkCode(code, clientId, form);
-  if (!(await useCode(parts.db, code.hash, parts.now()))) {
+  if (!(await spendCode(parts.db, code.hash, parts.now()))) {
     if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(grant.id, parts);
     throw refused('code used before or expired');
   }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { looksLikeOurs } from '../domain/api-key.ts';
 import { mask } from '../domain/server-config.ts';
-import { outcomes } from '../errors.ts';
+import { encode } from '../domain/url-template.ts';
+import { AppError, outcomes, Unauthenticated } from '../errors.ts';
 import { listAuditEvents as findAuditEvents } from '../store/audit-events.ts';
 import { type CallRecord, listCalls as findCalls } from '../store/calls.ts';
 import { asCurl } from './as-curl.ts';
@@ -33,6 +35,8 @@ const callTool = operation({
       .string()
       .min(1)
       .max(8192)
+      .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
+      .refine((token) => !looksLikeOurs(token), 'is a key of this service, which is never sent to an upstream')
       .optional()
       .describe('Token of the upstream, for servers that forward the token of their caller.'),
   }),
@@ -43,7 +47,13 @@ const callTool = operation({
   }),
   async run(context, { slug, tool, arguments: args, token }) {
     await getServer(context, slug);
-    return context.callTool({ slug, tool, args, token, requestId: context.requestId });
+    try {
+      return await context.callTool({ slug, tool, args, token, requestId: context.requestId });
+    } catch (error) {
+      // It is the given token that the upstream refuses, not the credential of who asks us.
+      if (error instanceof Unauthenticated) throw new AppError('invalid', error.message);
+      throw error;
+    }
   },
 });
 
@@ -66,7 +76,9 @@ const previewToolCall = operation({
   }),
   async run(context, { slug, tool, arguments: args }) {
     await getServer(context, slug);
-    const request = await context.previewCall(slug, tool, args);
+    const built = await context.previewCall(slug, tool, args);
+    // In a query the mask comes encoded, which nobody would recognise.
+    const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
     const headers: [string, string][] = [];
     for (let i = 0; i < request.headers.length; i += 2)
       headers.push([request.headers[i] as string, request.headers[i + 1] as string]);

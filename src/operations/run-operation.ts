@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import { newId } from '../domain/ids.ts';
+import { plainNumbers } from '../domain/json.ts';
 import { problemsOf } from '../domain/problems.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
@@ -27,7 +28,7 @@ export async function runOperation(
 ): Promise<object> {
   authorise(op, actor, raw);
   refuseNul(raw);
-  const input = op.judgesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
+  const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
   if (op.effect !== 'write') return op.run(context(runner.db), input);
   const output = await runner.db.transaction().execute(async (transaction) => {
@@ -52,8 +53,11 @@ export async function runOperation(
 
 type Input = Record<string, unknown>;
 
+/** Arguments of a tool keep the digits of their numbers, as in a call; everything else is plain. */
 function parseInput(op: Operation, raw: unknown): Input {
-  const parsed = op.input.safeParse(raw ?? {});
+  const given = (raw ?? {}) as Input;
+  const plain = plainNumbers(given) as Input;
+  const parsed = op.input.safeParse('arguments' in op.input.shape ? { ...plain, arguments: given.arguments } : plain);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
   return parsed.data;
 }

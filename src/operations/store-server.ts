@@ -3,7 +3,7 @@ import { checkServerConfig, configSecrets, mask, type ServerConfig, splitSecrets
 import { type Warning, warningsOf } from '../domain/warnings.ts';
 import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
-import { listSecrets, saveSecret } from '../store/secrets.ts';
+import { listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
 import { insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
 import { originsOf } from './shapes.ts';
@@ -55,9 +55,9 @@ export async function changeServer(
       { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
     ]);
   }
-  const stored = new Set((await listSecrets(context.db, current)).map((secret) => secret.name));
-  refuseMasks(config, stored);
-  refuseMovedSecret(config, current.config);
+  const stored = await listSecrets(context.db, current);
+  refuseMasks(config, new Set(stored.map((secret) => secret.name)));
+  refuseMovedSecret(config, stored);
   const { masked, secrets } = splitSecrets(config);
   const next: StoredServer = {
     ...current,
@@ -92,9 +92,10 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
 }
 
 /** Whoever moves the token endpoint must know the client secret, or they could send it to themselves. */
-function refuseMovedSecret(config: ServerConfig, before: ServerConfig): void {
-  if (config.oauth?.client_secret !== mask || !before.oauth) return;
-  if (new URL(config.oauth.token_url).origin === new URL(before.oauth.token_url).origin) return;
+function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]): void {
+  if (config.oauth?.client_secret !== mask) return;
+  const { origin } = new URL(config.oauth.token_url);
+  if (stored.some((secret) => secret.name === configSecrets.clientSecret && secret.origins.includes(origin))) return;
   throw invalid([
     { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
   ]);

@@ -14,6 +14,8 @@ export type CallFilter = {
   outcome?: Outcome;
   keyId?: string;
   since?: number;
+  /** Only calls that started before. */
+  until?: number;
 };
 
 /**
@@ -41,6 +43,7 @@ export async function listCalls(
   if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.since !== undefined) query = query.where('started_at', '>=', filter.since);
+  if (filter.until !== undefined) query = query.where('started_at', '<', filter.until);
   const rows = await query
     .where(olderThan('started_at', page.after))
     .orderBy('started_at', 'desc')
@@ -48,6 +51,15 @@ export async function listCalls(
     .limit(page.limit + 1)
     .execute();
   return pageOf(rows, page.limit, (row) => ({ at: row.started_at, id: row.id }));
+}
+
+export async function findCall(db: Db, workspaceId: string, id: string): Promise<CallRecord | undefined> {
+  return db
+    .selectFrom('calls')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst();
 }
 
 /** Forgets calls that started before `before`. No workspace: retention is the operator's. */

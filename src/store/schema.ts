@@ -39,6 +39,7 @@ export type Tables = {
     created_at: number;
     updated_at: number;
     deleted_at: number | null;
+    capture_until: number | null;
   };
   server_versions: {
     server_id: string;
@@ -75,6 +76,7 @@ export type Tables = {
     bytes_out: number;
     request_id: string;
   };
+  captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
   audit_events: {
     id: string;
     workspace_id: string;

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { ServerConfig } from '../domain/server-config.ts';
+import { deleteServerCaptures } from './captures.ts';
 import type { Db } from './database.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
@@ -15,6 +16,8 @@ export type StoredServer = {
   createdBy: string;
   createdAt: number;
   updatedAt: number;
+  /** Until when its calls are captured; may be past. */
+  captureUntil?: number;
 };
 
 function toServer(row: Selectable<Tables['servers']>): StoredServer {
@@ -28,6 +31,7 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
     createdBy: row.created_by,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    ...(row.capture_until !== null && { captureUntil: row.capture_until }),
   };
 }
 
@@ -82,13 +86,24 @@ async function insertVersion(db: Db, server: StoredServer, config: string, by: s
     .execute();
 }
 
-/** Leaves a tombstone, which keeps the slug reserved; secrets go for good. */
+/** Captures the calls of a server until a time, or no longer. */
+export async function setCapture(db: Db, server: StoredServer, until: number | undefined): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ capture_until: until ?? null })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+/** Leaves a tombstone, which keeps the slug reserved; secrets and captures go for good. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
   await db
     .deleteFrom('secrets')
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
     .execute();
+  await deleteServerCaptures(db, server);
   await db
     .updateTable('servers')
     .set({ deleted_at: at, updated_at: at })

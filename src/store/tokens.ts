@@ -28,7 +28,7 @@ export async function findCode(db: Db, hash: string): Promise<Code | undefined> 
 }
 
 /** Uses a code up; of several redemptions at once exactly one gets true. */
-export async function useCode(db: Db, hash: string, at: number): Promise<boolean> {
+export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('codes')
     .set({ used_at: at })

@@ -19,7 +19,8 @@ async function install(): Promise<void> {
   const run = promisify(execFile);
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, timeout: installMs };
   await run('apt-get', ['update'], options);
-  await run('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'], options);
+  const wait = ['-o', 'DPkg::Lock::Timeout=120'];
+  await run('apt-get', [...wait, 'install', '-y', '--no-install-recommends', 'chromium'], options);
 }
 
 /** The system's own Chromium, without a window. */

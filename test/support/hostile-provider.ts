@@ -20,7 +20,7 @@ export type HostileProvider = {
   /** Changes the token endpoint from now on, or with nothing makes it honest again. */
   onToken(handler?: TokenHandler): void;
   /** The honest answer of the token endpoint. */
-  honest: TokenHandler;
+  honest(form: URLSearchParams): Answer;
   /** The queries of the login page since the last take, oldest first. */
   takeLogins(): URLSearchParams[];
   /** The requests of the token endpoint since the last take, oldest first. */

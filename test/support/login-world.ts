@@ -27,6 +27,8 @@ export type LoginWorld = {
   /** A whole login, which must succeed. */
   logIn(client: OAuthClient, browser?: Browser, changes?: Changes): Promise<Answer>;
   tokens(client: OAuthClient, browser?: Browser): Promise<Tokens>;
+  /** Makes the upstream refuse the token that it sees first, and take every other. */
+  refuseFirstToken(): void;
   /** `tools/list` with a token. */
   list(slug: string, token: string | undefined): Promise<Reply>;
   call(slug: string, token: string): Promise<ToolReply>;
@@ -104,6 +106,13 @@ export async function startLoginWorld(options: StartOptions = {}): Promise<Login
     async tokens(client, person) {
       const { code, verifier } = await logIn(client, person);
       return tokensOf(await client.redeem(code, verifier));
+    },
+    refuseFirstToken() {
+      let first: string | undefined;
+      upstream.on('*', ({ headers }) => {
+        first ??= headers.authorization;
+        return headers.authorization === first ? { status: 401 } : { body: {} };
+      });
     },
     list: (slug, token) => toolhost.rpc(slug, token, 'tools/list'),
     call: (slug, token) => toolhost.callTool(slug, token, 'run'),

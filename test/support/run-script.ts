@@ -15,6 +15,8 @@ export function environmentIn(home: string): Record<string, string> {
     TMPDIR: home,
     XDG_CACHE_HOME: home,
     XDG_CONFIG_HOME: home,
+    // What opens a browser opens nothing.
+    BROWSER: 'true',
     // The same large programs start again and again.
     NODE_COMPILE_CACHE: home,
   };

@@ -1,0 +1,40 @@
+import { encode } from '../domain/url-template.ts';
+
+/** The forms in which a credential may come back; very short ones would hit ordinary text. */
+function formsOf(value: string): string[] {
+  if (value.length < 4) return [];
+  // The token of type Basic is the base64 of user:password, and that is what an upstream would echo.
+  const decoded = Buffer.from(value, 'base64').toString('latin1');
+  const isPair = /^[\x20-\x7e]+:[\x20-\x7e]+$/.test(decoded);
+  const forms = [value, encode(value), Buffer.from(value).toString('base64'), JSON.stringify(value).slice(1, -1)];
+  return isPair ? [...forms, decoded] : forms;
+}
+
+/** Takes the credentials of a call out of text that comes back. */
+export function redact(text: string, sensitive: readonly string[]): string {
+  let clean = text;
+  // One credential may begin with another; of the shorter one the rest of the longer would stay.
+  const forms = sensitive.flatMap(formsOf).sort((a, b) => b.length - a.length);
+  for (const form of new Set(forms)) clean = clean.replaceAll(form, '[redacted]');
+  return clean;
+}
+
+/**
+ * The first `limit` bytes of a long text without credentials, and without the beginning of one at the cut. Looks at a
+ * few times `limit` alone, however long the text is.
+ */
+export function redactedStart(text: Buffer, limit: number, sensitive: readonly string[]): string {
+  const longest = Math.max(1, ...sensitive.flatMap(formsOf).map((form) => form.length));
+  const looked = limit + longest * 4;
+  const clean = redact(text.toString('utf8', 0, looked), sensitive);
+  return cut(text.length > looked ? clean.slice(0, -longest) : clean, limit);
+}
+
+/** The first `limit` bytes of a text, whole characters only. */
+export function cut(text: string, limit: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= limit) return text;
+  let end = limit;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString('utf8', 0, end);
+}

@@ -1,0 +1,72 @@
+import { AppShell, Burger, Container, Group } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { Suspense, useEffect } from 'react';
+import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-router';
+import { ApiProblem } from '../api.ts';
+import { LoadingPage } from '../ui/loading.tsx';
+import { ProblemAlert } from '../ui/problem-alert.tsx';
+import { Landing } from './landing.tsx';
+import { Logo } from './logo.tsx';
+import { Navigation } from './navigation.tsx';
+import { Progress } from './progress.tsx';
+import { SessionNotice } from './session-notice.tsx';
+import { SessionProvider, useSessionQuery } from './session.ts';
+
+/** Everything around a page; who is not signed in sees what this is. */
+export function Frame() {
+  const session = useSessionQuery();
+  if (session.data) {
+    return (
+      <SessionProvider value={session.data}>
+        <Shell />
+      </SessionProvider>
+    );
+  }
+  if (session.error instanceof ApiProblem && session.error.status === 401) return <Landing />;
+  if (session.error) {
+    return (
+      <Container size="xs" pt={80}>
+        <ProblemAlert error={session.error} onRetry={() => session.refetch()} />
+      </Container>
+    );
+  }
+  return <LoadingPage />;
+}
+
+function Shell() {
+  const [isOpen, menu] = useDisclosure(false);
+  const { pathname } = useLocation();
+  const isLoading = useNavigation().state === 'loading';
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes whenever the page changes
+  useEffect(() => menu.close(), [pathname]);
+  return (
+    <AppShell
+      header={{ height: { base: 56, sm: 0 } }}
+      navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      padding={{ base: 'md', sm: 'xl' }}
+    >
+      <a className="th-skip" href="#main">
+        Skip to the page
+      </a>
+      <AppShell.Header hiddenFrom="sm" px="md">
+        <Group h="100%" justify="space-between">
+          <Logo />
+          <Burger opened={isOpen} onClick={menu.toggle} size="sm" aria-label={isOpen ? 'Close the menu' : 'Open the menu'} aria-expanded={isOpen} />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="sm" aria-label="Side bar" component="div">
+        <Navigation />
+      </AppShell.Navbar>
+      <AppShell.Main className="th-main" id="main" tabIndex={-1}>
+        <Progress isActive={isLoading} />
+        <div className="th-page">
+          <SessionNotice />
+          <Suspense fallback={<LoadingPage />}>
+            <Outlet />
+          </Suspense>
+        </div>
+      </AppShell.Main>
+      <ScrollRestoration />
+    </AppShell>
+  );
+}

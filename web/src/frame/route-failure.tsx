@@ -1,0 +1,13 @@
+import { Container } from '@mantine/core';
+import { useRouteError } from 'react-router';
+import { ProblemAlert } from '../ui/problem-alert.tsx';
+
+/** A page that could not be drawn or loaded, for example because a newer version was put in place meanwhile. */
+export function RouteFailure() {
+  const error = useRouteError();
+  return (
+    <Container size="sm" pt={48}>
+      <ProblemAlert error={error} title="This page could not be shown" onRetry={() => location.reload()} />
+    </Container>
+  );
+}

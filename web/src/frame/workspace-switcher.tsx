@@ -1,0 +1,51 @@
+import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
+import { IconCheck, IconSelector } from '@tabler/icons-react';
+import { api } from '../api.ts';
+import type { Workspace } from '../api-types.ts';
+import { useAction } from '../ui/use-action.ts';
+import { visible } from '../ui/visible.ts';
+import { useSession } from './session.ts';
+
+/** The workspace that is shown; where there are several, a choice of them. */
+export function WorkspaceSwitcher() {
+  const { workspace, workspaces } = useSession();
+  const change = useAction({
+    run: (to: Workspace) => api('POST', '/session/workspace', { body: { workspace_id: to.id } }),
+    onDone: () => location.assign('/'),
+    toastFailure: true,
+  });
+  return (
+    <Menu width={216} position="bottom-start" withinPortal>
+      <Menu.Target>
+        <UnstyledButton className="th-card" px="sm" py={7} aria-label={`Workspace ${visible(workspace.name)}`}>
+          <Group justify="space-between" wrap="nowrap" gap="xs">
+            <Box miw={0}>
+              <Text size="xs" c="dimmed">
+                Workspace
+              </Text>
+              <Text size="sm" fw={600} truncate>
+                {visible(workspace.name)}
+              </Text>
+            </Box>
+            <IconSelector size={16} aria-hidden />
+          </Group>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Your workspaces</Menu.Label>
+        {workspaces.map((entry) => (
+          <Menu.Item
+            key={entry.id}
+            onClick={() => entry.id !== workspace.id && change.mutate(entry)}
+            rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="shown now" /> : null}
+          >
+            {visible(entry.name)}
+            <Text size="xs" c="dimmed">
+              {entry.role}
+            </Text>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

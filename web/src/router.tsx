@@ -1,0 +1,47 @@
+import { createBrowserRouter, type RouteObject } from 'react-router';
+import { Frame } from './frame/frame.tsx';
+import { RouteFailure } from './frame/route-failure.tsx';
+import { LoadingPage } from './ui/loading.tsx';
+
+const serverTabs: RouteObject[] = [
+  { index: true, lazy: async () => ({ Component: (await import('./servers/configuration-tab.tsx')).ConfigurationTab }) },
+  { path: 'try', lazy: async () => ({ Component: (await import('./servers/try/try-tab.tsx')).TryTab }) },
+  { path: 'connect', lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }) },
+  { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/secrets-tab.tsx')).SecretsTab }) },
+  { path: 'logins', lazy: async () => ({ Component: (await import('./servers/logins-tab.tsx')).LoginsTab }) },
+  { path: 'versions', lazy: async () => ({ Component: (await import('./servers/versions-tab.tsx')).VersionsTab }) },
+  { path: 'options', lazy: async () => ({ Component: (await import('./servers/options-tab.tsx')).OptionsTab }) },
+];
+
+const pages: RouteObject[] = [
+  { index: true, lazy: async () => ({ Component: (await import('./servers/servers-page.tsx')).ServersPage }) },
+  { path: 'servers', lazy: async () => ({ Component: (await import('./servers/servers-page.tsx')).ServersPage }) },
+  {
+    path: 'servers/new',
+    lazy: async () => ({ Component: (await import('./servers/new-server-page.tsx')).NewServerPage }),
+  },
+  {
+    path: 'servers/:slug',
+    lazy: async () => ({ Component: (await import('./servers/server-page.tsx')).ServerPage }),
+    children: serverTabs,
+  },
+  { path: 'keys', lazy: async () => ({ Component: (await import('./keys/keys-page.tsx')).KeysPage }) },
+  { path: 'calls', lazy: async () => ({ Component: (await import('./calls/calls-page.tsx')).CallsPage }) },
+  { path: 'audit', lazy: async () => ({ Component: (await import('./audit/audit-page.tsx')).AuditPage }) },
+  { path: 'settings', lazy: async () => ({ Component: (await import('./settings/settings-page.tsx')).SettingsPage }) },
+];
+
+export function createRouter() {
+  return createBrowserRouter([
+    {
+      path: '/',
+      Component: Frame,
+      ErrorBoundary: RouteFailure,
+      HydrateFallback: LoadingPage,
+      children: [
+        { ErrorBoundary: RouteFailure, children: pages },
+        { path: '*', lazy: async () => ({ Component: (await import('./frame/not-found-page.tsx')).NotFoundPage }) },
+      ],
+    },
+  ]);
+}

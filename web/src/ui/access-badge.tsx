@@ -1,0 +1,30 @@
+import { Badge, Tooltip } from '@mantine/core';
+import type { Access } from '../api-types.ts';
+
+export const accessKinds: Record<Access, { name: string; text: string; color: string }> = {
+  oauth: { name: 'Login', text: 'People log in at the provider; agents hold a token of Toolhost.', color: 'accent' },
+  passthrough: {
+    name: 'Login, passed through',
+    text: "People log in at the provider; agents hold the provider's own token.",
+    color: 'accent',
+  },
+  api_key: {
+    name: 'API key',
+    text: 'Callers send an API key of this workspace; the API receives the stored credential.',
+    color: 'green',
+  },
+  caller_token: {
+    name: "Caller's token",
+    text: 'Callers send their own token of the API, which is passed on.',
+    color: 'gray',
+  },
+};
+
+export function AccessBadge({ access }: { access: Access }) {
+  const kind = accessKinds[access];
+  return (
+    <Tooltip label={kind.text} multiline maw={280}>
+      <Badge color={kind.color}>{kind.name}</Badge>
+    </Tooltip>
+  );
+}

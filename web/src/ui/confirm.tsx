@@ -1,0 +1,54 @@
+import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { ProblemAlert } from './problem-alert.tsx';
+
+type Props = {
+  opened: boolean;
+  title: string;
+  action: string;
+  /** What has to be typed before the action can be done. */
+  word?: string;
+  isPending: boolean;
+  error: unknown;
+  onClose: () => void;
+  onConfirm: () => void;
+  children: ReactNode;
+};
+
+/** Asks before something that cannot be undone. */
+export function Confirm({ opened, title, action, word, isPending, error, onClose, onConfirm, children }: Props) {
+  const [typed, setTyped] = useState('');
+  const isReady = word === undefined || typed === word;
+  return (
+    <Modal opened={opened} onClose={onClose} title={title}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady) onConfirm();
+        }}
+      >
+        <Stack>
+          {children}
+          {word !== undefined && (
+            <TextInput
+              label={`Type ${word} to confirm`}
+              value={typed}
+              onChange={(event) => setTyped(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
+          {error ? <ProblemAlert error={error} /> : null}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red.8" loading={isPending} disabled={!isReady}>
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,21 @@
+import { ActionIcon, Tooltip } from '@mantine/core';
+import { useClipboard } from '@mantine/hooks';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+
+export function CopyButton({ value, label }: { value: string; label: string }) {
+  const clipboard = useClipboard({ timeout: 1500 });
+  const said = clipboard.error ? 'Select the text and copy it by hand' : clipboard.copied ? 'Copied' : label;
+  return (
+    <Tooltip label={said} opened={clipboard.copied || clipboard.error ? true : undefined}>
+      <ActionIcon
+        variant="default"
+        size="md"
+        aria-label={label}
+        color={clipboard.copied ? 'green' : 'gray'}
+        onClick={() => clipboard.copy(value)}
+      >
+        {clipboard.copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,26 @@
+import { Box, Group, Text, Title } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import type { ReactNode } from 'react';
+
+type Props = { title: string; text?: ReactNode; above?: ReactNode; children?: ReactNode };
+
+/** The heading of a page with its actions at the right. */
+export function PageHeader({ title, text, above, children }: Props) {
+  useDocumentTitle(`${title} – Toolhost`);
+  return (
+    <Box mb="lg">
+      {above}
+      <Group justify="space-between" align="flex-start" gap="sm">
+        <Box miw={0} flex="1 1 18rem">
+          <Title order={1}>{title}</Title>
+          {text && (
+            <Text c="dimmed" size="sm" mt={4} maw={720}>
+              {text}
+            </Text>
+          )}
+        </Box>
+        {children && <Group gap="sm">{children}</Group>}
+      </Group>
+    </Box>
+  );
+}

@@ -1,0 +1,52 @@
+import type { ReactNode } from 'react';
+
+export type Column<Row> = {
+  label: string;
+  cell: (row: Row) => ReactNode;
+  /** At the right, as numbers and actions are. */
+  end?: boolean;
+  /** Whether the label is only for those who hear the page. */
+  quiet?: boolean;
+};
+
+type Props<Row> = {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+  onOpen?: (row: Row) => void;
+};
+
+/** A table that becomes a list of cards where the window is narrow. */
+export function Rows<Row>({ label, columns, rows, keyOf, onOpen }: Props<Row>) {
+  return (
+    <table className="th-rows" aria-label={label}>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.label} scope="col" data-end={column.end || undefined}>
+              {column.quiet ? <span className="mantine-visually-hidden">{column.label}</span> : column.label}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the first cell holds a link or button for the keyboard
+          <tr key={keyOf(row)} data-link={onOpen ? true : undefined} onClick={onOpen && (() => onOpen(row))}>
+            {columns.map((column, index) => (
+              <td
+                key={column.label}
+                data-label={column.quiet ? '' : column.label}
+                data-first={index === 0 || undefined}
+                data-end={column.end || undefined}
+              >
+                {column.cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

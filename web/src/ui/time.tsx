@@ -1,0 +1,44 @@
+const steps: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['year', 365 * 86_400],
+  ['month', 30 * 86_400],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+];
+
+function relative(at: number, now: number): string {
+  const seconds = Math.round((at - now) / 1000);
+  const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+  for (const [unit, size] of steps) {
+    if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+  }
+  return Math.abs(seconds) < 10 ? 'just now' : format.format(seconds, 'second');
+}
+
+/** The time in the reader's zone, to the second. */
+export function exactTime(at: string): string {
+  return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'long' });
+}
+
+/** How long ago, with the exact time on hover. */
+export function Time({ at }: { at: string }) {
+  return (
+    <time dateTime={at} title={exactTime(at)}>
+      {relative(Date.parse(at), Date.now())}
+    </time>
+  );
+}
+
+/** The time of the day, with the date when it was not today. */
+export function ClockTime({ at }: { at: string }) {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date().toDateString();
+  const text = isToday
+    ? date.toLocaleTimeString('en', { hour12: false })
+    : date.toLocaleString('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
+  return (
+    <time dateTime={at} title={exactTime(at)}>
+      {text}
+    </time>
+  );
+}

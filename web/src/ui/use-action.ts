@@ -1,0 +1,33 @@
+import { notifications } from '@mantine/notifications';
+import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
+import { messageOf } from './problem-alert.tsx';
+
+type Action<Input, Output> = {
+  run: (input: Input) => Promise<Output>;
+  /** What the toast says when it is done. */
+  done?: (output: Output, input: Input) => string;
+  /** What has to be read again. */
+  refresh?: readonly QueryKey[];
+  onDone?: (output: Output, input: Input) => void;
+  /** Whether failures are shown as a toast; a form shows them itself. */
+  toastFailure?: boolean;
+};
+
+/** Something that a person does: runs it, says so, and reads again what it changed. */
+export function useAction<Input = void, Output = unknown>(
+  action: Action<Input, Output>,
+): UseMutationResult<Output, Error, Input> {
+  const client = useQueryClient();
+  return useMutation<Output, Error, Input>({
+    mutationFn: action.run,
+    onSuccess: (output, input) => {
+      for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+      if (action.done) notifications.show({ message: action.done(output, input), color: 'green' });
+      action.onDone?.(output, input);
+    },
+    onError: (error) => {
+      if (action.toastFailure)
+        notifications.show({ title: 'This did not work', message: messageOf(error), color: 'red', autoClose: 10_000 });
+    },
+  });
+}
