@@ -53,6 +53,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const memory = remember(config, database, keyring, door, log, now);
   const callLog = createCallLog({
     db: database.db,
+    keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
     onDropped: (rows) => log.error({ rows }, 'call records were given up'),
   });

@@ -182,14 +182,14 @@ describe('the management server', () => {
     const versions = output.versions as { version: number; config: Json }[];
     assert.deepEqual(
       versions.map(({ version }) => version),
-      [4, 3, 2, 1],
+      [3, 2, 1],
     );
-    const { text } = await done('restoreVersion', { slug: 'first-server', version: 3 });
-    assert.match(text, /^Restored the server "First Server" \(version 5\) at /);
+    const { text } = await done('restoreVersion', { slug: 'first-server', version: 2 });
+    assert.match(text, /^Restored the server "First Server" \(version 4\) at /);
     const { output: now } = await done('getMcpServer', { slug: 'first-server' });
     assert.deepEqual(now.config, versions[1]?.config);
     await refused('restoreVersion', { slug: 'first-server', version: 99 }, /has no version 99/);
-    await refused('restoreVersion', { slug: 'first-server', version: 1, expected_version: 4 }, /changed meanwhile/);
+    await refused('restoreVersion', { slug: 'first-server', version: 1, expected_version: 3 }, /changed meanwhile/);
   });
 
   it('checkMcpServer judges without storing', async () => {

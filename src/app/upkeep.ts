@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import { pruneCalls } from '../store/calls.ts';
+import { captureKeptMs, pruneCaptures } from '../store/captures.ts';
 import type { Database } from '../store/database.ts';
 import { pruneSessions } from '../store/sessions.ts';
 import { pruneOAuth } from '../store/tokens.ts';
@@ -12,6 +13,8 @@ const intervalMs = 60 * 60 * 1000;
 export function startUpkeep(config: Config, { db }: Database, log: Log, now: () => number): { stop(): void } {
   const prune = async () => {
     await pruneCalls(db, now() - config.callRetentionDays * dayMs);
+    // What would be past its time before the next round goes with this one.
+    await pruneCaptures(db, now() - captureKeptMs + intervalMs);
     await pruneOAuth(db, now(), dayMs);
     await pruneSessions(db, now());
   };

@@ -1,12 +1,13 @@
 import { parseJson } from '../domain/json.ts';
-import type { ToolResult } from '../domain/mcp.ts';
+import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
-import { mask } from '../domain/server-config.ts';
 import { AppError, ToolFailure } from '../errors.ts';
-import { type CallToolParts, callTool, previewCall } from './call-tool.ts';
+import type { CallRow } from '../store/schema.ts';
+import { type CallToolParts, callTool } from './call-tool.ts';
 import { storedToken } from './caller.ts';
 import type { HostedServer } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
+import { findPreview, previewCall } from './preview-call.ts';
 
 export type TryOutCall = { slug: string; tool: string; args: Arguments; token: string | undefined; requestId: string };
 
@@ -20,7 +21,8 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   }
   return {
     async callTool(call: TryOutCall) {
-      const { server } = await find(call.slug, call.tool);
+      const { server, tool } = await find(call.slug, call.tool);
+      const written: { row?: CallRow } = {};
       const result = await callTool(
         server,
         { kind: 'api_key', keyId: undefined, token: (origin) => tokenFor(server, call.token, origin) },
@@ -34,14 +36,20 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           bytesIn: 0,
           cancellation: {},
         },
-        parts,
+        {
+          ...parts,
+          record(row, capture) {
+            written.row = row;
+            parts.record(row, capture);
+          },
+        },
       );
-      return shown(result);
+      return { ...shown(result), record: written.row, request: findPreview(tool, call.args) };
     },
     async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
       const found = await find(slug, tool);
       try {
-        return previewCall(found.tool, args, mask);
+        return previewCall(found.tool, args);
       } catch (error) {
         if (error instanceof ToolFailure) throw new AppError('invalid', error.message);
         throw error;
@@ -61,10 +69,21 @@ function tokenFor(server: HostedServer, given: string | undefined, origin: strin
   return given;
 }
 
-function shown(result: ToolResult): { is_error: boolean; content: unknown; structured_content?: unknown } {
+function shown(result: ToolResult) {
+  const content = JSON.parse(result.content) as ContentBlock[];
   return {
     is_error: result.isError,
-    content: JSON.parse(result.content),
+    content,
+    estimated_tokens: estimatedTokens(content),
     ...(result.structured !== undefined && { structured_content: parseJson(result.structured) }),
   };
+}
+
+/** What the text of a result costs a model: about four characters make a token. Images and files are not counted. */
+function estimatedTokens(content: readonly ContentBlock[]): number {
+  const texts = content.map((block) => {
+    if (block.type === 'text') return block.text;
+    return block.type === 'resource' && 'text' in block.resource ? block.resource.text : '';
+  });
+  return Math.ceil(texts.join('').length / 4);
 }

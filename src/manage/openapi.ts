@@ -78,7 +78,7 @@ function describe(op: Operation): JsonObject {
       },
     }),
     responses: {
-      [successStatus(op)]: { description: 'Done', content: { 'application/json': { schema: outputSchemaOf(op) } } },
+      [successStatus(op)]: { description: 'Done', content: contentOf(op) },
       ...Object.fromEntries(
         (['invalid', 'unauthenticated', 'forbidden', 'notFound', 'conflict', 'unavailable'] as const).map((kind) => [
           errorKinds[kind].status,
@@ -90,6 +90,12 @@ function describe(op: Operation): JsonObject {
       ),
     },
   };
+}
+
+function contentOf(op: Operation): JsonObject {
+  return op.file
+    ? { [op.file.mediaType]: { schema: { type: 'string' } } }
+    : { 'application/json': { schema: outputSchemaOf(op) } };
 }
 
 /** Creating answers 201, everything else 200. */

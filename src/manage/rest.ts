@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { jsonShape, jsonShape, parseJson } from '../domain/json.ts';
+import { jsonShape, parseJson } from '../domain/json.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
@@ -23,7 +23,6 @@ export type RestParts = {
 
 const maxBodyBytes = 1024 * 1024;
 const maxDepth = 64;
-const maxDepth = 64;
 
 /** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
 export function createRestApi(parts: RestParts): Hono<Env> {
@@ -40,7 +39,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
-      return c.json(output, successStatus(op));
+      return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
     });
   }
   return api;
@@ -48,6 +47,12 @@ export function createRestApi(parts: RestParts): Hono<Env> {
 
 function requestIdOf(c: HonoContext<Env>): string {
   return String(c.env.outgoing.getHeader('x-request-id'));
+}
+
+function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, output: object): Response {
+  c.header('Content-Type', file.mediaType);
+  c.header('Content-Disposition', `attachment; filename="${file.name}"`);
+  return c.body(file.text(output as never));
 }
 
 /** Names of the inputs that are numbers: a query or a path only has text. */
@@ -86,7 +91,6 @@ async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
   if (jsonShape(text).depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
-  if (jsonShape(text).depth > maxDepth) throw invalid([{ path: '', message: `nested deeper than ${maxDepth} levels` }]);
   let body: unknown;
   try {
     body = parseJson(text);

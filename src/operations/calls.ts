@@ -1,23 +1,12 @@
 import { z } from 'zod';
 import { looksLikeOurs } from '../domain/api-key.ts';
-import { mask } from '../domain/server-config.ts';
-import { encode } from '../domain/url-template.ts';
-import { AppError, outcomes, Unauthenticated } from '../errors.ts';
+import { covers } from '../domain/scopes.ts';
+import { AppError, Unauthenticated } from '../errors.ts';
 import { listAuditEvents as findAuditEvents } from '../store/audit-events.ts';
-import { type CallRecord, listCalls as findCalls } from '../store/calls.ts';
-import { asCurl } from './as-curl.ts';
+import { callRecordOperations } from './call-records.ts';
 import { operation } from './operation.ts';
-import {
-  argumentsInput,
-  getServer,
-  isoTime,
-  nextCursor,
-  pageFrom,
-  pageInputs,
-  slugInput,
-  time,
-  toolInput,
-} from './shapes.ts';
+import { argumentsInput, getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from './shapes.ts';
+import { requestShape, shownRequest } from './shown-request.ts';
 
 const callTool = operation({
   name: 'callTool',
@@ -44,11 +33,33 @@ const callTool = operation({
     is_error: z.boolean(),
     content: z.unknown().describe('Content blocks, as the agent gets them.'),
     structured_content: z.unknown().optional(),
+    call_id: z.string().optional().describe('Id of the record, for getCall.'),
+    timing: z.object({
+      total_ms: z.int(),
+      upstream_ms: z.int().optional().describe('Of it, waiting for the upstream; absent when nothing was sent.'),
+    }),
+    estimated_tokens: z.int().describe('About what the text of the result costs a model.'),
+    request: requestShape.request.optional().describe('The upstream request, credentials masked; absent when the arguments become none.'),
+    curl: requestShape.curl.optional(),
   }),
   async run(context, { slug, tool, arguments: args, token }) {
     await getServer(context, slug);
     try {
-      return await context.callTool({ slug, tool, args, token, requestId: context.requestId });
+      const { record, request, ...result } = await context.callTool({
+        slug,
+        tool,
+        args,
+        token,
+        requestId: context.requestId,
+      });
+      const upstreamMs = record?.upstream_ms ?? undefined;
+      return {
+        ...result,
+        call_id: record?.id,
+        timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
+        // A key for calling alone learns what a tool answers, not where it asks.
+        ...(request && covers(context.actor.scopes, 'manage:read') && shownRequest(request)),
+      };
     } catch (error) {
       // It is the given token that the upstream refuses, not the credential of who asks us.
       if (error instanceof Unauthenticated) throw new AppError('invalid', error.message);
@@ -65,123 +76,10 @@ const previewToolCall = operation({
   route: { method: 'POST', path: '/servers/{slug}/tools/{tool}/preview' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, tool: toolInput, arguments: argumentsInput }),
-  output: z.object({
-    request: z.object({
-      method: z.string(),
-      url: z.string(),
-      headers: z.array(z.tuple([z.string(), z.string()])),
-      body: z.string().optional(),
-    }),
-    curl: z.string().describe(`The same as a command line; ${mask} stands for credentials.`),
-  }),
+  output: z.object(requestShape),
   async run(context, { slug, tool, arguments: args }) {
     await getServer(context, slug);
-    const built = await context.previewCall(slug, tool, args);
-    // In a query the mask comes encoded, which nobody would recognise.
-    const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
-    const headers: [string, string][] = [];
-    for (let i = 0; i < request.headers.length; i += 2)
-      headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
-    const body =
-      typeof request.body === 'object'
-        ? request.body.fields.map(([name, value]) => `${name}=${value}`).join('\n')
-        : request.body;
-    return {
-      request: {
-        method: request.method,
-        url: request.origin + request.path,
-        headers,
-        ...(body !== undefined && { body }),
-      },
-      curl: asCurl(request),
-    };
-  },
-});
-
-const callRecord = z.object({
-  id: z.string(),
-  at: time,
-  server: z.string().describe('Slug.'),
-  tool: z.string(),
-  outcome: z.enum(outcomes),
-  caller_kind: z.string(),
-  key_id: z.string().optional(),
-  upstream_host: z.string().optional(),
-  upstream_status: z.int().optional(),
-  duration_ms: z.int(),
-  upstream_ms: z.int().optional(),
-  bytes_in: z.int(),
-  bytes_out: z.int(),
-  request_id: z.string(),
-});
-
-function toRecord(row: CallRecord): z.input<typeof callRecord> {
-  return {
-    id: row.id,
-    at: isoTime(row.started_at),
-    server: row.slug,
-    tool: row.tool,
-    outcome: row.outcome,
-    caller_kind: row.caller_kind,
-    ...(row.key_id !== null && { key_id: row.key_id }),
-    ...(row.upstream_host !== null && { upstream_host: row.upstream_host }),
-    ...(row.upstream_status !== null && { upstream_status: row.upstream_status }),
-    duration_ms: row.duration_ms,
-    ...(row.upstream_ms !== null && { upstream_ms: row.upstream_ms }),
-    bytes_in: row.bytes_in,
-    bytes_out: row.bytes_out,
-    request_id: row.request_id,
-  };
-}
-
-const filters = {
-  tool: toolInput.optional(),
-  outcome: z.enum(outcomes).optional().describe('How the call ended.'),
-  key_id: z.string().max(100).optional().describe('Only calls made with this API key.'),
-  since: z.iso.datetime().optional().describe('Only calls that started at this time or later.'),
-  ...pageInputs,
-};
-
-const listCalls = operation({
-  name: 'listCalls',
-  summary: 'List the calls of the workspace, newest first',
-  scope: 'manage:read',
-  effect: 'read',
-  route: { method: 'GET', path: '/calls' },
-  isTool: true,
-  input: z.strictObject({ slug: slugInput.optional(), ...filters }),
-  output: z.object({ calls: z.array(callRecord), next_cursor: nextCursor }),
-  async run(context, input) {
-    await context.flushCalls();
-    const { rows, next } = await findCalls(
-      context.db,
-      context.actor.workspaceId,
-      {
-        ...(input.slug !== undefined && { slug: input.slug }),
-        ...(context.actor.servers && { slugs: context.actor.servers }),
-        ...(input.tool !== undefined && { tool: input.tool }),
-        ...(input.outcome !== undefined && { outcome: input.outcome }),
-        ...(input.key_id !== undefined && { keyId: input.key_id }),
-        ...(input.since !== undefined && { since: Date.parse(input.since) }),
-      },
-      pageFrom(input),
-    );
-    return { calls: rows.map(toRecord), next_cursor: next };
-  },
-});
-
-const listServerCalls = operation({
-  name: 'listServerCalls',
-  summary: 'List the calls of one hosted server, newest first',
-  scope: 'manage:read',
-  effect: 'read',
-  route: { method: 'GET', path: '/servers/{slug}/calls' },
-  isTool: false,
-  input: z.strictObject({ slug: slugInput, ...filters }),
-  output: listCalls.output,
-  run: async (context, input) => {
-    await getServer(context, String(input.slug));
-    return listCalls.run(context, input);
+    return shownRequest(await context.previewCall(slug, tool, args));
   },
 });
 
@@ -217,4 +115,4 @@ const listAuditEvents = operation({
   },
 });
 
-export const callOperations = [callTool, previewToolCall, listCalls, listServerCalls, listAuditEvents];
+export const callOperations = [callTool, previewToolCall, ...callRecordOperations, listAuditEvents];

@@ -1,16 +1,20 @@
 import { apiKeyOperations } from './api-keys.ts';
 import { callOperations } from './calls.ts';
+import { captureOperations } from './captures.ts';
 import { grantOperations } from './grants.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
 import { secretOperations } from './secrets.ts';
 import { serverOperations } from './servers.ts';
+import { statisticsOperations } from './statistics.ts';
 
 /** Everything that can be done to the system. Every door reads this list. */
 export const operations: readonly Operation[] = [
   ...serverOperations,
   ...secretOperations,
   ...callOperations,
+  ...captureOperations,
+  ...statisticsOperations,
   ...apiKeyOperations,
   ...grantOperations,
   ...peopleOperations,

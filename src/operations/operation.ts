@@ -4,6 +4,7 @@ import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import type { Db } from '../store/database.ts';
+import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 
 /** Who does something: a key, a person, or the operator at the machine itself. */
@@ -19,8 +20,16 @@ export type Actor = {
   sessionHash?: string;
 };
 
-/** What a tried-out call came to, as the agent would see it. */
-export type TriedCall = { is_error: boolean; content: unknown; structured_content?: unknown };
+/** What a tried-out call came to, as the agent would see it, and what it took. */
+export type TriedCall = {
+  is_error: boolean;
+  content: unknown;
+  structured_content?: unknown;
+  estimated_tokens: number;
+  record: CallRow | undefined;
+  /** With masked credentials; undefined when the arguments do not become a request. */
+  request: UpstreamRequest | undefined;
+};
 
 /** What operations need of the rest of the product; `app.ts` fills it in. */
 export type Parts = {
@@ -74,6 +83,8 @@ export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.
   output: Output;
   run: (context: Context, input: z.output<Input>) => Promise<z.input<Output>>;
   audit?: (input: z.output<Input>, output: z.input<Output>) => AuditEntry;
+  /** The answer of the REST API is a file rather than JSON: this text, under this media type. */
+  file?: { mediaType: string; name: string; text: (output: z.input<Output>) => string };
   /** What an agent reads instead of the JSON. */
   say?: (output: z.input<Output>) => string;
 };

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { accessKinds, accessOf } from '../domain/access.ts';
-import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
-import { warningsOf } from '../domain/warnings.ts';
+import { serverConfigSchema } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
+import { checkMcpServer } from './check-server.ts';
 import { type Context, operation } from './operation.ts';
 import {
   getServer,
@@ -20,6 +19,7 @@ import {
   toRecord,
   versionInput,
 } from './shapes.ts';
+import { isCaptured } from './captures.ts';
 import { changeServer, createServer, nextSteps, noteChange, warningsFor } from './store-server.ts';
 
 const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
@@ -110,6 +110,7 @@ const getMcpServer = operation({
     warnings: z.array(problemShape),
     secrets: z.array(z.string()).describe('Names of the secrets that have a value.'),
     callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
+    capture_until: time.optional().describe('Until when calls are captured; absent when they are not.'),
   }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
@@ -120,6 +121,7 @@ const getMcpServer = operation({
       warnings: await warningsFor(context, server),
       secrets: secrets.map((secret) => secret.name).filter((name) => !name.includes('.')),
       ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
+      ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
     };
   },
 });
@@ -209,29 +211,6 @@ const deleteMcpServer = operation({
   },
   audit: ({ slug }) => ({ target: slug }),
   say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
-});
-
-const checkMcpServer = operation({
-  name: 'checkMcpServer',
-  summary: 'Judge a configuration without storing it',
-  description: 'Returns every problem and every warning that creating or updating would report.',
-  scope: 'manage:read',
-  effect: 'read',
-  route: { method: 'POST', path: '/check' },
-  isTool: true,
-  input: serverConfigSchema,
-  judgesInput: true,
-  output: z.object({
-    valid: z.boolean(),
-    problems: z.array(problemShape),
-    warnings: z.array(problemShape),
-    access: z.enum(accessKinds).optional(),
-  }),
-  async run(context, input) {
-    const { config, problems } = checkServerConfig(input, context.rules);
-    if (!config) return { valid: false, problems, warnings: [] };
-    return { valid: true, problems, warnings: warningsOf(config, new Set()), access: accessOf(config) };
-  },
 });
 
 const versionRecord = z.object({ version: z.int(), created_at: time, created_by: z.string(), config: configOutput });

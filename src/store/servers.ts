@@ -154,6 +154,14 @@ export async function listServers(
   return pageOf(rows.map(toServer), page.limit, (server) => ({ at: server.createdAt, id: server.id }));
 }
 
+/** Slugs of the servers of a workspace, in their order; of these alone when some are named. */
+export async function listSlugs(db: Db, workspaceId: string, slugs: readonly string[] | undefined): Promise<string[]> {
+  let query = db.selectFrom('servers').select('slug').where('workspace_id', '=', workspaceId);
+  if (slugs) query = query.where('slug', 'in', [...slugs, '']);
+  const rows = await query.where('deleted_at', 'is', null).orderBy('slug').execute();
+  return rows.map((row) => row.slug);
+}
+
 export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
 
 /** Newest first. */

@@ -3,11 +3,12 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 /** A certificate that signs itself, and its key, in PEM. */
 export type Certificate = { cert: string; key: string };
 
-/** One element of DER (X.690, 8.1): tag, length, content. */
+/** One element of DER (X.690, 8.1 and 10.1): tag, length in as few bytes as can be, content. */
 function der(tag: number, ...content: Buffer[]): Buffer {
   const body = Buffer.concat(content);
-  const length = body.length < 128 ? [body.length] : [0x82, body.length >> 8, body.length & 255];
-  return Buffer.concat([Buffer.from([tag, ...length]), body]);
+  const { length } = body;
+  const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+  return Buffer.concat([Buffer.from([tag, ...size]), body]);
 }
 
 const sequence = (...content: Buffer[]) => der(0x30, ...content);
@@ -36,9 +37,9 @@ export function selfSigned(hostname: string): Certificate {
     der(0xa3, sequence(sequence(oid(subjectAlternativeName), der(0x04, dnsName)))),
   );
   const signed = sequence(body, ecdsaWithSha256, bits(sign('sha256', body, privateKey)));
-  const lines = signed.toString('base64').replaceAll(/.{64}/g, '$&\n');
+  const lines = signed.toString('base64').match(/.{1,64}/g) ?? [];
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+    cert: ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n'),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { accessKinds, accessOf } from '../domain/access.ts';
+import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
+import { warningsOf } from '../domain/warnings.ts';
+import { operation } from './operation.ts';
+import { problemShape } from './shapes.ts';
+
+export const checkMcpServer = operation({
+  name: 'checkMcpServer',
+  summary: 'Judge a configuration without storing it',
+  description: 'Returns every problem and every warning that creating or updating would report.',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'POST', path: '/check' },
+  isTool: true,
+  input: serverConfigSchema,
+  judgesInput: true,
+  output: z.object({
+    valid: z.boolean(),
+    problems: z.array(problemShape),
+    warnings: z.array(problemShape),
+    access: z.enum(accessKinds).optional(),
+  }),
+  async run(context, input) {
+    const { config, problems } = checkServerConfig(input, context.rules);
+    if (!config) return { valid: false, problems, warnings: [] };
+    return { valid: true, problems, warnings: warningsOf(config, new Set()), access: accessOf(config) };
+  },
+});

@@ -1,0 +1,17 @@
+type Row = { readonly [column: string]: string | number | undefined };
+
+/** A CSV file with a line of names (RFC 4180). */
+export function toCsv(columns: readonly string[], rows: readonly Row[]): string {
+  const lines = rows.map((row) => columns.map((column) => field(row[column])).join(','));
+  return [columns.map(field).join(','), ...lines, ''].join('\r\n');
+}
+
+/** What a spreadsheet takes for the beginning of a formula, or strips to find one (OWASP, CSV injection). */
+const formulaStart = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
+
+/** Text is kept from being run as a formula; numbers are ours. */
+function field(value: string | number | undefined): string {
+  if (typeof value !== 'string') return value === undefined ? '' : String(value);
+  const text = formulaStart.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

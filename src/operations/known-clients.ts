@@ -1,0 +1,65 @@
+/** What is known of the agents that people connect; from their documentation and their issue trackers. */
+export type KnownClient = {
+  name: string;
+  /** What it registers as when it logs in. */
+  redirectUris: readonly string[];
+  /** It connects from the internet, so the address must be public and https. */
+  isHosted?: true;
+  /** It can only log in, not send a token that its user gave it. */
+  onlyLogsIn?: true;
+  /** The first so many tools are used, the rest is left out or refused. */
+  maxTools?: number;
+  /** What the model is shown as the name of a tool, and the longest one that works. */
+  toolName: { shown: (slug: string, tool: string) => string; max: number };
+};
+
+const plain = (_slug: string, tool: string) => tool;
+const prefixed = (slug: string, tool: string) => `mcp__${slug}__${tool}`;
+
+export const knownClients: readonly KnownClient[] = [
+  {
+    name: 'Claude',
+    redirectUris: ['https://claude.ai/api/mcp/auth_callback', 'https://claude.com/api/mcp/auth_callback'],
+    isHosted: true,
+    onlyLogsIn: true,
+    toolName: { shown: plain, max: 64 },
+  },
+  {
+    name: 'ChatGPT',
+    redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
+    isHosted: true,
+    onlyLogsIn: true,
+    toolName: { shown: plain, max: 64 },
+  },
+  {
+    name: 'Claude Code',
+    redirectUris: ['http://localhost:38100/callback'],
+    toolName: { shown: prefixed, max: 64 },
+  },
+  {
+    name: 'Cursor',
+    redirectUris: ['cursor://anysphere.cursor-mcp/oauth/callback'],
+    maxTools: 40,
+    toolName: { shown: (slug, tool) => `${slug}:${tool}`, max: 60 },
+  },
+  {
+    name: 'VS Code',
+    redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect'],
+    maxTools: 128,
+    toolName: { shown: plain, max: 64 },
+  },
+  {
+    name: 'Codex',
+    redirectUris: ['http://127.0.0.1:38101/callback/Zt3aUq0pB1c4'],
+    toolName: { shown: prefixed, max: 64 },
+  },
+  {
+    name: 'Zed',
+    redirectUris: ['http://127.0.0.1:38102/callback'],
+    toolName: { shown: plain, max: 64 },
+  },
+];
+
+/** The models behind several of them take no other characters, although MCP allows a dot. */
+export const toolNameOfModels = /^[A-Za-z0-9_-]+$/;
+export const clientsWithStrictNames: readonly string[] = ['Claude', 'Claude Code', 'Codex', 'ChatGPT'];

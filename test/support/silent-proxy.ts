@@ -1,0 +1,37 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Stands between a client and a server, and can fall silent: connections stay open and nothing comes through. */
+export type SilentProxy = { readonly port: number; silence(): void; close(): Promise<void> };
+
+export async function startSilentProxy(target: { host: string; port: number }): Promise<SilentProxy> {
+  const sockets = new Set<Socket>();
+  let silent = false;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.once('close', () => sockets.delete(socket));
+  };
+  const server = createServer((client) => {
+    keep(client);
+    if (silent) return;
+    const upstream = connect(target.port, target.host);
+    keep(upstream);
+    client.pipe(upstream);
+    upstream.pipe(client);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    silence() {
+      silent = true;
+      for (const socket of sockets) socket.unpipe();
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

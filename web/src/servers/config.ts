@@ -1,0 +1,74 @@
+import type { JsonObject } from '../api-types.ts';
+
+/** A configuration while it is being written: any part may be missing or wrong. The service is the judge. */
+export type Config = JsonObject & {
+  name?: unknown;
+  slug?: unknown;
+  description?: unknown;
+  authentication?: unknown;
+  oauth?: unknown;
+  tools?: unknown;
+};
+
+/** What a secret value looks like in an answer; sent back, it keeps what is stored. */
+export const mask = '********';
+
+export type PathPart = string | number;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `['tools', 2, 'url']` → `tools[2].url`, as the service writes it. */
+export function pathText(path: readonly PathPart[]): string {
+  return path.reduce<string>(
+    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${part}` : part),
+    '',
+  );
+}
+
+export function valueAt(value: unknown, path: readonly PathPart[]): unknown {
+  return path.reduce<unknown>((inner, part) => {
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, part)) return undefined;
+    return (inner as Record<PathPart, unknown>)[part];
+  }, value);
+}
+
+/** A copy with one value changed; undefined removes it. */
+export function withValue(value: unknown, path: readonly PathPart[], next: unknown): unknown {
+  const [part, ...rest] = path;
+  if (part === undefined) return next;
+  if (typeof part === 'number') {
+    const list = Array.isArray(value) ? [...value] : [];
+    list[part] = withValue(list[part], rest, next);
+    return list;
+  }
+  const object: JsonObject = isObject(value) ? { ...value } : {};
+  const inner = withValue(object[part], rest, next);
+  if (inner === undefined) delete object[part];
+  else object[part] = inner;
+  return object;
+}
+
+export function toolsOf(config: Config): JsonObject[] {
+  return Array.isArray(config.tools) ? config.tools.map((tool) => (isObject(tool) ? tool : {})) : [];
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
+}
+
+/** A name as a slug: `My Projects!` → `my-projects`. */
+export function slugFrom(name: string): string {
+  const ascii = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase();
+  return ascii.replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '').slice(0, 63).replace(/-$/, '');
+}
+
+export const newTool: JsonObject = {
+  name: '',
+  description: '',
+  method: 'GET',
+  url: '',
+  headers: {},
+  input_schema: {},
+};

@@ -1,0 +1,49 @@
+import { useLocation } from 'react-router';
+import { api, path } from '../api.ts';
+import type { JsonObject, StoredServer } from '../api-types.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { useAction } from '../ui/use-action.ts';
+import type { Config } from './config.ts';
+import { ConflictNotice } from './editor/conflict-notice.tsx';
+import { Editor } from './editor/editor.tsx';
+import { useBase } from './editor/use-base.ts';
+import { useShownServer } from './server-page.tsx';
+
+/** A change that another page brings along, for example a response_transform that was picked from an answer. */
+type Brought = { tool: string; fields: JsonObject };
+
+function withBrought(config: Config, brought: Brought | undefined): Config | undefined {
+  if (!brought || !Array.isArray(config.tools)) return undefined;
+  const tools = config.tools.map((tool: JsonObject) =>
+    tool.name === brought.tool ? { ...tool, ...brought.fields } : tool,
+  );
+  return { ...config, tools };
+}
+
+export function ConfigurationTab() {
+  const detail = useShownServer();
+  const canEdit = useCanEdit();
+  const { slug } = detail.server;
+  const brought = (useLocation().state as { change?: Brought } | null)?.change;
+  const base = useBase(detail);
+  const save = useAction({
+    run: (config: Config) => api<StoredServer>('PUT', path`/servers/${slug}`, { body: config, version: base.version }),
+    done: ({ server }) => `Saved as version ${server.version}`,
+    onDone: base.saved,
+    refresh: [queryKeys.servers],
+  });
+  return (
+    <Editor
+      key={base.generation}
+      initial={base.config}
+      changed={base.kept ?? withBrought(base.config, brought)}
+      saving={save}
+      isNew={false}
+      isReadOnly={!canEdit}
+      storedSecrets={detail.secrets}
+      callbackUrl={detail.callback_url}
+      conflict={(mine) => <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} />}
+    />
+  );
+}

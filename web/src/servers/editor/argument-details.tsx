@@ -1,0 +1,102 @@
+import { Select, SimpleGrid, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import type { JsonObject } from '../../api-types.ts';
+import { visibleJson } from '../../ui/visible.ts';
+import { isObject, textOf } from '../config.ts';
+
+type Props = { name: string; field: JsonObject; isReadOnly: boolean; onChange: (change: JsonObject) => void };
+
+const places = [
+  { value: 'path', label: 'Path' },
+  { value: 'query', label: 'Query' },
+  { value: 'header', label: 'Header' },
+  { value: 'body', label: 'Body' },
+];
+
+/** A typed text as the value it stands for, by the argument's type. */
+function valueOf(text: string, type: unknown): unknown {
+  if (text === '') return undefined;
+  if (type === 'string') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function shownValue(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
+}
+
+export function ArgumentDetails({ name, field, isReadOnly, onChange }: Props) {
+  const options = Array.isArray(field.enum) ? field.enum.map(shownValue) : [];
+  return (
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
+      <TextInput
+        label="Default"
+        description="Sent when the agent leaves it out."
+        value={shownValue(field.default)}
+        onChange={(event) => onChange({ default: valueOf(event.currentTarget.value, field.type) })}
+        readOnly={isReadOnly}
+      />
+      <TagsInput
+        label="Allowed values"
+        description="Press Enter after each; none allows all."
+        value={options}
+        onChange={(list) => onChange({ enum: list.length > 0 ? list.map((text) => valueOf(text, field.type)) : undefined })}
+        acceptValueOnBlur
+        readOnly={isReadOnly}
+      />
+      <Select
+        label="Goes to"
+        description="Where the method's own place is not right."
+        data={places}
+        placeholder="By the method"
+        clearable
+        value={textOf(field.in) || null}
+        onChange={(place) => onChange({ in: place ?? undefined })}
+        readOnly={isReadOnly}
+      />
+      <TextInput
+        label="Format"
+        description="A hint such as date, uuid or email."
+        value={textOf(field.format)}
+        onChange={({ currentTarget: { value } }) => onChange({ format: value === '' ? undefined : value })}
+        readOnly={isReadOnly}
+      />
+      <Others name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
+    </SimpleGrid>
+  );
+}
+
+const own = new Set(['type', 'description', 'optional', 'default', 'enum', 'in', 'format']);
+
+/** What has no field of its own, such as minimum or items, as JSON. */
+function Others({ name, field, isReadOnly, onChange }: Props) {
+  const others = Object.fromEntries(Object.entries(field).filter(([key]) => !own.has(key)));
+  const [draft, setDraft] = useState<string>();
+  const change = (text: string) => {
+    setDraft(text);
+    try {
+      const next: unknown = JSON.parse(text.trim() === '' ? '{}' : text);
+      const cleared = Object.fromEntries(Object.keys(others).map((key) => [key, undefined]));
+      if (isObject(next)) onChange({ ...cleared, ...next });
+    } catch {
+      // Not JSON yet: the text stays in the field until it is.
+    }
+  };
+  return (
+    <Textarea
+      label="Other keywords"
+      aria-label={`Other keywords of ${name}`}
+      description='As JSON, for example {"minimum": 1}.'
+      className="th-mono"
+      autosize
+      minRows={1}
+      value={draft ?? (Object.keys(others).length > 0 ? visibleJson(others) : '')}
+      onChange={(event) => change(event.currentTarget.value)}
+      onBlur={() => setDraft(undefined)}
+      readOnly={isReadOnly}
+    />
+  );
+}

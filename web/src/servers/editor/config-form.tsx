@@ -1,0 +1,39 @@
+import { SimpleGrid, Stack } from '@mantine/core';
+import { Section } from '../../ui/section.tsx';
+import { slugFrom, textOf } from '../config.ts';
+import { AccessSection } from './access-section.tsx';
+import { LongTextField, TextField } from './config-fields.tsx';
+import { useEditor } from './editor-context.ts';
+import { NameField } from './name-field.tsx';
+import { ToolsSection } from './tools-section.tsx';
+
+export function ConfigForm() {
+  const { isNew, config } = useEditor();
+  return (
+    <Stack gap="md" miw={0}>
+      <Section title="Server">
+        <Stack gap="sm">
+          <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+            <NameField />
+            <TextField
+              path={['slug']}
+              label="Slug"
+              isRequired
+              isMono
+              isFixed={!isNew}
+              placeholder={slugFrom(textOf(config.name)) || 'my-server'}
+              text={isNew ? 'Its address is /mcp/ and this. It can never be used again.' : 'Cannot be changed.'}
+            />
+          </SimpleGrid>
+          <LongTextField
+            path={['description']}
+            label="Description"
+            text="What the server is for; agents and people read it."
+          />
+        </Stack>
+      </Section>
+      <AccessSection />
+      <ToolsSection />
+    </Stack>
+  );
+}

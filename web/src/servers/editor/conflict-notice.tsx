@@ -1,0 +1,46 @@
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { IconGitMerge } from '@tabler/icons-react';
+import { api, path } from '../../api.ts';
+import type { ServerDetail } from '../../api-types.ts';
+import { messageOf } from '../../ui/problem-alert.tsx';
+import type { Config } from '../config.ts';
+import { Diff } from '../diff.tsx';
+import type { Base } from './use-base.ts';
+
+type Props = { mine: Config; base: Base; slug: string; error: Error | null };
+
+/** Somebody else has stored a newer version: shows it beside the edit, which stays. */
+export function ConflictNotice({ mine, base, slug, error }: Props) {
+  const theirs = useQuery({
+    queryKey: ['newest', slug, error],
+    queryFn: () => api<ServerDetail>('GET', path`/servers/${slug}`),
+    staleTime: 0,
+  });
+  return (
+    <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Somebody changed this server meanwhile" role="alert">
+      <Stack gap="sm">
+        <Text size="sm">{error ? messageOf(error) : ''} Your changes are still here and nothing was overwritten.</Text>
+        {theirs.data && (
+          <>
+            <Text size="sm" fw={600}>
+              What changed from version {base.version} to version {theirs.data.server.version}
+            </Text>
+            <Diff before={base.config} after={theirs.data.config} label="Changes of the others" />
+          </>
+        )}
+        <Group gap="sm">
+          <Button size="xs" onClick={() => base.rebase(mine)}>
+            Keep mine and go on from the newest
+          </Button>
+          <Button size="xs" variant="default" onClick={() => base.rebase()}>
+            Take theirs and drop mine
+          </Button>
+        </Group>
+        <Text size="xs" c="dimmed">
+          Keeping yours stores nothing yet: look at the JSON, then save.
+        </Text>
+      </Stack>
+    </Alert>
+  );
+}

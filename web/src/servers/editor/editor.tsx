@@ -1,0 +1,130 @@
+import { Box, SegmentedControl, Stack } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import type { UseMutationResult } from '@tanstack/react-query';
+import { type ReactNode, useMemo, useState } from 'react';
+import { ApiProblem } from '../../api.ts';
+import type { FieldProblem, StoredServer } from '../../api-types.ts';
+import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { type Config, textOf } from '../config.ts';
+import { ConfigForm } from './config-form.tsx';
+import { type EditorModel, EditorProvider } from './editor-context.ts';
+import { JsonView } from './json-view.tsx';
+import { ProblemList } from './problem-list.tsx';
+import { SaveBar } from './save-bar.tsx';
+import { UnsavedGuard } from './unsaved-guard.tsx';
+import { useEditorModel, withoutStored } from './use-editor-model.ts';
+import { useVerdict } from './use-verdict.ts';
+
+type Props = {
+  initial: Config;
+  /** An edit to go on with. */
+  changed?: Config | undefined;
+  isNew: boolean;
+  isReadOnly?: boolean;
+  startsInJson?: boolean;
+  saving: UseMutationResult<StoredServer, Error, Config>;
+  storedSecrets: readonly string[];
+  callbackUrl?: string | undefined;
+  /** Shown when somebody else has changed the server meanwhile. */
+  conflict?: (mine: Config) => ReactNode;
+};
+
+type View = 'form' | 'both' | 'json';
+
+/** Form and JSON of a configuration, side by side on one model. */
+export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
+  const { saving, storedSecrets, callbackUrl, conflict } = props;
+  const model = useEditorModel(initial, changed);
+  const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
+  const [chosen, setView] = useState<View>(startsInJson ? (isWide ? 'both' : 'json') : isWide ? 'both' : 'form');
+  const view = chosen === 'both' && !isWide ? 'form' : chosen;
+  const [isRevealed, setRevealed] = useState(!isNew || startsInJson);
+  const { verdict, isBehind } = useVerdict(model.config);
+  const problems = useProblems(verdict?.problems, saving.error, model.config, isNew ? undefined : textOf(initial.slug));
+  const context: EditorModel = {
+    config: model.config,
+    isNew,
+    isReadOnly,
+    problems,
+    warnings: withoutStored(verdict?.warnings ?? [], storedSecrets),
+    callbackUrl,
+    set: model.set,
+    touch: model.touch,
+    isShown: (path) => isRevealed || model.touched.has(path),
+  };
+  const save = () => {
+    setRevealed(true);
+    if (problems.length === 0 && !model.draftProblem) saving.mutate(model.config);
+  };
+  const isConflict = saving.error instanceof ApiProblem && saving.error.status === 409 && saving.error.problems.length === 0;
+  const isUnsaved = model.isChanged && !saving.isPending && !(isNew && saving.isSuccess);
+  return (
+    <EditorProvider value={context}>
+      <Stack gap="md">
+        {isConflict && conflict?.(model.config)}
+        {saving.error && !isConflict && <ProblemAlert error={saving.error} title="Not saved" />}
+        <ViewSwitch view={view} isWide={isWide} onChange={setView} />
+        {isRevealed && <ProblemList problems={problems} draftProblem={model.draftProblem} />}
+        <Box className="th-editor" data-view={view}>
+          {view !== 'json' && <ConfigForm />}
+          {view !== 'form' && (
+            <JsonView
+              text={model.text}
+              problem={model.draftProblem}
+              onChange={(text) => {
+                model.setText(text);
+                setRevealed(true);
+              }}
+              onBlur={model.settleText}
+              isReadOnly={isReadOnly}
+            />
+          )}
+        </Box>
+        {!isReadOnly && (
+          <SaveBar
+            isNew={isNew}
+            isChanged={model.isChanged}
+            isBehind={isBehind}
+            isSaving={saving.isPending}
+            problems={isRevealed ? problems.length + (model.draftProblem ? 1 : 0) : 0}
+            warnings={context.warnings.length}
+            onSave={save}
+            onReset={model.reset}
+          />
+        )}
+        <UnsavedGuard isUnsaved={isUnsaved} />
+      </Stack>
+    </EditorProvider>
+  );
+}
+
+/** What keeps the configuration from being stored: by the last check, by the last try to save, by ourselves. */
+function useProblems(
+  checked: readonly FieldProblem[] | undefined,
+  failure: Error | null,
+  config: Config,
+  fixedSlug: string | undefined,
+): readonly FieldProblem[] {
+  const [judged, setJudged] = useState<{ failure: Error; config: Config }>();
+  if (failure && judged?.failure !== failure) setJudged({ failure, config });
+  return useMemo(() => {
+    const all = [...(checked ?? [])];
+    if (fixedSlug !== undefined && config.slug !== fixedSlug)
+      all.push({ path: 'slug', message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server` });
+    if (failure instanceof ApiProblem && judged?.config === config) all.push(...failure.problems);
+    return all.filter((problem, index) => all.findIndex(({ path, message }) => path === problem.path && message === problem.message) === index);
+  }, [checked, failure, judged, config, fixedSlug]);
+}
+
+function ViewSwitch({ view, isWide, onChange }: { view: View; isWide: boolean; onChange: (view: View) => void }) {
+  const choices = [
+    { value: 'form', label: 'Form' },
+    ...(isWide ? [{ value: 'both', label: 'Form and JSON' }] : []),
+    { value: 'json', label: 'JSON' },
+  ];
+  return (
+    <Box>
+      <SegmentedControl size="xs" data={choices} value={view} onChange={(next) => onChange(next as View)} aria-label="View" />
+    </Box>
+  );
+}

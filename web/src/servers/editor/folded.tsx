@@ -1,0 +1,28 @@
+import { Button, Collapse, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import type { ReactNode } from 'react';
+
+/** What few people need, behind a button. */
+export function Folded({ label, children }: { label: string; children: ReactNode }) {
+  const [isOpen, { toggle }] = useDisclosure(false);
+  return (
+    <div>
+      <Button
+        variant="subtle"
+        color="gray"
+        size="compact-sm"
+        onClick={toggle}
+        aria-expanded={isOpen}
+        leftSection={isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
+      >
+        {label}
+      </Button>
+      <Collapse expanded={isOpen} keepMounted={false}>
+        <Stack gap="sm" pt="sm">
+          {children}
+        </Stack>
+      </Collapse>
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import { ActionIcon, Button, Group, Input, Stack, TextInput } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { type PathPart, textOf } from '../config.ts';
+import { useField } from './editor-context.ts';
+import { Errors, Warnings } from './said.tsx';
+import { useNamedRows } from './use-named-rows.ts';
+
+/** Headers that every request of the tool carries. */
+export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
+  const field = useField(path, true);
+  const { rows, isRepeated, add, update, remove } = useNamedRows<string>(field.value, field.set);
+  return (
+    <Input.Wrapper label="Headers" description="Sent as written; {{NAME}} is filled from the secrets." labelElement="div">
+      <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
+        {rows.map(({ name, value }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its place
+          <Group key={index} gap={6} wrap="nowrap" align="flex-start" className="th-mono">
+            <TextInput
+              aria-label={`Name of header ${index + 1}`}
+              placeholder="Accept"
+              value={name}
+              flex="0 1 13rem"
+              error={isRepeated(index) ? 'is there twice' : undefined}
+              onChange={(event) => update(index, { name: event.currentTarget.value, value })}
+              readOnly={field.isReadOnly}
+            />
+            <TextInput
+              aria-label={`Value of header ${index + 1}`}
+              placeholder="application/json"
+              value={textOf(value)}
+              flex={1}
+              onChange={(event) => update(index, { name, value: event.currentTarget.value })}
+              onBlur={field.touch}
+              readOnly={field.isReadOnly}
+            />
+            {!field.isReadOnly && (
+              <ActionIcon variant="subtle" color="gray" size={36} aria-label={`Remove header ${name || index + 1}`} onClick={() => remove(index)}>
+                <IconX size={16} />
+              </ActionIcon>
+            )}
+          </Group>
+        ))}
+        {!field.isReadOnly && (
+          <Group>
+            <Button variant="subtle" size="compact-sm" leftSection={<IconPlus size={14} />} onClick={() => add('')}>
+              Add a header
+            </Button>
+          </Group>
+        )}
+        <Errors list={field.errors} />
+        <Warnings list={field.warnings} />
+      </Stack>
+    </Input.Wrapper>
+  );
+}

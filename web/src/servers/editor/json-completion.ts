@@ -1,0 +1,98 @@
+/** What may stand in a configuration, by the kind of the object around it. */
+const names: Record<string, readonly string[]> = {
+  server: ['name', 'slug', 'description', 'authentication', 'oauth', 'tools'],
+  authentication: ['type', 'header', 'query_key', 'token'],
+  oauth: ['authorization_url', 'token_url', 'client_id', 'client_secret', 'scopes', 'extra_params', 'token_mode', 'pkce'],
+  tool: [
+    'name',
+    'title',
+    'description',
+    'method',
+    'url',
+    'headers',
+    'input_schema',
+    'response_transform',
+    'response_fields',
+    'timeout_ms',
+    'annotations',
+    'output_schema',
+    'array_format',
+    'body',
+    'response_limit_bytes',
+  ],
+  annotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
+  field: ['type', 'description', 'optional', 'enum', 'default', 'minimum', 'maximum', 'minLength', 'maxLength', 'format', 'items', 'in'],
+};
+
+const values: Record<string, readonly string[]> = {
+  'authentication.type': ['Bearer', 'ApiKey', 'Basic', 'QueryParam'],
+  'oauth.token_mode': ['issued', 'passthrough'],
+  'tool.method': ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+  'tool.array_format': ['repeat', 'comma', 'brackets'],
+  'tool.body': ['json', 'form', 'multipart'],
+  'field.type': ['string', 'number', 'integer', 'boolean', 'array', 'object'],
+  'field.in': ['path', 'query', 'header', 'body'],
+};
+
+function kindOf(path: readonly string[]): string {
+  const [first, second, third, fourth] = path;
+  if (path.length === 0) return 'server';
+  if (first === 'authentication' || first === 'oauth') return path.length === 1 ? first : '';
+  if (first !== 'tools' || second === undefined) return '';
+  if (third === undefined) return 'tool';
+  if (third === 'annotations') return 'annotations';
+  return third === 'input_schema' && fourth !== undefined && path.length === 4 ? 'field' : '';
+}
+
+type Place = { path: string[]; key: string | undefined; isKey: boolean; start: number; prefix: string };
+
+/** Walks the text up to the caret and tells in which object, and in which string of it, the caret stands. */
+function placeAt(text: string, caret: number): Place | undefined {
+  const stack: { key: string | undefined; isArray: boolean; isKey: boolean; index: number }[] = [];
+  let start = -1;
+  for (let at = 0; at < caret; at++) {
+    const top = stack.at(-1);
+    const letter = text[at];
+    if (start >= 0) {
+      if (letter === '\\') at++;
+      else if (letter === '"') {
+        if (top?.isKey) top.key = text.slice(start + 1, at);
+        start = -1;
+      }
+    } else if (letter === '"') start = at;
+    else if (letter === '{' || letter === '[')
+      stack.push({ key: undefined, isArray: letter === '[', isKey: letter === '{', index: 0 });
+    else if (letter === '}' || letter === ']') stack.pop();
+    else if (letter === ':' && top) top.isKey = false;
+    else if (letter === ',' && top) {
+      top.isKey = !top.isArray;
+      top.index++;
+    }
+  }
+  const top = stack.at(-1);
+  if (start < 0 || !top) return undefined;
+  const path = stack.slice(0, -1).map((level) => (level.isArray ? String(level.index) : (level.key ?? '')));
+  return { path, key: top.key, isKey: top.isKey, start, prefix: text.slice(start + 1, caret) };
+}
+
+type Completions = { words: readonly string[]; start: number; end: number; prefix: string; isKey: boolean };
+
+/** The names or values that are allowed in the string around the caret and begin as it does. */
+export function completionsAt(text: string, caret: number): Completions | undefined {
+  const place = placeAt(text, caret);
+  if (!place) return undefined;
+  const kind = kindOf(place.path);
+  const all = (place.isKey ? names[kind] : values[`${kind}.${place.key}`]) ?? [];
+  const words = all.filter((word) => word.startsWith(place.prefix) && word !== place.prefix);
+  const closing = text.indexOf('"', caret);
+  const line = text.indexOf('\n', caret);
+  const isClosed = closing >= 0 && (line < 0 || closing < line);
+  return { words, start: place.start, end: isClosed ? closing + 1 : caret, prefix: place.prefix, isKey: place.isKey };
+}
+
+export function insertAt(text: string, place: Completions, word: string): { text: string; caret: number } {
+  const rest = text.slice(place.end);
+  const colon = place.isKey && !/^\s*:/.test(rest) ? ': ' : '';
+  const written = `"${word}"${colon}`;
+  return { text: text.slice(0, place.start) + written + rest, caret: place.start + written.length };
+}

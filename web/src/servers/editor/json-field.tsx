@@ -1,0 +1,48 @@
+import { Textarea } from '@mantine/core';
+import { useState } from 'react';
+import { visibleJson } from '../../ui/visible.ts';
+import type { PathPart } from '../config.ts';
+import { useField } from './editor-context.ts';
+import { errorText, Warnings } from './said.tsx';
+
+type Props = { path: readonly PathPart[]; label: string; text?: string; minRows?: number };
+
+/** A part of the configuration as JSON. What does not parse yet stays in the field. */
+export function JsonField({ path, label, text, minRows = 3 }: Props) {
+  const field = useField(path, true);
+  const [draft, setDraft] = useState<string>();
+  const [problem, setProblem] = useState<string>();
+  const change = (next: string) => {
+    setDraft(next);
+    try {
+      field.set(next.trim() === '' ? undefined : JSON.parse(next));
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(`not JSON yet: ${error instanceof Error ? error.message : ''}`);
+    }
+  };
+  const leave = () => {
+    field.touch();
+    if (!problem) setDraft(undefined);
+  };
+  return (
+    <div>
+      <Textarea
+        id={field.id}
+        label={label}
+        description={text}
+        className="th-mono"
+        autosize
+        minRows={minRows}
+        maxRows={18}
+        spellCheck={false}
+        value={draft ?? (field.value === undefined ? '' : visibleJson(field.value))}
+        onChange={(event) => change(event.currentTarget.value)}
+        onBlur={leave}
+        error={errorText(problem ? [problem] : field.errors)}
+        readOnly={field.isReadOnly}
+      />
+      <Warnings list={field.warnings} />
+    </div>
+  );
+}

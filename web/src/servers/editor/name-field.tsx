@@ -1,0 +1,29 @@
+import { TextInput } from '@mantine/core';
+import { slugFrom, textOf } from '../config.ts';
+import { useEditor, useField } from './editor-context.ts';
+import { errorText } from './said.tsx';
+
+/** The display name; a new server's slug follows it until it is given one by hand. */
+export function NameField() {
+  const { isNew, config, set } = useEditor();
+  const field = useField(['name']);
+  const before = textOf(field.value);
+  const change = (name: string) => {
+    field.set(name);
+    if (isNew && textOf(config.slug) === slugFrom(before)) set(['slug'], slugFrom(name));
+  };
+  return (
+    <TextInput
+      id={field.id}
+      label="Name"
+      description="Shown to people and agents."
+      withAsterisk
+      value={before}
+      onChange={(event) => change(event.currentTarget.value)}
+      onBlur={field.touch}
+      error={errorText(field.errors)}
+      readOnly={field.isReadOnly}
+      autoComplete="off"
+    />
+  );
+}

@@ -1,0 +1,82 @@
+import { Alert, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
+import { IconInfoCircle } from '@tabler/icons-react';
+import { useSession } from '../../frame/session.ts';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { mask, slugFrom, textOf } from '../config.ts';
+import { ChoiceField, ListField, SwitchField, TextField } from './config-fields.tsx';
+import { useEditor, useField } from './editor-context.ts';
+import { Folded } from './folded.tsx';
+import { JsonField } from './json-field.tsx';
+import { errorText } from './said.tsx';
+
+const modes = [
+  { value: 'issued', label: 'A token of Toolhost (recommended)' },
+  { value: 'passthrough', label: "The provider's own token" },
+];
+
+/** The provider at which people log in, and what has to be registered there. */
+export function OAuthFields() {
+  return (
+    <Stack gap="sm">
+      <CallbackHint />
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+        <TextField path={['oauth', 'authorization_url']} label="Authorization URL" isRequired isMono />
+        <TextField path={['oauth', 'token_url']} label="Token URL" isRequired isMono />
+        <TextField path={['oauth', 'client_id']} label="Client id" isRequired isMono />
+        <ClientSecret />
+      </SimpleGrid>
+      <ListField path={['oauth', 'scopes']} label="Scopes" text="Press Enter after each." />
+      <Folded label="More about the login">
+        <ChoiceField path={['oauth', 'token_mode']} label="Agents hold" choices={modes} placeholder="A token of Toolhost" />
+        <JsonField
+          path={['oauth', 'extra_params']}
+          label="Extra parameters"
+          text='Added to the authorization URL, for example {"access_type": "offline"}.'
+        />
+        <SwitchField
+          path={['oauth', 'pkce']}
+          label="Use PKCE towards the provider"
+          text="Leave it on unless the provider cannot handle it."
+          fallback={true}
+        />
+      </Folded>
+    </Stack>
+  );
+}
+
+function CallbackHint() {
+  const { config, callbackUrl } = useEditor();
+  const { base_url } = useSession();
+  const slug = textOf(config.slug) || slugFrom(textOf(config.name)) || 'SLUG';
+  return (
+    <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
+      <Text size="sm" mb="xs">
+        Exactly in this form; a provider compares it letter by letter.
+      </Text>
+      <CodeBlock code={callbackUrl ?? `${base_url}/mcp/${slug}/callback`} label="callback URL" />
+      <Text size="sm" mt="xs">
+        Once the server is stored, try the login under Connect.
+      </Text>
+    </Alert>
+  );
+}
+
+function ClientSecret() {
+  const field = useField(['oauth', 'client_secret']);
+  const isKept = field.value === mask;
+  return (
+    <PasswordInput
+      id={field.id}
+      label="Client secret"
+      withAsterisk
+      description={isKept ? 'Stored. Type a new one to replace it.' : 'Stored sealed and never shown again.'}
+      value={isKept ? '' : textOf(field.value)}
+      placeholder={isKept ? mask : ''}
+      onChange={({ currentTarget: { value } }) => field.set(value)}
+      onBlur={field.touch}
+      error={errorText(field.errors)}
+      readOnly={field.isReadOnly}
+      autoComplete="new-password"
+    />
+  );
+}

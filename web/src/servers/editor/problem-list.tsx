@@ -1,0 +1,31 @@
+import { Alert, Anchor, List } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import type { FieldProblem } from '../../api-types.ts';
+import { visible } from '../../ui/visible.ts';
+import { useEditor } from './editor-context.ts';
+import { goToField } from './go-to-field.ts';
+
+/** Everything that has to be solved, each with the way to its field. */
+export function ProblemList({ problems, draftProblem }: { problems: readonly FieldProblem[]; draftProblem: string | undefined }) {
+  const { isReadOnly } = useEditor();
+  if (isReadOnly || (problems.length === 0 && !draftProblem)) return null;
+  return (
+    <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
+      <List size="sm" spacing={2} listStyleType="none">
+        {draftProblem && <List.Item>The JSON cannot be read yet: {draftProblem}</List.Item>}
+        {problems.slice(0, 20).map(({ path, message }) => (
+          <List.Item key={path + message}>
+            {path && (
+              <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
+                {visible(path)}
+              </Anchor>
+            )}
+            {path && ': '}
+            {visible(message)}
+          </List.Item>
+        ))}
+        {problems.length > 20 && <List.Item>and {problems.length - 20} more</List.Item>}
+      </List>
+    </Alert>
+  );
+}

@@ -1,0 +1,37 @@
+import { Group, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { sentence } from '../../ui/problem-alert.tsx';
+
+/** What the service warns about, beside what it concerns. */
+export function Warnings({ list }: { list: readonly string[] }) {
+  if (list.length === 0) return null;
+  return (
+    <Stack gap={2} mt={4}>
+      {list.map((text) => (
+        <Group key={text} gap={6} wrap="nowrap" align="flex-start" c="var(--th-warn)">
+          <IconAlertTriangle size={14} style={{ flex: 'none', marginTop: 3 }} aria-label="Warning" />
+          <Text size="xs">{sentence(text)}</Text>
+        </Group>
+      ))}
+    </Stack>
+  );
+}
+
+/** What keeps the configuration from being stored. */
+export function Errors({ list }: { list: readonly string[] }) {
+  if (list.length === 0) return null;
+  return (
+    <Stack gap={2} mt={4} role="alert">
+      {list.map((text) => (
+        <Text key={text} size="xs" c="error">
+          {sentence(text)}
+        </Text>
+      ))}
+    </Stack>
+  );
+}
+
+/** The errors of a field as Mantine's inputs take them. */
+export function errorText(list: readonly string[]): string | undefined {
+  return list.length > 0 ? list.map(sentence).join(' ') : undefined;
+}

@@ -1,0 +1,45 @@
+import { Button, Group, Text } from '@mantine/core';
+
+type Props = {
+  isNew: boolean;
+  isChanged: boolean;
+  isBehind: boolean;
+  isSaving: boolean;
+  problems: number;
+  warnings: number;
+  onSave: () => void;
+  onReset: () => void;
+};
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
+}
+
+function stateOf({ isNew, isChanged, isBehind, problems, warnings }: Props): string {
+  if (problems > 0) return `${counted(problems, 'problem')} to solve`;
+  if (isBehind && isChanged) return 'Checking…';
+  const warned = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
+  if (isNew) return `Not stored yet${warned}`;
+  return (isChanged ? 'Unsaved changes' : 'Everything is saved') + warned;
+}
+
+export function SaveBar(props: Props) {
+  const { isNew, isChanged, isSaving, problems, onSave, onReset } = props;
+  return (
+    <Group className="th-card th-save-bar" p="sm" justify="space-between" gap="sm">
+      <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
+        {stateOf(props)}
+      </Text>
+      <Group gap="sm">
+        {isChanged && !isNew && (
+          <Button variant="default" size="sm" onClick={onReset}>
+            Discard
+          </Button>
+        )}
+        <Button size="sm" onClick={onSave} loading={isSaving} disabled={!isNew && !isChanged}>
+          {isNew ? 'Create server' : 'Save'}
+        </Button>
+      </Group>
+    </Group>
+  );
+}

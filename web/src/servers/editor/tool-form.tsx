@@ -1,0 +1,78 @@
+import { Grid, SimpleGrid, Stack } from '@mantine/core';
+import { ArgumentsEditor } from './arguments-editor.tsx';
+import { ChoiceField, HintField, ListField, LongTextField, NumberField, TextField } from './config-fields.tsx';
+import { Folded } from './folded.tsx';
+import { HeadersEditor } from './headers-editor.tsx';
+import { JsonField } from './json-field.tsx';
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const arrayFormats = [
+  { value: 'repeat', label: 'a=1&a=2' },
+  { value: 'comma', label: 'a=1,2' },
+  { value: 'brackets', label: 'a[]=1&a[]=2' },
+];
+
+/** The tool and the one request that it becomes. */
+export function ToolForm({ index }: { index: number }) {
+  const at = (...rest: string[]) => ['tools', index, ...rest];
+  return (
+    <Stack gap="md">
+      <TextField path={at('name')} label="Tool name" isRequired isMono placeholder="list_projects" />
+      <LongTextField
+        path={at('description')}
+        label="Tool description"
+        isRequired
+        text="What it does and when to use it, in natural language, for the model."
+      />
+      <Grid gap="sm">
+        <Grid.Col span={{ base: 12, xs: 3 }}>
+          <ChoiceField path={at('method')} label="Method" choices={methods} isRequired />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xs: 9 }}>
+          <TextField path={at('url')} label="URL" isRequired isMono placeholder="https://api.example.com/tasks/:id" />
+        </Grid.Col>
+      </Grid>
+      <ArgumentsEditor path={at('input_schema')} />
+      <HeadersEditor path={at('headers')} />
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <TextField
+          path={at('response_transform')}
+          label="Part of the answer"
+          text="Dot path, for example data.results; . is everything."
+          placeholder="."
+          isMono
+        />
+        <ListField
+          path={at('response_fields')}
+          label="Fields to keep"
+          text="Of the object or of each item; saves tokens."
+          placeholder="Press Enter after each"
+        />
+      </SimpleGrid>
+      <Folded label="Advanced">
+        <AdvancedFields at={at} />
+      </Folded>
+    </Stack>
+  );
+}
+
+function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[] }) {
+  return (
+    <>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <TextField path={at('title')} label="Title" text="Name shown to people." />
+        <NumberField path={at('timeout_ms')} label="Timeout in ms" text="Up to 20 000." placeholder="10 000" />
+        <TextField path={at('body')} label="Body" text="json, form, multipart, or the one argument that is the body." placeholder="json" isMono />
+        <ChoiceField path={at('array_format')} label="Arrays in a query" text="How lists are written." choices={arrayFormats} placeholder="a=1&a=2" />
+        <NumberField path={at('response_limit_bytes')} label="Largest answer in bytes" placeholder="10 485 760" />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <HintField path={at('annotations', 'readOnlyHint')} label="Only reads" />
+        <HintField path={at('annotations', 'destructiveHint')} label="May destroy" />
+        <HintField path={at('annotations', 'idempotentHint')} label="Safe to repeat" />
+        <HintField path={at('annotations', 'openWorldHint')} label="Reaches the open world" />
+      </SimpleGrid>
+      <JsonField path={at('output_schema')} label="Output schema" text="JSON Schema of the structured answer." />
+    </>
+  );
+}

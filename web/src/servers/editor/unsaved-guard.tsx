@@ -1,0 +1,29 @@
+import { Button, Group, Modal, Text } from '@mantine/core';
+import { useEffect } from 'react';
+import { useBlocker } from 'react-router';
+
+/** Asks before what was typed would be lost. */
+export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
+  const blocker = useBlocker(
+    ({ currentLocation, nextLocation }) => isUnsaved && currentLocation.pathname !== nextLocation.pathname,
+  );
+  useEffect(() => {
+    if (!isUnsaved) return;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, [isUnsaved]);
+  return (
+    <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">
+      <Text size="sm">Your changes to this configuration are not stored.</Text>
+      <Group justify="flex-end" mt="lg">
+        <Button variant="default" onClick={() => blocker.reset?.()}>
+          Stay here
+        </Button>
+        <Button color="red.8" onClick={() => blocker.proceed?.()}>
+          Leave and lose them
+        </Button>
+      </Group>
+    </Modal>
+  );
+}

@@ -1,0 +1,26 @@
+import { useLayoutEffect, useRef, useState } from 'react';
+
+/** Where the caret of a text area stands, and a way to put it elsewhere after its text has changed. */
+export function useCaret() {
+  const ref = useRef<HTMLTextAreaElement>(null);
+  const wanted = useRef<number>(undefined);
+  const [at, setAt] = useState<number>();
+  useLayoutEffect(() => {
+    if (wanted.current === undefined || !ref.current) return;
+    ref.current.focus();
+    ref.current.setSelectionRange(wanted.current, wanted.current);
+    wanted.current = undefined;
+  });
+  return {
+    ref,
+    at,
+    read: () => {
+      const area = ref.current;
+      setAt(area && area.selectionStart === area.selectionEnd ? area.selectionStart : undefined);
+    },
+    moveTo: (place: number) => {
+      wanted.current = place;
+      setAt(place);
+    },
+  };
+}

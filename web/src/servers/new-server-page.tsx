@@ -1,0 +1,49 @@
+import { Anchor } from '@mantine/core';
+import { Link, useNavigate, useSearchParams } from 'react-router';
+import { api } from '../api.ts';
+import type { StoredServer } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { useAction } from '../ui/use-action.ts';
+import type { Config } from './config.ts';
+import { Editor } from './editor/editor.tsx';
+import { StartChoices } from './start-choices.tsx';
+import { type Start, startOf } from './starts.ts';
+
+const starts: readonly string[] = ['example', 'json', 'form'] satisfies Start[];
+
+export function NewServerPage() {
+  const from = useSearchParams()[0].get('from') ?? '';
+  const isChosen = starts.includes(from);
+  return (
+    <>
+      <PageHeader
+        title="New server"
+        text={isChosen ? 'Nothing is stored before you create it.' : 'Choose how to begin; everything can be changed later.'}
+        above={
+          <Anchor component={Link} to={isChosen ? '/servers/new' : '/servers'} size="sm" c="dimmed">
+            {isChosen ? 'Begin in another way' : 'Back to the servers'}
+          </Anchor>
+        }
+      />
+      {isChosen ? (
+        <NewServer key={from} start={from as Start} />
+      ) : (
+        <div className="th-card">
+          <StartChoices />
+        </div>
+      )}
+    </>
+  );
+}
+
+function NewServer({ start }: { start: Start }) {
+  const navigate = useNavigate();
+  const create = useAction({
+    run: (config: Config) => api<StoredServer>('POST', '/servers', { body: config }),
+    done: ({ server }) => `Created ${server.name}`,
+    refresh: [queryKeys.servers, queryKeys.activity],
+    onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
+  });
+  return <Editor initial={startOf(start)} isNew startsInJson={start === 'json'} saving={create} storedSecrets={[]} />;
+}

@@ -1,0 +1,83 @@
+import { Anchor, Group, Tabs, Text } from '@mantine/core';
+import { IconChevronLeft } from '@tabler/icons-react';
+import { Link, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
+import type { ServerDetail } from '../api-types.ts';
+import { AccessBadge } from '../ui/access-badge.tsx';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { visible } from '../ui/visible.ts';
+import { useServer } from './server-queries.ts';
+
+/** The server that the tabs are about. */
+export function useShownServer(): ServerDetail {
+  return useOutletContext<ServerDetail>();
+}
+
+export function ServerPage() {
+  const { slug = '' } = useParams();
+  const query = useServer(slug);
+  return (
+    <Loaded query={query}>
+      {(detail) => (
+        <>
+          <Heading detail={detail} />
+          <ServerTabs detail={detail} />
+          <Outlet context={detail} key={slug} />
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Heading({ detail: { server } }: { detail: ServerDetail }) {
+  return (
+    <PageHeader
+      title={visible(server.name)}
+      text={server.description && visible(server.description)}
+      above={
+        <Anchor component={Link} to="/servers" size="sm" c="dimmed">
+          <Group gap={2} component="span" display="inline-flex">
+            <IconChevronLeft size={15} aria-hidden />
+            Servers
+          </Group>
+        </Anchor>
+      }
+    >
+      <AccessBadge access={server.access} />
+      <Group gap={6} wrap="nowrap">
+        <Text className="th-mono" size="sm" component="span">
+          {server.url}
+        </Text>
+        <CopyButton value={server.url} label="Copy the address" />
+      </Group>
+    </PageHeader>
+  );
+}
+
+function ServerTabs({ detail }: { detail: ServerDetail }) {
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const base = `/servers/${detail.server.slug}`;
+  const hasLogins = detail.server.access === 'oauth' || detail.server.access === 'passthrough';
+  const tabs = [
+    ['', 'Configuration'],
+    ['/try', 'Try it'],
+    ['/connect', 'Connect'],
+    ['/secrets', 'Secrets'],
+    ...(hasLogins ? [['/logins', 'Logins']] : []),
+    ['/versions', 'Versions'],
+    ['/options', 'Options'],
+  ] as const;
+  return (
+    <Tabs value={pathname.slice(base.length)} onChange={(to) => navigate(base + (to ?? ''))} mb="lg">
+      <Tabs.List aria-label="About this server" className="th-tabs">
+        {tabs.map(([to = '', label]) => (
+          <Tabs.Tab key={to} value={to}>
+            {label}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+    </Tabs>
+  );
+}

@@ -1,0 +1,46 @@
+import { Box, Group, SimpleGrid, Text, ThemeIcon } from '@mantine/core';
+import { IconBraces, IconForms, IconSparkles } from '@tabler/icons-react';
+import { Link } from 'react-router';
+
+const choices = [
+  {
+    to: '/servers/new?from=example',
+    title: 'From the worked example',
+    text: 'A small API with complete tools, ready to call. Change what you like.',
+    Icon: IconSparkles,
+  },
+  {
+    to: '/servers/new?from=json',
+    title: 'From JSON',
+    text: 'Paste a configuration that you or an agent has written.',
+    Icon: IconBraces,
+  },
+  {
+    to: '/servers/new?from=form',
+    title: 'By hand',
+    text: 'Fill in a form: a name, who may call, and the first tool.',
+    Icon: IconForms,
+  },
+];
+
+export function StartChoices() {
+  return (
+    <SimpleGrid cols={{ base: 1, md: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
+      {choices.map(({ to, title, text, Icon }) => (
+        <Box key={to} component={Link} to={to} className="th-card th-choice" p="lg">
+          <Group gap="sm" wrap="nowrap" align="flex-start">
+            <ThemeIcon variant="light" size="lg" aria-hidden>
+              <Icon size={20} />
+            </ThemeIcon>
+            <div>
+              <Text fw={600}>{title}</Text>
+              <Text size="sm" c="dimmed">
+                {text}
+              </Text>
+            </div>
+          </Group>
+        </Box>
+      ))}
+    </SimpleGrid>
+  );
+}
