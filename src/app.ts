@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
@@ -13,6 +14,7 @@ import { createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
+import type { HostedServer } from './gateway/hosted-server.ts';
 import { createLimits } from './gateway/limits.ts';
 import { createMcpDoor } from './gateway/mcp-door.ts';
 import { createTryOut } from './gateway/try-out.ts';
@@ -58,11 +60,14 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     onDropped: (rows) => log.error({ rows }, 'call records were given up'),
   });
   const callParts: CallToolParts = { door, limits: limitsOf(config), record: callLog.add, now, onUnexpected };
+  const endpointOf = hosting(config, memory, callParts, log);
+  const login = loginDoor(config, memory, onUnexpected);
   const runner: Runner = {
     db: database.db,
     parts: {
       ...operationParts(config, keyring, now),
       ...createTryOut(memory.servers, callParts),
+      probeConnection: createConnectionProbe({ servers: memory.servers, endpointOf, login, oauth: memory.oauthParts }),
       flushCalls: callLog.flush,
     },
     onCommitted: memory.changes.lookAfterCommit,
@@ -73,7 +78,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     config,
     random: randomBytes,
     serveMcp: createMcpDoor({
-      find: endpoints(config, memory, callParts, runner, log),
+      find: endpoints(config, memory, endpointOf, runner),
       serverUrl: runner.parts.serverUrl,
       onUnexpected,
       slowReaderMs,
@@ -86,7 +91,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       version,
       onUnexpected,
       isReady: async () => !draining && (await isFresh()),
-      login: loginDoor(config, memory, onUnexpected),
+      login,
       signIn: createSignIn({ ...memory.oauthParts, identity: memory.identity, welcome: memory.welcome }),
     }),
     onUnexpected,
@@ -120,21 +125,34 @@ function restActor(memory: Memory, parts: { db: Db; now: () => number; baseUrl: 
 
 const settled = [() => true, () => false] as const;
 
-/** What is served under a slug: a hosted server, or the management server. */
-function endpoints(config: FullConfig, memory: Memory, callParts: CallToolParts, runner: Runner, log: Log) {
+/** How a hosted server is served. */
+function hosting(config: FullConfig, memory: Memory, callParts: CallToolParts, log: Log) {
   const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
+  const parts = { ...callParts, callers: callersOf(memory, log), resourceMetadataUrl };
+  return (server: HostedServer): McpEndpoint => hostedEndpoint(server, parts);
+}
+
+/** What is served under a slug: a hosted server, or the management server. */
+function endpoints(
+  config: FullConfig,
+  memory: Memory,
+  endpointOf: (server: HostedServer) => McpEndpoint,
+  runner: Runner,
+) {
   const { keys, grants, managementLogin } = memory;
   const management = createManagementServer(
     runner,
     version,
     { verifyApiKey: keys.verify, findPerson: (bearer) => findPerson(bearer, managementLogin, grants, runner.db) },
-    { resourceMetadata: resourceMetadataUrl(config.managementSlug), scopes: managementLogin.scopes },
+    {
+      resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
+      scopes: managementLogin.scopes,
+    },
   );
-  const parts = { ...callParts, callers: callersOf(memory, log), resourceMetadataUrl };
   return async (slug: string): Promise<McpEndpoint | undefined> => {
     if (slug === config.managementSlug) return management;
     const server = await memory.servers.find(slug);
-    return server && hostedEndpoint(server, parts);
+    return server && endpointOf(server);
   };
 }
 

@@ -189,18 +189,37 @@ export function isLoopback(hostname: string): boolean {
 function readMasterKeys(values: Values, readFile: (path: string) => string, problems: string[]): Buffer[] | undefined {
   const { MASTER_KEY, MASTER_KEY_FILE } = values;
   if (MASTER_KEY && MASTER_KEY_FILE) problems.push('MASTER_KEY and MASTER_KEY_FILE: set one of the two');
-  const text = MASTER_KEY || (MASTER_KEY_FILE ? attempt(() => readFile(MASTER_KEY_FILE).trim(), problems) : '');
+  const text = MASTER_KEY || (MASTER_KEY_FILE ? attempt(() => readKeyFile(MASTER_KEY_FILE, readFile), problems) : '');
   if (!text) return undefined;
   return attempt(() => list(text).map(parseMasterKey), problems);
+}
+
+function readKeyFile(path: string, readFile: (path: string) => string): string {
+  try {
+    return readFile(path).trim();
+  } catch {
+    throw new Error('MASTER_KEY_FILE: cannot be read; allowed: the path of a readable file that holds the key');
+  }
 }
 
 /** 32 random bytes. @throws Error that says what to do, without the key */
 export function parseMasterKey(text: string): Buffer {
   const advice = 'allowed: 32 random bytes in base64 or hex; make one with: openssl rand -base64 32';
-  const bytes = /^[0-9a-f]{64,}$/i.test(text) ? Buffer.from(text, 'hex') : Buffer.from(text, 'base64');
+  const bytes = decodeKey(text);
+  if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
   if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
-  if (new Set(bytes).size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
+  const steps = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
+  if (new Set(bytes).size < 12 || steps.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
   return bytes;
+}
+
+/** Strict, because Node's decoder skips what is not base64 and so would take a pass phrase for a key. */
+function decodeKey(text: string): Buffer | undefined {
+  if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
+  return bytes.toString('base64').replace(/=+$/, '') === plain ? bytes : undefined;
 }
 
 function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {

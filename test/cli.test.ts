@@ -115,13 +115,23 @@ describe('toolhost serve', () => {
   it('[sec E7] refuses a master key that is short or an example, without repeating it', async () => {
     const file = join(folder, 'key');
     writeFileSync(file, 'c2hvcnQ=\n');
-    const keys = ['c2hvcnQ=', 'A'.repeat(44), '00'.repeat(32), 'deadbeef'.repeat(8)];
+    const keys = [
+      'change-me-to-a-long-random-string-before-production!!',
+      Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64'),
+      'c2hvcnQ=',
+      'A'.repeat(44),
+      '00'.repeat(32),
+      'deadbeef'.repeat(8),
+    ];
     const ends = await Promise.all([
       ...keys.map((key) => toolhost(['serve'], { env: { ...local('weak'), MASTER_KEY: key } })),
       toolhost(['serve'], { env: { ...local('weak'), MASTER_KEY_FILE: file } }),
     ]);
     for (const end of ends) {
-      assertRefused(end, /MASTER_KEY: is (too short|not random); allowed: 32 random bytes.*openssl rand -base64 32/);
+      assertRefused(
+        end,
+        /MASTER_KEY: is (too short|not random|neither base64 nor hex); allowed: 32 random bytes.*openssl rand -base64 32/,
+      );
       for (const key of keys) assert.ok(!end.stderr.includes(key));
     }
   });

@@ -42,12 +42,21 @@ describe('clients that describe themselves by a document', () => {
     const page = await consentOf(client);
     assert.equal(page.status, 200);
     const text = visibleText(page);
-    for (const part of [/“Documented agent”/, /Described at agents\.example\.com:\d+/, /localhost:3118/, /a program on this device/]) {
+    for (const part of [
+      /“Documented agent”/,
+      /Described at agents\.example\.com:\d+/,
+      /localhost:3118/,
+      /a program on this device/,
+    ]) {
       assert.match(text, part);
     }
     const { access_token } = await world.tokens(client);
     assert.equal((await world.list(slug, access_token)).status, 200);
-    for (const other of ['http://localhost:3118/other', 'https://agents.example.com/callback', 'http://127.0.0.1:3118/callback']) {
+    for (const other of [
+      'http://localhost:3118/other',
+      'https://agents.example.com/callback',
+      'http://127.0.0.1:3118/callback',
+    ]) {
       assert.equal((await consentOf(clientAt(client.id, other))).status, 400, other);
     }
   });
@@ -65,7 +74,10 @@ describe('clients that describe themselves by a document', () => {
       site.publish('/large', { padding: 'x'.repeat(5 * 1024) }),
       site.publish('/html', {}, { 'content-type': 'text/html' }),
       site.serve('/missing', { status: 404 }),
-      site.serve('/created', { status: 201, body: { client_id: `${own('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] } }),
+      site.serve('/created', {
+        status: 201,
+        body: { client_id: `${own('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] },
+      }),
       site.serve('/array', { body: [] }),
       site.serve('/null', { body: 'null' }),
       site.serve('/garbage', { body: '{"client_id":' }),
@@ -95,7 +107,13 @@ describe('clients that describe themselves by a document', () => {
   it('asks for a document without credentials, cookies or anything of the caller', async () => {
     await consentOf(clientAt(site.publish('/plain')));
     const [request] = site.requests.slice(-1);
-    assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
+    assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), [
+      'accept',
+      'connection',
+      'host',
+      'toolhost-hop',
+      'user-agent',
+    ]);
   });
 
   it('[mcp 55] [sec B3] reaches no private address, whatever name or number stands for it', async () => {
@@ -114,7 +132,10 @@ describe('clients that describe themselves by a document', () => {
     await assertRefused(id.replace('https://', 'https://user@'));
     await assertRefused(id.replace('https://', 'HTTPS://'));
     await assertRefused(id.replace('https://', 'http://'));
-    assert.deepEqual(site.take().filter((path) => path !== '/agent.json' && path !== '/agent.json?'), []);
+    assert.deepEqual(
+      site.take().filter((path) => path !== '/agent.json' && path !== '/agent.json?'),
+      [],
+    );
   });
 
   it('lets a client go on while its document cannot be reached', async () => {

@@ -44,7 +44,17 @@ describe('consent', () => {
     const text = visibleText(page);
     const { host: providerHost } = new URL(world.provider.url);
     const { host: upstreamHost } = new URL(world.upstream.url);
-    for (const part of ['Test agent', 'agent.example', 'Things 1', world.issuer(slug), 'Local', providerHost, upstreamHost, 'read', 'write']) {
+    for (const part of [
+      'Test agent',
+      'agent.example',
+      'Things 1',
+      world.issuer(slug),
+      'Local',
+      providerHost,
+      upstreamHost,
+      'read',
+      'write',
+    ]) {
       assert.ok(text.includes(part), `${part}: ${text}`);
     }
     assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
@@ -88,7 +98,10 @@ describe('consent', () => {
     await world.logIn(client, browser);
     world.provider.takeLogins();
     const second = await world.client(slug, { name: 'Second agent' });
-    for (const [again, name] of [[second, 'Second agent'], [client, 'Test agent']] as const) {
+    for (const [again, name] of [
+      [second, 'Second agent'],
+      [client, 'Test agent'],
+    ] as const) {
       const page = await browser.get(again.authorization({ prompt: 'none' }).url);
       assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
       assert.ok(visibleText(page).includes(name));
@@ -131,7 +144,8 @@ describe('consent', () => {
     const own = sealed(form);
     const forged = `${own.slice(0, -4)}${own.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`;
     const fields = [undefined, '', 'x', 'v1.a.b.c', sealed(foreign), sealed(otherServer), forged, own.slice(0, 40)];
-    for (const request of fields) assertRefused(await browser.press(form, 'Allow and log in', { fields: { request } }), 403);
+    for (const request of fields)
+      assertRefused(await browser.press(form, 'Allow and log in', { fields: { request } }), 403);
     const headers: Changes[] = [
       { cookie: undefined },
       { cookie: 'toolhost-consent=' },
@@ -140,7 +154,8 @@ describe('consent', () => {
       { 'sec-fetch-site': 'same-site' },
       { 'sec-fetch-site': 'none' },
     ];
-    for (const change of headers) assertRefused(await browser.press(form, 'Allow and log in', { headers: change }), 403);
+    for (const change of headers)
+      assertRefused(await browser.press(form, 'Allow and log in', { headers: change }), 403);
     const types = { 'content-type': 'application/json' };
     assertRefused(await browser.press(form, 'Allow and log in', { headers: types }), 400);
     for (const origin of ['https://evil.example', 'null', world.provider.url]) {
@@ -171,7 +186,11 @@ describe('consent', () => {
     assert.deepEqual([page.status, page.headers.get('location')], [200, null]);
     const { href, searchParams } = next(page);
     assert.ok(href.startsWith(`${client.redirectUri}?`));
-    assert.partialDeepStrictEqual(Object.fromEntries(searchParams), { error: 'access_denied', state, iss: world.issuer(slug) });
+    assert.partialDeepStrictEqual(Object.fromEntries(searchParams), {
+      error: 'access_denied',
+      state,
+      iss: world.issuer(slug),
+    });
     assert.deepEqual([searchParams.has('code'), world.provider.takeLogins()], [false, []]);
   });
 

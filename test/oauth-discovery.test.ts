@@ -140,13 +140,20 @@ describe('OAuth discovery', () => {
     for (const place of ['register', 'token', 'revoke']) {
       const reply = await post(`${issuer}/${place}`, {}, { origin });
       assert.equal(reply.headers.get('access-control-allow-origin'), '*', place);
-      const asked = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
+      const asked = {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type',
+      };
       const preflight = await fetch(`${issuer}/${place}`, { method: 'OPTIONS', headers: asked });
       assert.equal(preflight.status, 204);
       assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /content-type/i);
     }
     for (const place of ['authorize', 'consent', 'callback']) {
-      const response = await fetch(`${issuer}/${place}`, { method: place === 'consent' ? 'POST' : 'GET', headers: { origin } });
+      const response = await fetch(`${issuer}/${place}`, {
+        method: place === 'consent' ? 'POST' : 'GET',
+        headers: { origin },
+      });
       assert.equal(response.status, 403, place);
     }
     const own = { origin: world.toolhost.url };
@@ -157,7 +164,12 @@ describe('OAuth discovery', () => {
   it('[mcp 57] builds every address from the configured one and not from the request', async () => {
     const port = new URL(world.toolhost.url).port;
     for (const host of [`localhost:${port}`, `127.0.0.1:${port}`]) {
-      const headers = { host, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', forwarded: 'host=evil.example' };
+      const headers = {
+        host,
+        'x-forwarded-host': 'evil.example',
+        'x-forwarded-proto': 'https',
+        forwarded: 'host=evil.example',
+      };
       for (const url of [resourceMetadata(), serverMetadata()]) {
         const { status, text } = await wire(url, { headers });
         assert.equal(status, 200);

@@ -69,7 +69,8 @@ describe('passthrough, the specification to the letter', () => {
     const { refresh_token } = await world.tokens(agent);
     const [other, elsewhere] = [await world.client(at), client];
     world.provider.takeTokens();
-    for (const stranger of [other, elsewhere]) assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
+    for (const stranger of [other, elsewhere])
+      assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
     const unwrapped = ['provider-refresh-1', refresh_token.slice(4), `${refresh_token}x`, 'thp_', ''];
     for (const token of unwrapped) assertOAuthError(await agent.refresh(token), 400, 'invalid_grant');
     const token_url = `${world.provider.url}/token`;
@@ -105,7 +106,10 @@ describe('passthrough, the specification to the letter', () => {
   it('asks for a login where the upstream refuses the token, at once', async () => {
     const { access_token } = await world.tokens(client);
     world.upstream.on('*', () => ({ status: 401 }));
-    const { status, headers } = await world.toolhost.rpc(slug, access_token, 'tools/call', { name: 'run', arguments: {} });
+    const { status, headers } = await world.toolhost.rpc(slug, access_token, 'tools/call', {
+      name: 'run',
+      arguments: {},
+    });
     assert.equal(status, 401);
     assert.match(headers.get('www-authenticate') ?? '', /resource_metadata="[^"]+".*error="invalid_token"/);
     assert.equal(world.upstream.take().length, 1);

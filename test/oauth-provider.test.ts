@@ -111,7 +111,11 @@ describe('logging in at the provider', () => {
     ['200 with an error', { body: { error: 'bad_verification_code', access_token: 'a-token' } }, 'server_error'],
     ['200 with an error that is no text', { body: { error: { code: 1 }, access_token: 'a-token' } }, 'server_error'],
     ['markup as the error', { body: { error: markup } }, 'server_error'],
-    ['an error as a form', { headers: { 'content-type': 'text/plain' }, body: 'error=x&access_token=a' }, 'server_error'],
+    [
+      'an error as a form',
+      { headers: { 'content-type': 'text/plain' }, body: 'error=x&access_token=a' },
+      'server_error',
+    ],
     ['no access_token', { body: { token_type: 'bearer', expires_in: 600 } }, 'server_error'],
     ['an empty access_token', { body: { access_token: '' } }, 'server_error'],
     ['a number as access_token', { body: { access_token: 5 } }, 'server_error'],
@@ -120,8 +124,16 @@ describe('logging in at the provider', () => {
     ['null', { body: 'null' }, 'server_error'],
     ['nothing', { body: '' }, 'server_error'],
     ['a page', { headers: { 'content-type': 'text/html' }, body: '<html>access_token=a</html>' }, 'server_error'],
-    ['more than it may', { body: { access_token: 'a-token', padding: 'x'.repeat(300_000) } }, 'temporarily_unavailable'],
-    ['a redirect', { status: 307, headers: { location: '/elsewhere' }, body: { access_token: 'a-token' } }, 'server_error'],
+    [
+      'more than it may',
+      { body: { access_token: 'a-token', padding: 'x'.repeat(300_000) } },
+      'temporarily_unavailable',
+    ],
+    [
+      'a redirect',
+      { status: 307, headers: { location: '/elsewhere' }, body: { access_token: 'a-token' } },
+      'server_error',
+    ],
     ['a failure', { status: 500, body: { access_token: 'a-token' } }, 'temporarily_unavailable'],
     ['503 and a page', { status: 503, body: 'down' }, 'temporarily_unavailable'],
     ['too many requests', { status: 429, body: {} }, 'temporarily_unavailable'],
@@ -192,7 +204,10 @@ describe('logging in at the provider', () => {
     const { db } = world.toolhost.running.app.runner;
     const events = await db.selectFrom('audit_events').selectAll().where('target', '=', slug).orderBy('at').execute();
     const logins = events.filter(({ actor_id }) => actor_id === 'oauth');
-    assert.deepEqual(logins.map(({ operation }) => operation), ['login', 'loginFailed']);
+    assert.deepEqual(
+      logins.map(({ operation }) => operation),
+      ['login', 'loginFailed'],
+    );
     assert.doesNotMatch(JSON.stringify(events), /provider-(access|refresh|code)|client-secret/);
   });
 });

@@ -103,7 +103,15 @@ describe('registering a client', () => {
     const elsewhere = await world.client(await world.serve());
     const [payload = '', mac = ''] = id.split('.');
     const forged = Buffer.from('{"s":"x","n":"x","r":["https://agent.example/callback"],"t":1}').toString('base64url');
-    const unknown = ['x', elsewhere.id, `thc_${forged}.${mac}`, `${payload}.${mac.slice(0, -2)}`, `${id}x`, payload, ''];
+    const unknown = [
+      'x',
+      elsewhere.id,
+      `thc_${forged}.${mac}`,
+      `${payload}.${mac.slice(0, -2)}`,
+      `${id}x`,
+      payload,
+      '',
+    ];
     for (const clientId of unknown) {
       const page = await consentOf(clientId, 'https://agent.example/callback');
       assert.deepEqual([page.status, leadsTo(page)], [400, undefined], clientId);
@@ -179,15 +187,23 @@ describe('registering a client', () => {
       assert.ok(visibleText(page).includes(`Allow “${shown}” to use`), visibleText(page));
       assert.doesNotMatch(page.html, /<script|<img|[\u202e\u200b\u2028]/);
       const policy = page.headers.get('content-security-policy') ?? '';
-      assert.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/);
+      assert.match(
+        policy,
+        /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
+      );
     }
   });
 
   it('[sec D19] ends a flood of registrations with 429, stores nothing, and goes on serving others', async () => {
     const sizes = () =>
-      readdirSync(world.toolhost.dataDir).reduce((sum, name) => sum + statSync(join(world.toolhost.dataDir, name)).size, 0);
+      readdirSync(world.toolhost.dataDir).reduce(
+        (sum, name) => sum + statSync(join(world.toolhost.dataDir, name)).size,
+        0,
+      );
     const before = sizes();
-    const flood = Array.from({ length: 1000 }, () => register({ redirect_uris: ['https://agent.example/cb'] }, '192.0.2.252'));
+    const flood = Array.from({ length: 1000 }, () =>
+      register({ redirect_uris: ['https://agent.example/cb'] }, '192.0.2.252'),
+    );
     const replies = await Promise.all(flood);
     const refusals = replies.filter((reply) => reply.status === 429);
     assert.equal(replies.filter((reply) => reply.status === 201).length, 300);

@@ -31,7 +31,8 @@ describe('renewing the provider’s tokens', () => {
   });
   after(() => world.stop());
 
-  const bearers = () => world.upstream.take().map(({ headers }) => headers.authorization?.replace('Bearer provider-access-', ''));
+  const bearers = () =>
+    world.upstream.take().map(({ headers }) => headers.authorization?.replace('Bearer provider-access-', ''));
   const textOf = ({ content }: ToolReply) => content.map((block) => block.text).join('\n');
   const rawCall = (): Promise<Reply> => world.toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} });
   /** The upstream takes these tokens alone. */
@@ -170,7 +171,9 @@ describe('renewing the provider’s tokens', () => {
     const calling = rawCall();
     const held = await world.provider.waitForToken();
     await client.revoke(token);
-    held.release({ body: { access_token: 'too-late', token_type: 'bearer', refresh_token: 'too-late', expires_in: 600 } });
+    held.release({
+      body: { access_token: 'too-late', token_type: 'bearer', refresh_token: 'too-late', expires_in: 600 },
+    });
     assert.equal((await calling).status, 401);
     assert.equal((await rawCall()).status, 401);
     assert.deepEqual(bearers(), []);

@@ -6,8 +6,8 @@ import { eventually } from './support/eventually.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from './support/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, type Tokens, tokensOf } from './support/oauth-client.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
-import { startServe } from './support/serve.ts';
 import { type Reply, startToolhost, type TestToolhost } from './support/toolhost.ts';
+import { serve } from './support/toolhost-command.ts';
 
 /** What a revocation may take until every replica knows of it. */
 const noticedMs = 2000;
@@ -72,12 +72,16 @@ describe('two replicas on one database', () => {
   it('[sec D18] refresh ours at once, without a call to the provider, as one login', async () => {
     const { refresh_token } = await world.tokens(here);
     world.provider.takeTokens();
-    const replies = await Promise.all(Array.from({ length: 12 }, (_, i) => (i % 2 ? here : there).refresh(refresh_token)));
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => (i % 2 ? here : there).refresh(refresh_token)),
+    );
     const tokens = replies.map(tokensOf);
     assert.deepEqual(world.provider.takeTokens(), []);
     for (const { access_token } of tokens) assert.equal(await statusThere(access_token), 200);
     // Of the next generation exactly one moves on; the others are its equals for a moment, not its thieves.
-    const followers = await Promise.all(tokens.slice(0, 2).map((one, i) => (i ? here : there).refresh(one.refresh_token)));
+    const followers = await Promise.all(
+      tokens.slice(0, 2).map((one, i) => (i ? here : there).refresh(one.refresh_token)),
+    );
     for (const one of followers.map(tokensOf)) assert.equal(await statusThere(one.access_token), 200);
   });
 
@@ -144,14 +148,19 @@ describe('two replicas on one database', () => {
   /** A replica asks the provider to refresh, the provider does, and the replica dies before the answer is stored. */
   async function dieWhileRefreshing(tokens: Tokens): Promise<void> {
     const ports = [...world.provider.ports, world.upstream.port];
-    const replica = await startServe({ ...env, EGRESS_ALLOW: ports.map((port) => `127.0.0.1:${port}`).join(',') });
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } });
+    const EGRESS_ALLOW = ports.map((port) => `127.0.0.1:${port}`).join(',');
+    const replica = await serve({ ...env, EGRESS_ALLOW, PORT: '0', DEMO: '0', DATA_DIR: world.toolhost.dataDir });
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'run', arguments: {} },
+    });
     const headers = { authorization: `Bearer ${tokens.access_token}`, 'content-type': 'application/json' };
     const cut = assert.rejects(fetch(`${replica.url}/mcp/${slug}`, { method: 'POST', headers, body }));
     const held = await world.provider.waitForToken();
-    await replica.end('SIGKILL');
+    await replica.stop('SIGKILL');
     await Promise.all([cut, held.closed]);
-    replica.remove();
     aheadMs += claimMs + 1000;
   }
 

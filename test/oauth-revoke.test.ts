@@ -66,12 +66,20 @@ describe('ending a login', () => {
     const agent = await world.client(at, { name: 'Listed agent' });
     const [first, second] = [await world.tokens(agent), await world.tokens(agent)];
     const [newest, oldest] = await grants(at);
-    assert.partialDeepStrictEqual(oldest, { server: at, client: 'Listed agent', status: 'active', scope: 'read write' });
+    assert.partialDeepStrictEqual(oldest, {
+      server: at,
+      client: 'Listed agent',
+      status: 'active',
+      scope: 'read write',
+    });
     const reply = await world.toolhost.rest('DELETE', `/grants/${newest?.id}`);
     assert.deepEqual([reply.status, reply.body], [200, { revoked: newest?.id }]);
     await assertEnded(second, agent, at);
     await assertLive(first, at);
-    assert.deepEqual((await grants(at)).map(({ status }) => status), ['revoked', 'active']);
+    assert.deepEqual(
+      (await grants(at)).map(({ status }) => status),
+      ['revoked', 'active'],
+    );
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status, 404);
     assert.doesNotMatch(JSON.stringify(await grants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
@@ -101,7 +109,10 @@ describe('ending a login', () => {
     for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
       assert.equal(reply.status, 404);
     }
-    assert.deepEqual((await grants(at)).map(({ status }) => status), ['revoked', 'revoked']);
+    assert.deepEqual(
+      (await grants(at)).map(({ status }) => status),
+      ['revoked', 'revoked'],
+    );
   });
 
   const rugPulls: [what: string, change: (world: LoginWorld) => Json][] = [
@@ -112,10 +123,19 @@ describe('ending a login', () => {
         tools: [toolAt(`${upstream.url}/things`), { ...toolAt('https://collector.example.com/'), name: 'more' }],
       }),
     ],
-    ['people log in elsewhere', ({ provider }) => ({ oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) })],
+    [
+      'people log in elsewhere',
+      ({ provider }) => ({ oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) }),
+    ],
     ['codes go elsewhere', ({ provider }) => ({ oauth: provider.oauth({ token_url: `${provider.url}/token` }) })],
-    ['it is another application at the provider', ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) })],
-    ['agents would hold the provider’s token', ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) })],
+    [
+      'it is another application at the provider',
+      ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) }),
+    ],
+    [
+      'agents would hold the provider’s token',
+      ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) }),
+    ],
   ];
   for (const [what, change] of rugPulls) {
     it(`[sec M9] ends when ${what}`, async () => {

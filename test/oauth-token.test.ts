@@ -95,14 +95,22 @@ describe('redeeming a code', () => {
     ];
     for (const change of wrong) assertOAuthError(await client.redeem(code, verifier, change), 400, 'invalid_grant');
     assertOAuthError(await elsewhere.redeem(code, verifier), 400, 'invalid_grant');
-    assertOAuthError(await client.redeem(code, verifier, { resource: elsewhere.authorization().url.href }), 400, 'invalid_target');
+    assertOAuthError(
+      await client.redeem(code, verifier, { resource: elsewhere.authorization().url.href }),
+      400,
+      'invalid_target',
+    );
     tokensOf(await client.redeem(code, verifier, { resource: undefined }));
   });
 
   it('[sec D8] holds a code to the very port of its loopback redirect', async () => {
     const native = await world.client(slug, { redirectUri: 'http://127.0.0.1/cb' });
     const { code, verifier } = await world.logIn(native, undefined, { redirect_uri: 'http://127.0.0.1/cb' });
-    assertOAuthError(await native.redeem(code, verifier, { redirect_uri: 'http://127.0.0.1:99/cb' }), 400, 'invalid_grant');
+    assertOAuthError(
+      await native.redeem(code, verifier, { redirect_uri: 'http://127.0.0.1:99/cb' }),
+      400,
+      'invalid_grant',
+    );
     tokensOf(await native.redeem(code, verifier));
   });
 
@@ -122,8 +130,15 @@ describe('redeeming a code', () => {
       assertOAuthError(await client.redeem('c', 'v', { grant_type }), 400, 'unsupported_grant_type');
     }
     const url = `${world.issuer(slug)}/token`;
-    assertOAuthError(await post(url, { grant_type: 'authorization_code', client_id: client.id }), 400, 'invalid_request');
-    const twice = new URLSearchParams([['client_id', client.id], ['client_id', client.id]]);
+    assertOAuthError(
+      await post(url, { grant_type: 'authorization_code', client_id: client.id }),
+      400,
+      'invalid_request',
+    );
+    const twice = new URLSearchParams([
+      ['client_id', client.id],
+      ['client_id', client.id],
+    ]);
     assertOAuthError(await post(url, twice), 400, 'invalid_request');
     assertOAuthError(await post(url, new URLSearchParams({ code: 'x'.repeat(70_000) })), 413, 'invalid_request');
     const unknown = clientWithId(client.id, { issuer: world.issuer('unknown-server') });

@@ -44,7 +44,7 @@ export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-): Omit<Parts, 'callTool' | 'previewCall' | 'flushCalls'> {
+): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'flushCalls'> {
   const ownHosts = [new URL(config.baseUrl).host];
   return {
     keyring,

@@ -45,17 +45,8 @@ export function remember(
   const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
   const servers = createHostedServers({ db, keyring, isFresh: changes.isFresh, userAgent });
   const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
-  const identity = createIdentityProvider(config.identity.find, config.identity.host);
-  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
-  const welcomed = (person: Identity) =>
-    db.transaction().execute((transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
-  const management = createManagementLogin({
-    slug: config.managementSlug,
-    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
-    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
-    identity,
-    welcome: welcomed,
-  });
+  const signIn = signInOf(config, db, now);
+  const { managementLogin } = signIn;
   const oauthParts: OAuthParts = {
     db,
     keyring,
@@ -65,30 +56,51 @@ export function remember(
     now,
     baseUrl: config.baseUrl,
     async findServer(slug) {
-      if (slug === config.managementSlug) return management;
+      if (slug === config.managementSlug) return managementLogin;
       const server = await servers.find(slug);
       const login = server && findLogin(server);
       const workspace = login && (await findWorkspace(db, login.workspaceId));
       return login && { ...login, operator: workspace?.name ?? login.workspaceId };
     },
     onCommitted: changes.lookAfterCommit,
-    audit: ({ server, name, detail, requestId }) =>
-      insertAuditEvent(db, {
-        id: newId(randomBytes, 'aud'),
-        workspace_id: server.workspaceId,
-        at: now(),
-        actor_kind: 'client',
-        actor_id: 'oauth',
-        operation: name,
-        target: server.slug,
-        detail: JSON.stringify(detail),
-        request_id: requestId,
-      }),
+    audit: (event) => insertAuditEvent(db, auditRow(event, now())),
     log: (message, fields) => log.info(fields, message),
   };
   const grants = createGrantUse(oauthParts, changes.isFresh);
   const forget = { server: servers.forget, key: keys.forget, grant: grants.forget };
-  return { keys, servers, grants, changes, findLogin, oauthParts, managementLogin: management, identity, welcome: welcomed };
+  return { keys, servers, grants, changes, findLogin, oauthParts, ...signIn };
+}
+
+/** How people sign in: to the dashboard, and through the OAuth proxy to the management server. */
+function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
+  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
+  const welcomed = (person: Identity) =>
+    db
+      .transaction()
+      .execute((transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+  const managementLogin = createManagementLogin({
+    slug: config.managementSlug,
+    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
+    identity,
+    welcome: welcomed,
+  });
+  return { identity, welcome: welcomed, managementLogin };
+}
+
+function auditRow({ server, name, detail, requestId }: Parameters<OAuthParts['audit']>[0], at: number) {
+  return {
+    id: newId(randomBytes, 'aud'),
+    workspace_id: server.workspaceId,
+    at,
+    actor_kind: 'client',
+    actor_id: 'oauth',
+    operation: name,
+    target: server.slug,
+    detail: JSON.stringify(detail),
+    request_id: requestId,
+  };
 }
 
 export type Memory = ReturnType<typeof remember>;

@@ -30,7 +30,13 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
   }
   const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
   const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), Date.now);
-  const parts = { ...own, callTool: refuse, previewCall: refuse, flushCalls: async () => undefined };
+  const parts = {
+    ...own,
+    callTool: refuse,
+    previewCall: refuse,
+    probeConnection: refuse,
+    flushCalls: async () => undefined,
+  };
   const runner = { db, parts, onCommitted: async () => undefined };
   const actor: Actor = {
     kind: 'operator',

@@ -25,7 +25,8 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
 }
 
-function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
+/** A hosted server as the protocol core sees it. */
+export function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
   return {
     info: server.info,
     instructions: server.config.description,

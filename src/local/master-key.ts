@@ -8,7 +8,12 @@ export function localMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, 'master.key');
   if (!existsSync(file)) {
     mkdirSync(dataDir, { recursive: true });
-    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+    try {
+      writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+    } catch (error) {
+      // Another process made it a moment ago; then it is read like any other.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
   }
   return parseMasterKey(readFileSync(file, 'utf8').trim());
 }

@@ -1,5 +1,3 @@
-import type { OAuthError } from '../errors.ts';
-
 /** What a provider's token endpoint gave. `expiresAt` is epoch ms, undefined when the provider did not say. */
 export type ProviderTokens = {
   accessToken: string;
@@ -46,6 +44,3 @@ export type LoginServer = {
   agreement: string;
   provider: Provider;
 };
-
-/** What is logged of an error at a login, beside what the client sees. */
-export type LoginFailure = { slug: string; error: OAuthError };

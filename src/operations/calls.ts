@@ -5,7 +5,17 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { listAuditEvents as findAuditEvents } from '../store/audit-events.ts';
 import { callRecordOperations } from './call-records.ts';
 import { operation } from './operation.ts';
-import { argumentsInput, getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from './shapes.ts';
+import {
+  argumentsInput,
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  toolInput,
+} from './shapes.ts';
 import { requestShape, shownRequest } from './shown-request.ts';
 
 const callTool = operation({
@@ -39,7 +49,9 @@ const callTool = operation({
       upstream_ms: z.int().optional().describe('Of it, waiting for the upstream; absent when nothing was sent.'),
     }),
     estimated_tokens: z.int().describe('About what the text of the result costs a model.'),
-    request: requestShape.request.optional().describe('The upstream request, credentials masked; absent when the arguments become none.'),
+    request: requestShape.request
+      .optional()
+      .describe('The upstream request, credentials masked; absent when the arguments become none.'),
     curl: requestShape.curl.optional(),
   }),
   async run(context, { slug, tool, arguments: args, token }) {

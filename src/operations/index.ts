@@ -1,6 +1,7 @@
 import { apiKeyOperations } from './api-keys.ts';
 import { callOperations } from './calls.ts';
 import { captureOperations } from './captures.ts';
+import { connectionOperations } from './connection-check.ts';
 import { grantOperations } from './grants.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
@@ -14,6 +15,7 @@ export const operations: readonly Operation[] = [
   ...secretOperations,
   ...callOperations,
   ...captureOperations,
+  ...connectionOperations,
   ...statisticsOperations,
   ...apiKeyOperations,
   ...grantOperations,

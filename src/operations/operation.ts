@@ -6,6 +6,7 @@ import type { ConfigRules } from '../domain/server-config.ts';
 import type { Db } from '../store/database.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
+import type { ConnectionProbe } from './connection-probe.ts';
 
 /** Who does something: a key, a person, or the operator at the machine itself. */
 export type Actor = {
@@ -50,6 +51,8 @@ export type Parts = {
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */
   previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
+  /** Plays what a client does first at a hosted server. */
+  probeConnection: (slug: string) => Promise<ConnectionProbe>;
   /** Writes the call records that are still waiting, so that a list shows them. */
   flushCalls: () => Promise<void>;
 };

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
+import { isCaptured } from './captures.ts';
 import { checkMcpServer } from './check-server.ts';
 import { type Context, operation } from './operation.ts';
 import {
@@ -19,7 +20,6 @@ import {
   toRecord,
   versionInput,
 } from './shapes.ts';
-import { isCaptured } from './captures.ts';
 import { changeServer, createServer, nextSteps, noteChange, warningsFor } from './store-server.ts';
 
 const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');

@@ -54,7 +54,10 @@ const getServerActivity = operation({
     const rows = Map.groupBy(await countByServer(db, scope, from, hourMs), (row) => row.slug);
     const servers = (await listSlugs(db, actor.workspaceId, slugs)).map((name) => {
       const own = rows.get(name) ?? [];
-      const hourly = Array.from({ length: hours }, (_, n) => own.find((row) => row.at === from + n * hourMs)?.calls ?? 0);
+      const hourly = Array.from(
+        { length: hours },
+        (_, n) => own.find((row) => row.at === from + n * hourMs)?.calls ?? 0,
+      );
       return { slug: name, ...sumOf(own), hourly };
     });
     return { servers, complete };

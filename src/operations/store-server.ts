@@ -156,7 +156,7 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
   const url = context.serverUrl(server.slug);
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
   const steps = [...new Set(missing)].map(
-    (name) => `Set the secret ${name} (tool setSecret, or: toolhost secrets set ${server.slug} ${name})`,
+    (name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${server.slug} ${name})`,
   );
   if (server.config.oauth)
     steps.push(

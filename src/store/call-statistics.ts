@@ -30,11 +30,15 @@ function callsOf(db: Db, scope: CallScope) {
 }
 
 /** The scope without the calls that are too many to count: the newest stay. */
-export async function countable(db: Db, scope: CallScope): Promise<{ scope: CallScope; complete: boolean }> {
+export async function countable(
+  db: Db,
+  scope: CallScope,
+  most = maxCounted,
+): Promise<{ scope: CallScope; complete: boolean }> {
   const first = await callsOf(db, scope)
     .select('started_at')
     .orderBy('started_at', 'desc')
-    .offset(maxCounted)
+    .offset(most)
     .limit(1)
     .executeTakeFirst();
   return first ? { scope: { ...scope, from: first.started_at + 1 }, complete: false } : { scope, complete: true };

@@ -34,10 +34,21 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     lock?.release();
   };
   try {
-    await migrate(db, engine, options.migrations, options.now);
+    if (options.url === undefined) await migrate(db, engine, options.migrations, options.now);
+    else await migratePostgres(options.url, options);
   } catch (error) {
     await close();
     throw error;
   }
   return { engine, db, close };
+}
+
+/** On a connection of its own, because it may have to wait for another replica that migrates. */
+async function migratePostgres(url: string, options: DatabaseOptions): Promise<void> {
+  const db = new Kysely<Tables>({ dialect: postgresDialect(url, options.onError, true) });
+  try {
+    await migrate(db, 'postgres', options.migrations, options.now);
+  } finally {
+    await db.destroy();
+  }
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Engine } from './database.ts';
 import type { Tables } from './schema.ts';
 
@@ -17,7 +17,7 @@ export async function migrate(db: Kysely<Tables>, engine: Engine, folder: string
     .sort();
   if (await isCurrent(db, files)) return;
   await db.transaction().execute(async (transaction) => {
-    if (engine === 'postgres') await waitForTurn(transaction);
+    if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
     await sql`create table if not exists migrations (name text primary key, applied_at bigint not null)`.execute(
       transaction,
     );
@@ -31,13 +31,6 @@ export async function migrate(db: Kysely<Tables>, engine: Engine, folder: string
       await transaction.insertInto('migrations').values({ name, applied_at: now() }).execute();
     }
   });
-}
-
-/** Replicas that start together migrate one after the other, each as long as it takes. */
-async function waitForTurn(transaction: Transaction<Tables>): Promise<void> {
-  await sql`set local lock_timeout = 0`.execute(transaction);
-  await sql`set local statement_timeout = 0`.execute(transaction);
-  await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
 }
 
 async function isCurrent(db: Kysely<Tables>, files: readonly string[]): Promise<boolean> {

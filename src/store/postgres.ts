@@ -1,22 +1,45 @@
+import type { Socket } from 'node:net';
 import { type Dialect, PostgresDialect } from 'kysely';
 import pg from 'pg';
 
 const int8 = 20;
 
-/** Kysely on PostgreSQL. Our bigint columns hold times and counts below 2^53, so they are read as numbers. */
-export function postgresDialect(url: string, onIdleError: (error: Error) => void): Dialect {
+/** What a request may wait for. */
+const limits: pg.PoolConfig = {
+  statement_timeout: 5000,
+  lock_timeout: 2000,
+  idle_in_transaction_session_timeout: 5000,
+  idleTimeoutMillis: 5000,
+};
+
+/** Longer than any statement may take and any idle connection is kept: the database, or the way to it, has gone. */
+const silenceMs = 6000;
+
+/**
+ * Kysely on PostgreSQL. Our bigint columns hold times and counts below 2^53, so they are read as numbers.
+ * `patient` is for migrations, which take the time that they need.
+ */
+export function postgresDialect(url: string, onLost: (error: Error) => void, patient = false): Dialect {
   const pool = new pg.Pool({
     connectionString: url,
-    max: 10,
+    max: patient ? 1 : 10,
     connectionTimeoutMillis: 2000,
-    statement_timeout: 5000,
-    lock_timeout: 2000,
-    idle_in_transaction_session_timeout: 5000,
+    ...(!patient && limits),
     types: {
       getTypeParser: (oid, format) => (oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text')),
     },
   });
-  // Without a listener a connection that the server closes would end the process.
-  pool.on('error', onIdleError);
+  // Without a listener a connection that is lost would end the process: the pool listens to idle ones, we to those in use.
+  pool.on('error', onLost);
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    if (!patient) closeWhenSilent(client);
+  });
   return new PostgresDialect({ pool });
+}
+
+/** Nothing else ends a query whose answer was lost on the way, and its connection must not be used again. */
+function closeWhenSilent(client: pg.PoolClient): void {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  stream.setTimeout(silenceMs, () => stream.destroy());
 }

@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely';
+import type { Insertable } from 'kysely';
 import type { Outcome } from '../errors.ts';
 
 /** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
@@ -148,4 +148,3 @@ export type Tables = {
 };
 
 export type CallRow = Insertable<Tables['calls']>;
-export type ServerRow = Selectable<Tables['servers']>;

@@ -29,7 +29,10 @@ function attribute(tag: string, name: string): string | undefined {
 /** What a person reads on a page. */
 export function visibleText({ html }: Page): string {
   const body = /<body>(.*)<\/body>/s.exec(html)?.[1] ?? '';
-  return decoded(body.replaceAll(/<(?!\/?(bdi|code|b|a)\b)[^>]*>/g, ' ').replaceAll(/<[^>]*>/g, '')).replaceAll(/\s+/g, ' ');
+  return decoded(body.replaceAll(/<(?!\/?(bdi|code|b|a)\b)[^>]*>/g, ' ').replaceAll(/<[^>]*>/g, '')).replaceAll(
+    /\s+/g,
+    ' ',
+  );
 }
 
 /** Where a page leads by itself: its redirect, or its refresh. */

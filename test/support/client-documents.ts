@@ -60,7 +60,11 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
     },
     serve,
     publish(path, document = {}, headers = {}) {
-      const own = { client_id: origin + path, client_name: 'Documented agent', redirect_uris: ['http://localhost/callback'] };
+      const own = {
+        client_id: origin + path,
+        client_name: 'Documented agent',
+        redirect_uris: ['http://localhost/callback'],
+      };
       return serve(path, { headers, body: { ...own, ...document } });
     },
     take: () => asked.splice(0),

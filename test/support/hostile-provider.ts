@@ -51,7 +51,9 @@ export async function startHostileProvider(): Promise<HostileProvider> {
   /** A code and a refresh token are each good once. */
   function honest(form: URLSearchParams): Answer {
     const isCode = form.get('grant_type') === 'authorization_code';
-    const isGood = isCode ? codes.delete(form.get('code') ?? '') : refreshTokens.delete(form.get('refresh_token') ?? '');
+    const isGood = isCode
+      ? codes.delete(form.get('code') ?? '')
+      : refreshTokens.delete(form.get('refresh_token') ?? '');
     if (!isGood) return { status: 400, body: { error: 'invalid_grant' } };
     const number = ++count;
     refreshTokens.add(`provider-refresh-${number}`);

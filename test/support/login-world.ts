@@ -1,9 +1,23 @@
 import assert from 'node:assert/strict';
 import { type Browser, type Changes, createBrowser, next, type Page } from './browser.ts';
 import { type HostileProvider, startHostileProvider } from './hostile-provider.ts';
-import { type Authorization, type ClientOptions, type OAuthClient, registerClient, type Tokens, tokensOf } from './oauth-client.ts';
+import {
+  type Authorization,
+  type ClientOptions,
+  type OAuthClient,
+  registerClient,
+  type Tokens,
+  tokensOf,
+} from './oauth-client.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
-import { type Json, type Reply, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './toolhost.ts';
+import {
+  type Json,
+  type Reply,
+  type StartOptions,
+  startToolhost,
+  type TestToolhost,
+  type ToolReply,
+} from './toolhost.ts';
 
 /** What the browser brought back to the client. */
 export type Answer = Authorization & { params: URLSearchParams; code: string };

@@ -6,7 +6,13 @@ import type { Json, Reply } from './toolhost.ts';
 /** One authorization request: where the person is sent, and what the client keeps for itself. */
 export type Authorization = { url: URL; verifier: string; state: string };
 
-export type Tokens = { access_token: string; refresh_token: string; token_type: string; expires_in: number; scope?: string };
+export type Tokens = {
+  access_token: string;
+  refresh_token: string;
+  token_type: string;
+  expires_in: number;
+  scope?: string;
+};
 
 /** Client software of one server; every parameter can be changed or left out. */
 export type OAuthClient = {
@@ -34,7 +40,11 @@ export function challengeOf(verifier: string): string {
 }
 
 /** Posts JSON, or with URLSearchParams a form. */
-export async function post(url: string, body: Json | URLSearchParams, headers: Record<string, string> = {}): Promise<Reply> {
+export async function post(
+  url: string,
+  body: Json | URLSearchParams,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
   const isForm = body instanceof URLSearchParams;
   const type = isForm ? {} : { 'content-type': 'application/json' };
   const response = await fetch(url, {
@@ -58,24 +68,31 @@ export function clientWithId(id: string, options: ClientOptions): OAuthClient {
     redirectUri,
     authorization(changes) {
       const verifier = randomBytes(32).toString('base64url');
-      const state = randomBytes(12).toString('base64url');
       const url = new URL(`${issuer}/authorize`);
       const usual = {
         response_type: 'code',
         client_id: id,
         redirect_uri: redirectUri,
-        state,
+        state: randomBytes(12).toString('base64url'),
         code_challenge: challengeOf(verifier),
         code_challenge_method: 'S256',
         resource: issuer,
       };
-      url.search = new URLSearchParams(changed(usual, changes)).toString();
-      return { url, verifier, state };
+      const sent = changed(usual, changes);
+      url.search = new URLSearchParams(sent).toString();
+      return { url, verifier, state: sent.state ?? '' };
     },
     redeem: (code, code_verifier, changes) =>
       send(
         'token',
-        { grant_type: 'authorization_code', code, redirect_uri: redirectUri, client_id: id, code_verifier, resource: issuer },
+        {
+          grant_type: 'authorization_code',
+          code,
+          redirect_uri: redirectUri,
+          client_id: id,
+          code_verifier,
+          resource: issuer,
+        },
         changes,
       ),
     refresh: (refresh_token, changes) =>

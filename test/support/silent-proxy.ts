@@ -2,7 +2,13 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** Stands between a client and a server, and can fall silent: connections stay open and nothing comes through. */
-export type SilentProxy = { readonly port: number; silence(): void; close(): Promise<void> };
+export type SilentProxy = {
+  readonly port: number;
+  silence(): void;
+  /** Lets new connections through; the old ones stay silent for ever. */
+  heal(): void;
+  close(): Promise<void>;
+};
 
 export async function startSilentProxy(target: { host: string; port: number }): Promise<SilentProxy> {
   const sockets = new Set<Socket>();
@@ -26,6 +32,9 @@ export async function startSilentProxy(target: { host: string; port: number }): 
     silence() {
       silent = true;
       for (const socket of sockets) socket.unpipe();
+    },
+    heal() {
+      silent = false;
     },
     async close() {
       const closed = once(server, 'close');

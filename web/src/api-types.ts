@@ -82,6 +82,26 @@ export type Tried = {
   is_error: boolean;
   content: ContentBlock[];
   structured_content?: unknown;
+  call_id?: string;
+  timing?: { total_ms: number; upstream_ms?: number };
+  estimated_tokens?: number;
+  request?: WireRequest;
+  curl?: string;
+};
+
+/** What went over the wire of a call that was captured. */
+export type Capture = {
+  expires_at: string;
+  arguments?: JsonObject;
+  arguments_bytes: number;
+  request?: WireRequest;
+  curl?: string;
+  response?: { status: number; headers: [string, string][]; body?: string; body_bytes: number };
+};
+export type CallDetail = { call: Call; capture?: Capture };
+
+export type ConnectionCheck = {
+  checks: { id: string; title: string; status: 'ok' | 'warning' | 'problem'; detail: string; clients: string[] }[];
 };
 
 export type Grant = {
@@ -109,3 +129,14 @@ export type AuditEvent = {
 export type Member = { id: string; name?: string; email?: string; role: Role; created_at: string };
 export type Invitation = { email: string; role: Role; created_at: string };
 export type Activity = { slug: string; calls: number; errors: number; hourly: number[] };
+
+type Counts = { calls: number; errors: number; p50_ms?: number; p95_ms?: number };
+export type Statistics = {
+  from: string;
+  to: string;
+  bucket_ms: number;
+  buckets: (Counts & { at: string })[];
+  by_server: (Counts & { slug: string })[];
+  by_tool: (Counts & { slug: string; tool: string })[];
+  complete: boolean;
+};

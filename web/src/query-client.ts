@@ -19,7 +19,8 @@ export function createQueryClient(): QueryClient {
       queries: {
         staleTime: 5_000,
         networkMode: 'always',
-        retry: (count, error) => error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
+        retry: (count, error) =>
+          error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
         retryDelay: 600,
       },
       mutations: { networkMode: 'always' },

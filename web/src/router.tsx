@@ -4,9 +4,15 @@ import { RouteFailure } from './frame/route-failure.tsx';
 import { LoadingPage } from './ui/loading.tsx';
 
 const serverTabs: RouteObject[] = [
-  { index: true, lazy: async () => ({ Component: (await import('./servers/configuration-tab.tsx')).ConfigurationTab }) },
+  {
+    index: true,
+    lazy: async () => ({ Component: (await import('./servers/configuration-tab.tsx')).ConfigurationTab }),
+  },
   { path: 'try', lazy: async () => ({ Component: (await import('./servers/try/try-tab.tsx')).TryTab }) },
-  { path: 'connect', lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }) },
+  {
+    path: 'connect',
+    lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }),
+  },
   { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/secrets-tab.tsx')).SecretsTab }) },
   { path: 'logins', lazy: async () => ({ Component: (await import('./servers/logins-tab.tsx')).LoginsTab }) },
   { path: 'versions', lazy: async () => ({ Component: (await import('./servers/versions-tab.tsx')).VersionsTab }) },

@@ -9,8 +9,8 @@ import { Landing } from './landing.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
 import { Progress } from './progress.tsx';
-import { SessionNotice } from './session-notice.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
+import { SessionNotice } from './session-notice.tsx';
 
 /** Everything around a page; who is not signed in sees what this is. */
 export function Frame() {
@@ -51,7 +51,13 @@ function Shell() {
       <AppShell.Header hiddenFrom="sm" px="md">
         <Group h="100%" justify="space-between">
           <Logo />
-          <Burger opened={isOpen} onClick={menu.toggle} size="sm" aria-label={isOpen ? 'Close the menu' : 'Open the menu'} aria-expanded={isOpen} />
+          <Burger
+            opened={isOpen}
+            onClick={menu.toggle}
+            size="sm"
+            aria-label={isOpen ? 'Close the menu' : 'Open the menu'}
+            aria-expanded={isOpen}
+          />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Side bar" component="div">

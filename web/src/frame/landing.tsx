@@ -41,8 +41,8 @@ export function Landing() {
               HTTP APIs in, MCP servers out
             </Title>
             <Text size="lg" c="dimmed" mt="md">
-              Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and agents
-              can call it in a minute.
+              Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and
+              agents can call it in a minute.
             </Text>
             <Group mt="xl" gap="md">
               <Button component="a" href={signIn} size="md" rightSection={<IconArrowRight size={18} />}>

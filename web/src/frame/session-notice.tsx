@@ -1,12 +1,17 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { IconLock } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { queryKeys } from '../query-keys.ts';
 
 /** Says that the session has ended, and leaves everything on the page as it is. */
 export function SessionNotice() {
   const client = useQueryClient();
-  const ended = useQuery({ queryKey: queryKeys.sessionEnded, queryFn: () => false, enabled: false, initialData: false });
+  const ended = useQuery({
+    queryKey: queryKeys.sessionEnded,
+    queryFn: () => false,
+    enabled: false,
+    initialData: false,
+  });
   if (!ended.data) return null;
   const resume = () => client.invalidateQueries();
   return (

@@ -61,7 +61,11 @@ export function textOf(value: unknown): string {
 /** A name as a slug: `My Projects!` → `my-projects`. */
 export function slugFrom(name: string): string {
   const ascii = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase();
-  return ascii.replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '').slice(0, 63).replace(/-$/, '');
+  return ascii
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 63)
+    .replace(/-$/, '');
 }
 
 export const newTool: JsonObject = {

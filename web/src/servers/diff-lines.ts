@@ -8,7 +8,10 @@ export function diffLines(before: readonly string[], after: readonly string[], a
   while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end++;
   const middle = changed(before.slice(start, before.length - end), after.slice(start, after.length - end));
   const same = (text: string): DiffLine => ({ kind: 'same', text });
-  return shorten([...before.slice(0, start).map(same), ...middle, ...before.slice(before.length - end).map(same)], around);
+  return shorten(
+    [...before.slice(0, start).map(same), ...middle, ...before.slice(before.length - end).map(same)],
+    around,
+  );
 }
 
 const mostCells = 4_000_000;

@@ -19,7 +19,9 @@ export function NewServerPage() {
     <>
       <PageHeader
         title="New server"
-        text={isChosen ? 'Nothing is stored before you create it.' : 'Choose how to begin; everything can be changed later.'}
+        text={
+          isChosen ? 'Nothing is stored before you create it.' : 'Choose how to begin; everything can be changed later.'
+        }
         above={
           <Anchor component={Link} to={isChosen ? '/servers/new' : '/servers'} size="sm" c="dimmed">
             {isChosen ? 'Begin in another way' : 'Back to the servers'}

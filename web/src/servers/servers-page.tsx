@@ -13,7 +13,10 @@ export function ServersPage() {
   const canEdit = useCanEdit();
   return (
     <>
-      <PageHeader title="Servers" text="Each server makes tools of an HTTP API and has one address for every MCP client.">
+      <PageHeader
+        title="Servers"
+        text="Each server makes tools of an HTTP API and has one address for every MCP client."
+      >
         {canEdit && (
           <Button component={Link} to="/servers/new" leftSection={<IconPlus size={16} />}>
             New server

@@ -6,7 +6,7 @@ export function CopyButton({ value, label }: { value: string; label: string }) {
   const clipboard = useClipboard({ timeout: 1500 });
   const said = clipboard.error ? 'Select the text and copy it by hand' : clipboard.copied ? 'Copied' : label;
   return (
-    <Tooltip label={said} opened={clipboard.copied || clipboard.error ? true : undefined}>
+    <Tooltip label={said} {...((clipboard.copied || clipboard.error) && { opened: true })}>
       <ActionIcon
         variant="default"
         size="md"

@@ -10,6 +10,9 @@ export function visible(text: string): string {
 export function visibleJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2) ?? '';
   return text.replaceAll(hidden, (character) =>
-    Array.from({ length: character.length }, (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
+    Array.from(
+      { length: character.length },
+      (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`,
+    ).join(''),
   );
 }

@@ -52,7 +52,13 @@ export function AccessSection() {
         >
           <Stack gap="xs">
             {kinds.map(({ value, label, text }) => (
-              <Radio key={value} value={value} label={label} description={text} disabled={isReadOnly && value !== kind} />
+              <Radio
+                key={value}
+                value={value}
+                label={label}
+                description={text}
+                disabled={isReadOnly && value !== kind}
+              />
             ))}
           </Stack>
         </Radio.Group>

@@ -14,7 +14,7 @@ const places = [
 ];
 
 /** A typed text as the value it stands for, by the argument's type. */
-function valueOf(text: string, type: unknown): unknown {
+function typedValue(text: string, type: unknown): unknown {
   if (text === '') return undefined;
   if (type === 'string') return text;
   try {
@@ -36,14 +36,16 @@ export function ArgumentDetails({ name, field, isReadOnly, onChange }: Props) {
         label="Default"
         description="Sent when the agent leaves it out."
         value={shownValue(field.default)}
-        onChange={(event) => onChange({ default: valueOf(event.currentTarget.value, field.type) })}
+        onChange={(event) => onChange({ default: typedValue(event.currentTarget.value, field.type) })}
         readOnly={isReadOnly}
       />
       <TagsInput
         label="Allowed values"
         description="Press Enter after each; none allows all."
         value={options}
-        onChange={(list) => onChange({ enum: list.length > 0 ? list.map((text) => valueOf(text, field.type)) : undefined })}
+        onChange={(list) =>
+          onChange({ enum: list.length > 0 ? list.map((text) => typedValue(text, field.type)) : undefined })
+        }
         acceptValueOnBlur
         readOnly={isReadOnly}
       />

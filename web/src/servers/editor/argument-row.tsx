@@ -56,7 +56,14 @@ export function ArgumentRow({ index, name, field, isRepeated, isReadOnly, onChan
           disabled={isReadOnly}
         />
         <Group gap={0} ml="auto" wrap="nowrap">
-          <ActionIcon variant="subtle" color="gray" size={36} aria-label={`More about ${said}`} aria-expanded={isOpen} onClick={toggle}>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size={36}
+            aria-label={`More about ${said}`}
+            aria-expanded={isOpen}
+            onClick={toggle}
+          >
             <IconDots size={16} />
           </ActionIcon>
           {!isReadOnly && (

@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { IconGitMerge } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { api, path } from '../../api.ts';
 import type { ServerDetail } from '../../api-types.ts';
 import { messageOf } from '../../ui/problem-alert.tsx';

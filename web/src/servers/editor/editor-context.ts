@@ -31,7 +31,9 @@ export function fieldId(path: string): string {
 }
 
 function isAt(problem: FieldProblem, path: string, isDeep: boolean): boolean {
-  return problem.path === path || (isDeep && /^[.[]/.test(problem.path.slice(path.length)) && problem.path.startsWith(path));
+  return (
+    problem.path === path || (isDeep && /^[.[]/.test(problem.path.slice(path.length)) && problem.path.startsWith(path))
+  );
 }
 
 /** The value at a place of the configuration, with what the service says about it. */

@@ -56,7 +56,8 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
     setRevealed(true);
     if (problems.length === 0 && !model.draftProblem) saving.mutate(model.config);
   };
-  const isConflict = saving.error instanceof ApiProblem && saving.error.status === 409 && saving.error.problems.length === 0;
+  const isConflict =
+    saving.error instanceof ApiProblem && saving.error.status === 409 && saving.error.problems.length === 0;
   const isUnsaved = model.isChanged && !saving.isPending && !(isNew && saving.isSuccess);
   return (
     <EditorProvider value={context}>
@@ -110,9 +111,15 @@ function useProblems(
   return useMemo(() => {
     const all = [...(checked ?? [])];
     if (fixedSlug !== undefined && config.slug !== fixedSlug)
-      all.push({ path: 'slug', message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server` });
+      all.push({
+        path: 'slug',
+        message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server`,
+      });
     if (failure instanceof ApiProblem && judged?.config === config) all.push(...failure.problems);
-    return all.filter((problem, index) => all.findIndex(({ path, message }) => path === problem.path && message === problem.message) === index);
+    return all.filter(
+      (problem, index) =>
+        all.findIndex(({ path, message }) => path === problem.path && message === problem.message) === index,
+    );
   }, [checked, failure, judged, config, fixedSlug]);
 }
 
@@ -124,7 +131,13 @@ function ViewSwitch({ view, isWide, onChange }: { view: View; isWide: boolean; o
   ];
   return (
     <Box>
-      <SegmentedControl size="xs" data={choices} value={view} onChange={(next) => onChange(next as View)} aria-label="View" />
+      <SegmentedControl
+        size="xs"
+        data={choices}
+        value={view}
+        onChange={(next) => onChange(next as View)}
+        aria-label="View"
+      />
     </Box>
   );
 }

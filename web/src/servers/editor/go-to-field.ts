@@ -14,6 +14,7 @@ function focusNearest(path: string): void {
     const field = document.getElementById(fieldId(place));
     if (!field) continue;
     field.scrollIntoView({ block: 'center' });
-    return field.focus();
+    field.focus();
+    return;
   }
 }

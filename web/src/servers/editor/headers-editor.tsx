@@ -10,7 +10,11 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
   const field = useField(path, true);
   const { rows, isRepeated, add, update, remove } = useNamedRows<string>(field.value, field.set);
   return (
-    <Input.Wrapper label="Headers" description="Sent as written; {{NAME}} is filled from the secrets." labelElement="div">
+    <Input.Wrapper
+      label="Headers"
+      description="Sent as written; {{NAME}} is filled from the secrets."
+      labelElement="div"
+    >
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(({ name, value }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its place
@@ -34,7 +38,13 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
               readOnly={field.isReadOnly}
             />
             {!field.isReadOnly && (
-              <ActionIcon variant="subtle" color="gray" size={36} aria-label={`Remove header ${name || index + 1}`} onClick={() => remove(index)}>
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                size={36}
+                aria-label={`Remove header ${name || index + 1}`}
+                onClick={() => remove(index)}
+              >
                 <IconX size={16} />
               </ActionIcon>
             )}

@@ -2,7 +2,16 @@
 const names: Record<string, readonly string[]> = {
   server: ['name', 'slug', 'description', 'authentication', 'oauth', 'tools'],
   authentication: ['type', 'header', 'query_key', 'token'],
-  oauth: ['authorization_url', 'token_url', 'client_id', 'client_secret', 'scopes', 'extra_params', 'token_mode', 'pkce'],
+  oauth: [
+    'authorization_url',
+    'token_url',
+    'client_id',
+    'client_secret',
+    'scopes',
+    'extra_params',
+    'token_mode',
+    'pkce',
+  ],
   tool: [
     'name',
     'title',
@@ -21,7 +30,20 @@ const names: Record<string, readonly string[]> = {
     'response_limit_bytes',
   ],
   annotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
-  field: ['type', 'description', 'optional', 'enum', 'default', 'minimum', 'maximum', 'minLength', 'maxLength', 'format', 'items', 'in'],
+  field: [
+    'type',
+    'description',
+    'optional',
+    'enum',
+    'default',
+    'minimum',
+    'maximum',
+    'minLength',
+    'maxLength',
+    'format',
+    'items',
+    'in',
+  ],
 };
 
 const values: Record<string, readonly string[]> = {

@@ -34,7 +34,11 @@ export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props)
   };
   return (
     <Box className="th-json-column">
-      <Section title="JSON" text="The same configuration; what you change here shows in the form at once." actions={<IconBraces size={18} aria-hidden />}>
+      <Section
+        title="JSON"
+        text="The same configuration; what you change here shows in the form at once."
+        actions={<IconBraces size={18} aria-hidden />}
+      >
         <Textarea
           ref={caret.ref}
           aria-label="Configuration as JSON"

@@ -2,10 +2,10 @@ import { Alert, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useSession } from '../../frame/session.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
+import { Folded } from '../../ui/folded.tsx';
 import { mask, slugFrom, textOf } from '../config.ts';
 import { ChoiceField, ListField, SwitchField, TextField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
-import { Folded } from './folded.tsx';
 import { JsonField } from './json-field.tsx';
 import { errorText } from './said.tsx';
 
@@ -27,7 +27,12 @@ export function OAuthFields() {
       </SimpleGrid>
       <ListField path={['oauth', 'scopes']} label="Scopes" text="Press Enter after each." />
       <Folded label="More about the login">
-        <ChoiceField path={['oauth', 'token_mode']} label="Agents hold" choices={modes} placeholder="A token of Toolhost" />
+        <ChoiceField
+          path={['oauth', 'token_mode']}
+          label="Agents hold"
+          choices={modes}
+          placeholder="A token of Toolhost"
+        />
         <JsonField
           path={['oauth', 'extra_params']}
           label="Extra parameters"

@@ -6,7 +6,13 @@ import { useEditor } from './editor-context.ts';
 import { goToField } from './go-to-field.ts';
 
 /** Everything that has to be solved, each with the way to its field. */
-export function ProblemList({ problems, draftProblem }: { problems: readonly FieldProblem[]; draftProblem: string | undefined }) {
+export function ProblemList({
+  problems,
+  draftProblem,
+}: {
+  problems: readonly FieldProblem[];
+  draftProblem: string | undefined;
+}) {
   const { isReadOnly } = useEditor();
   if (isReadOnly || (problems.length === 0 && !draftProblem)) return null;
   return (

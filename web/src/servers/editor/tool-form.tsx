@@ -1,7 +1,7 @@
 import { Grid, SimpleGrid, Stack } from '@mantine/core';
+import { Folded } from '../../ui/folded.tsx';
 import { ArgumentsEditor } from './arguments-editor.tsx';
 import { ChoiceField, HintField, ListField, LongTextField, NumberField, TextField } from './config-fields.tsx';
-import { Folded } from './folded.tsx';
 import { HeadersEditor } from './headers-editor.tsx';
 import { JsonField } from './json-field.tsx';
 
@@ -62,8 +62,20 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <TextField path={at('title')} label="Title" text="Name shown to people." />
         <NumberField path={at('timeout_ms')} label="Timeout in ms" text="Up to 20 000." placeholder="10 000" />
-        <TextField path={at('body')} label="Body" text="json, form, multipart, or the one argument that is the body." placeholder="json" isMono />
-        <ChoiceField path={at('array_format')} label="Arrays in a query" text="How lists are written." choices={arrayFormats} placeholder="a=1&a=2" />
+        <TextField
+          path={at('body')}
+          label="Body"
+          text="json, form, multipart, or the one argument that is the body."
+          placeholder="json"
+          isMono
+        />
+        <ChoiceField
+          path={at('array_format')}
+          label="Arrays in a query"
+          text="How lists are written."
+          choices={arrayFormats}
+          placeholder="a=1&a=2"
+        />
         <NumberField path={at('response_limit_bytes')} label="Largest answer in bytes" placeholder="10 485 760" />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">

@@ -20,7 +20,8 @@ export function useNamedRows<Value>(object: unknown, store: (next: { [name: stri
   };
   return {
     rows,
-    isRepeated: (index: number) => rows.some(({ name }, other) => other < index && name !== '' && name === rows[index]?.name),
+    isRepeated: (index: number) =>
+      rows.some(({ name }, other) => other < index && name !== '' && name === rows[index]?.name),
     add: (value: Value) => change([...rows, { name: '', value }]),
     update: (index: number, row: NamedRow<Value>) => change(rows.with(index, row)),
     remove: (index: number) => change(rows.toSpliced(index, 1)),

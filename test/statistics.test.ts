@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { countable, durationsByTool } from '../src/store/call-statistics.ts';
+import { type CallRecord, insertCalls } from '../src/store/calls.ts';
+import { findServer } from '../src/store/servers.ts';
+import { serverAt } from './support/configs.ts';
+import { type EngineToolhost, startOn } from './support/engine-toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
+import { aCall } from './support/rows.ts';
+import { engines } from './support/stores.ts';
+import type { Json, Reply } from './support/toolhost.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+type Summary = { calls: number; errors: number; p50_ms?: number; p95_ms?: number };
+type Statistics = {
+  from: string;
+  to: string;
+  bucket_ms: number;
+  buckets: (Summary & { at: string })[];
+  by_server: (Summary & { slug: string })[];
+  by_tool: (Summary & { slug: string; tool: string })[];
+  complete: boolean;
+};
+type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[]; complete: boolean };
+
+for (const engine of engines) {
+  describe(`the statistics of calls on ${engine}`, () => {
+    let upstream: RecordingUpstream;
+    let world: EngineToolhost;
+    let seeded = 0;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      world = await startOn(engine, { egress: [upstream.port] });
+    });
+    after(async () => {
+      await Promise.all([world?.stop(), upstream.close()]);
+    });
+
+    /** A server of its own, and a way to give it calls of any time. */
+    const serve = async (slug: string) => {
+      const { body } = await world.toolhost.createServer(serverAt(slug, upstream.url));
+      const server_id = (body.server as { id: string }).id;
+      return (calls: Partial<CallRecord>[]) => seed(calls.map((call) => ({ slug, server_id, ...call })));
+    };
+    const seed = async (calls: Partial<CallRecord>[]) => {
+      const rows = calls.map((call) =>
+        aCall({ workspace_id: 'local', started_at: world.now(), ...call, id: call.id ?? `call_${++seeded}` }),
+      );
+      for (let from = 0; from < rows.length; from += 1000) {
+        await insertCalls(world.toolhost.running.app.runner.db, rows.slice(from, from + 1000));
+      }
+    };
+    const get = async (path: string, key?: string) => {
+      const reply = await world.toolhost.rest('GET', path, key === undefined ? {} : { key });
+      assert.equal(reply.status, 200, reply.text);
+      return reply;
+    };
+    const statistics = async (query: string, key?: string) =>
+      (await get(`/statistics?${query}`, key)).body as unknown as Statistics;
+    const activity = async (query = '', key?: string) =>
+      (await get(`/activity${query}`, key)).body as unknown as Activity;
+    const activityOf = async (slug: string) => (await activity()).servers.find((server) => server.slug === slug);
+
+    it('count the calls of every server in each of the last 24 hours', async () => {
+      const add = await serve('busy');
+      await serve('idle');
+      const at = (hoursAgo: number) => ({ started_at: world.now() - hoursAgo * hour });
+      await add([at(0), { ...at(0.5), outcome: 'timeout' }, at(1.5), at(23.9), { ...at(23.9), outcome: 'blocked' }]);
+      await add([at(24.1), at(48), { workspace_id: 'theirs' }]);
+      const hourly = Array(24).fill(0);
+      assert.deepEqual(await activityOf('idle'), { slug: 'idle', calls: 0, errors: 0, hourly });
+      hourly[23] = 2;
+      hourly[22] = 1;
+      hourly[0] = 2;
+      assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
+      assert.equal((await activity()).complete, true);
+    });
+
+    it('leave a deleted server out of the activity', async () => {
+      await (await serve('gone'))([{}]);
+      assert.equal((await activityOf('gone'))?.calls, 1);
+      await world.toolhost.rest('DELETE', '/servers/gone');
+      assert.equal(await activityOf('gone'), undefined);
+    });
+
+    it('count a call at once', async () => {
+      await serve('at-once');
+      await world.toolhost.callTool('at-once', await world.toolhost.key(), 'get');
+      assert.equal((await activityOf('at-once'))?.hourly[23], 1);
+      const { by_tool, buckets } = await statistics('slug=at-once&buckets=3');
+      assert.equal(by_tool[0]?.calls, 1);
+      assert.equal(buckets[2]?.calls, 1);
+    });
+
+    it('divide a time into intervals, with those in which nothing happened', async () => {
+      const add = await serve('spread');
+      const from = world.now() - 10 * hour;
+      await add([
+        { started_at: from - 1 },
+        { started_at: from, duration_ms: 3 },
+        { started_at: from + 30 * minute - 1, duration_ms: 39, outcome: 'timeout' },
+        { started_at: from + 30 * minute, duration_ms: 7 },
+        { started_at: from + 2 * hour },
+      ]);
+      const span = `since=${new Date(from).toISOString()}&until=${new Date(from + 2 * hour).toISOString()}`;
+      assert.deepEqual(await statistics(`slug=spread&${span}&buckets=4`), {
+        from: new Date(from).toISOString(),
+        to: new Date(from + 2 * hour).toISOString(),
+        bucket_ms: 30 * minute,
+        buckets: [
+          { at: new Date(from).toISOString(), calls: 2, errors: 1, p50_ms: 3, p95_ms: 39 },
+          { at: new Date(from + 30 * minute).toISOString(), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
+          { at: new Date(from + 60 * minute).toISOString(), calls: 0, errors: 0 },
+          { at: new Date(from + 90 * minute).toISOString(), calls: 0, errors: 0 },
+        ],
+        by_server: [{ slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 39 }],
+        by_tool: [{ slug: 'spread', tool: 'get', calls: 3, errors: 1, p50_ms: 7, p95_ms: 39 }],
+        complete: true,
+      });
+    });
+
+    it('give percentiles of any durations that are exact below 40 ms and within 2.5 % above', async () => {
+      const add = await serve('durations');
+      for (const [tool, most] of Object.entries({ a: 40, b: 500, c: 20_000, d: 300_000 })) {
+        // A fixed sequence that jumps about, many small and few large.
+        const durations = Array.from({ length: 401 }, (_, n) => Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)));
+        await add(durations.map((duration_ms) => ({ tool, duration_ms })));
+        const sorted = durations.toSorted((a, b) => a - b);
+        const { by_tool } = await statistics(`slug=durations&tool=${tool}`);
+        assert.equal(by_tool.length, 1);
+        for (const [share, found] of [
+          [0.5, by_tool[0]?.p50_ms],
+          [0.95, by_tool[0]?.p95_ms],
+        ] as const) {
+          const exact = sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
+          const allowed = exact < 40 ? 0 : exact * 0.025 + 1;
+          assert.ok(Math.abs((found ?? -1) - exact) <= allowed, `${tool}: ${found} for ${exact}`);
+        }
+      }
+    });
+
+    it('rank servers and tools by their calls, of the whole workspace or of one tool', async () => {
+      const [first, second] = [await serve('ranked-one'), await serve('ranked-two')];
+      await first([{ tool: 'x' }, { tool: 'x' }, { tool: 'y', outcome: 'blocked' }]);
+      await second([{ tool: 'x' }, { tool: 'x' }]);
+      const mine = <Row extends { slug: string }>(rows: Row[]) => rows.filter((row) => row.slug.startsWith('ranked'));
+      const { by_server, by_tool } = await statistics('buckets=1');
+      assert.deepEqual(
+        mine(by_server).map(({ slug, calls, errors }) => [slug, calls, errors]),
+        [
+          ['ranked-one', 3, 1],
+          ['ranked-two', 2, 0],
+        ],
+      );
+      assert.deepEqual(mine(by_tool).map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`).sort(), [
+        'ranked-one x 2',
+        'ranked-one y 1',
+        'ranked-two x 2',
+      ]);
+      const ofX = await statistics('tool=x&buckets=1');
+      assert.deepEqual(
+        mine(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
+        [
+          ['ranked-one', 2],
+          ['ranked-two', 2],
+        ],
+      );
+    });
+
+    it('[sec E3] show a key that is limited to some servers those alone', async () => {
+      const key = await world.toolhost.key({ servers: ['limited-mine'] });
+      for (const slug of ['limited-mine', 'limited-other']) {
+        await (await serve(slug))([{ id: `call_of_${slug}` }]);
+      }
+      assert.deepEqual(
+        (await activity('', key)).servers.map(({ slug, calls }) => [slug, calls]),
+        [['limited-mine', 1]],
+      );
+      assert.deepEqual(
+        (await statistics('', key)).by_server.map(({ slug }) => slug),
+        ['limited-mine'],
+      );
+      assert.equal((await get('/calls/call_of_limited-mine', key)).status, 200);
+      const refused = ['/statistics?slug=limited-other', '/activity?slug=limited-other', '/calls/call_of_limited-other'];
+      for (const path of refused) assert.equal((await world.toolhost.rest('GET', path, { key })).status, 404, path);
+      const csv = (await get('/calls.csv', key)).text;
+      assert.deepEqual([csv.includes('limited-mine'), csv.includes('limited-other')], [true, false]);
+    });
+
+    it('[sec E3] of another workspace are not shown', async () => {
+      await (await serve('private'))([{ id: 'call_private' }]);
+      const key = await world.toolhost.key({ workspace: 'theirs' });
+      assert.deepEqual((await activity('', key)).servers, []);
+      assert.doesNotMatch((await get('/statistics', key)).text, /private/);
+      assert.equal((await world.toolhost.rest('GET', '/statistics?slug=private', { key })).status, 404);
+      assert.equal((await world.toolhost.rest('GET', '/calls/call_private', { key })).status, 404);
+      const calling = await world.toolhost.key({ scopes: ['call'] });
+      for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv']) {
+        assert.equal((await world.toolhost.rest('GET', path, { key: calling })).status, 403, path);
+      }
+    });
+
+    it('leave out the oldest of more calls than can be counted', async () => {
+      const add = await serve('too-many');
+      await add([1, 2, 3, 4].map((ago) => ({ started_at: world.now() - ago })));
+      const { db } = world.toolhost.running.app.runner;
+      const server = await findServer(db, 'local', 'too-many');
+      const all = { workspaceId: 'local', from: 0, until: world.now(), serverId: server?.id ?? '' };
+      const counted = async (most: number) => {
+        const { scope, complete } = await countable(db, all, most);
+        const rows = await durationsByTool(db, scope);
+        return [complete, rows.reduce((sum, { calls }) => sum + calls, 0)];
+      };
+      assert.deepEqual([await counted(4), await counted(3)], [[true, 4], [false, 3]]);
+    });
+
+    it('refuse a time that ends before it begins, and what is no number of intervals', async () => {
+      const refused = async (query: string) => {
+        const { status, body } = await world.toolhost.rest('GET', `/statistics?${query}`);
+        assert.equal(status, 400, query);
+        return (body.problems as Json[])[0]?.path;
+      };
+      assert.equal(await refused('since=2026-11-20T10:00:00Z&until=2026-11-20T10:00:00Z'), 'since');
+      assert.equal(await refused('since=yesterday'), 'since');
+      for (const buckets of ['0', '501', 'x']) assert.equal(await refused(`buckets=${buckets}`), 'buckets');
+      const tiny = await statistics('since=2026-11-20T10:00:00.000Z&until=2026-11-20T10:00:00.002Z&buckets=500');
+      assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [1, 2]);
+    });
+
+    it('come with the record of a call by its id', async () => {
+      const call = { id: 'call_known', outcome: 'timeout', tool: 'get', duration_ms: 77 } as const;
+      await (await serve('recorded'))([call]);
+      const { body } = await get('/calls/call_known');
+      const { id, outcome, server, tool, duration_ms, at } = body.call as Json;
+      assert.deepEqual({ id, outcome, tool, duration_ms }, call);
+      assert.deepEqual([server, at], ['recorded', new Date(world.now()).toISOString()]);
+      assert.equal('capture' in body, false);
+      const unknown = await world.toolhost.rest('GET', '/calls/call_unknown');
+      assert.deepEqual([unknown.status, /no such call/.test(unknown.text)], [404, true]);
+    });
+
+    describe('as a list or a file', () => {
+      const lines = (reply: Reply) => reply.text.split('\r\n');
+      const header =
+        'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id';
+
+      it('end before a time', async () => {
+        const at = (ms: number) => ({ started_at: world.now() - ms });
+        await (await serve('until'))([
+          { ...at(30), id: 'call_u30' },
+          { ...at(20), id: 'call_u20' },
+          { ...at(10), id: 'call_u10' },
+        ]);
+        const until = new Date(world.now() - 10).toISOString();
+        const since = new Date(world.now() - 29).toISOString();
+        for (const path of ['/calls?slug=until&', '/servers/until/calls?']) {
+          const { body } = await get(`${path}until=${until}`);
+          assert.deepEqual(
+            (body.calls as Json[]).map(({ id }) => id),
+            ['call_u20', 'call_u30'],
+          );
+        }
+        const file = await get(`/calls.csv?slug=until&since=${since}&until=${until}`);
+        assert.deepEqual(lines(file).length, 3);
+        assert.match(lines(file)[1] ?? '', /^call_u20,/);
+      });
+
+      it('are text/csv with every field in its place', async () => {
+        await (await serve('file'))([{ id: 'call_f1' }]);
+        const reply = await get('/calls.csv?slug=file');
+        assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');
+        assert.equal(reply.headers.get('content-disposition'), 'attachment; filename="calls.csv"');
+        const at = new Date(world.now()).toISOString();
+        const fields = ['call_f1', at, 'file', 'get', 'ok', 'api_key', 'key_1', 'api.example', 200, 12, 10, 100, 200];
+        assert.deepEqual(lines(reply), [header, `${fields.join(',')},call_f1`, '']);
+      });
+
+      it('leave out what a call does not have, quote what would break a line, and disarm formulas', async () => {
+        const add = await serve('hostile-file');
+        const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
+        const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
+        await add(tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n })));
+        const text = (await get('/calls.csv?slug=hostile-file')).text.slice(header.length + 2);
+        const at = (n: number) => new Date(world.now() - n).toISOString();
+        const written = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
+        const expected = written.map(
+          (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,call_h${n}\r\n`,
+        );
+        assert.equal(text, expected.join(''));
+      });
+
+      it('hold 10,000 calls at most', async () => {
+        await (await serve('many'))(Array.from({ length: 10_001 }, () => ({})));
+        assert.equal(lines(await get('/calls.csv?slug=many')).length, 10_002);
+        assert.equal((await statistics('slug=many&buckets=1')).buckets[0]?.calls, 10_001);
+      });
+
+      it('are refused as JSON problems', async () => {
+        const { status, headers } = await world.toolhost.rest('GET', '/calls.csv?outcome=fine');
+        assert.deepEqual([status, headers.get('content-type')], [400, 'application/problem+json']);
+        const { body } = await get('/openapi.json');
+        const responses = (body.paths as Record<string, { get: { responses: Json } }>)['/calls.csv']?.get.responses;
+        assert.deepEqual(Object.keys((responses?.['200'] as { content: Json }).content), ['text/csv; charset=utf-8']);
+      });
+    });
+  });
+}

@@ -1,0 +1,99 @@
+import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
+import { IconHistory } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import { api } from '../api.ts';
+import type { AuditEvent } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Empty } from '../ui/empty.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { PersonName } from '../ui/person-name.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { ClockTime } from '../ui/time.tsx';
+import { visible } from '../ui/visible.ts';
+import { detailText, operationText } from './operation-text.ts';
+
+type AuditList = { events: AuditEvent[]; next_cursor?: string };
+
+const columns: Column<AuditEvent>[] = [
+  { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+  { label: 'Who', cell: (event) => <Actor event={event} /> },
+  {
+    label: 'What',
+    cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span>,
+  },
+  { label: 'Of', cell: (event) => <Target event={event} /> },
+  {
+    label: 'Details',
+    cell: ({ detail }) => (
+      <Text size="sm" c="dimmed" lineClamp={2}>
+        {visible(detailText(detail)) || '–'}
+      </Text>
+    ),
+  },
+];
+
+function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
+  if (actor_kind === 'operator') return <>the operator</>;
+  if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
+  if (actor_kind === 'api_key') return <Text className="th-mono">{actor_id}</Text>;
+  return <PersonName id={actor_id} />;
+}
+
+function Target({ event: { target, operation } }: { event: AuditEvent }) {
+  if (target === undefined) return '–';
+  const isServer = /McpServer$|Version$|Secret$|captureCalls/.test(operation) && operation !== 'deleteMcpServer';
+  if (!isServer) return <Text className="th-mono">{visible(target)}</Text>;
+  return (
+    <Anchor component={Link} to={`/servers/${encodeURIComponent(target)}`} size="sm">
+      {visible(target)}
+    </Anchor>
+  );
+}
+
+/** Who changed what. */
+export function AuditPage() {
+  const pages = useInfiniteQuery({
+    queryKey: queryKeys.audit,
+    queryFn: ({ pageParam, signal }) =>
+      api<AuditList>('GET', '/audit', { query: { limit: 50, cursor: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+  });
+  return (
+    <>
+      <PageHeader
+        title="Audit"
+        text="Every change of this workspace, newest first. Secrets and keys never appear here."
+      />
+      <Loaded query={pages}>
+        {({ pages: answers }) => {
+          const events = answers.flatMap((page) => page.events);
+          return (
+            <Stack>
+              <div className="th-card">
+                {events.length === 0 ? (
+                  <Empty
+                    icon={<IconHistory size={24} />}
+                    title="Nothing has been changed yet"
+                    text="Changes to servers, secrets, keys and members appear here."
+                  />
+                ) : (
+                  <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />
+                )}
+              </div>
+              {pages.hasNextPage && (
+                <Center>
+                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
+                    Show older changes
+                  </Button>
+                </Center>
+              )}
+            </Stack>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+import type { JsonObject } from '../api-types.ts';
+
+const texts: { [operation: string]: string } = {
+  createMcpServer: 'Created a server',
+  updateMcpServer: 'Changed a server',
+  replaceMcpServer: 'Changed a server',
+  deleteMcpServer: 'Deleted a server',
+  restoreVersion: 'Restored a version',
+  captureCalls: 'Changed what is captured',
+  setSecret: 'Set a secret',
+  deleteSecret: 'Deleted a secret',
+  createApiKey: 'Made an API key',
+  revokeApiKey: 'Revoked an API key',
+  revokeGrant: 'Ended a login',
+  inviteMember: 'Invited a person',
+  withdrawInvitation: 'Withdrew an invitation',
+  changeMember: 'Changed a role',
+  removeMember: 'Removed a member',
+  renameWorkspace: 'Renamed the workspace',
+  switchWorkspace: 'Switched to another workspace',
+};
+
+/** `createApiKey` → "Made an API key"; an operation without words of its own by its name. */
+export function operationText(operation: string): string {
+  return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+/** `{version: 3, tools: 8}` → "version 3, tools 8". */
+export function detailText(detail: JsonObject): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+    .join(', ');
+}

@@ -1,0 +1,105 @@
+import '@mantine/charts/styles.css';
+import { BarChart, LineChart } from '@mantine/charts';
+import { Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ApiProblem, api } from '../api.ts';
+import type { Statistics } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Loaded } from '../ui/loaded.tsx';
+import { Loading } from '../ui/loading.tsx';
+import { BusyTools } from './busy-tools.tsx';
+import { type CallFilter, queryOf } from './call-filter.ts';
+
+/** Calls, errors and how long calls took, over time. Outcome and key do not narrow them. */
+export function CallCharts({ filter: { server, tool, period } }: { filter: CallFilter }) {
+  const query = useQuery({
+    queryKey: queryKeys.statistics({ server, tool, period }),
+    queryFn: async ({ signal }) => {
+      const { slug, since } = queryOf({ server, tool, period, outcome: undefined, key: undefined });
+      try {
+        return await api<Statistics>('GET', '/statistics', { query: { slug, tool, since, buckets: 48 }, signal });
+      } catch (error) {
+        if (error instanceof ApiProblem && error.status === 404) return null;
+        throw error;
+      }
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: 15_000,
+  });
+  return (
+    <Loaded query={query} loading={<Loading rows={1} height={260} />}>
+      {(statistics) => (statistics && statistics.buckets.length > 0 ? <Charts statistics={statistics} /> : null)}
+    </Loaded>
+  );
+}
+
+function Charts({ statistics }: { statistics: Statistics }) {
+  const isLong = statistics.bucket_ms * statistics.buckets.length > 36 * 3_600_000;
+  const label = (at: string) =>
+    new Date(at).toLocaleString('en', {
+      ...(isLong ? { month: 'short', day: 'numeric' } : {}),
+      hour: '2-digit',
+      minute: '2-digit',
+      hour12: false,
+    });
+  const data = statistics.buckets.map(({ at, calls, errors, p50_ms, p95_ms }) => ({
+    at: label(at),
+    OK: calls - errors,
+    Errors: errors,
+    p50: p50_ms ?? null,
+    p95: p95_ms ?? null,
+  }));
+  const shared = { h: 170, data, dataKey: 'at', withLegend: true, gridAxis: 'y', tickLine: 'none' } as const;
+  const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
+  const calls = statistics.buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
+  const errors = statistics.buckets.reduce((sum, bucket) => sum + bucket.errors, 0);
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+      <ChartCard title="Calls" text={`${calls.toLocaleString('en')} calls, ${errors.toLocaleString('en')} failed`}>
+        <BarChart
+          {...shared}
+          type="stacked"
+          xAxisProps={axis}
+          yAxisProps={{ allowDecimals: false, width: 40 }}
+          series={[
+            { name: 'OK', color: 'var(--th-accent)' },
+            { name: 'Errors', color: 'var(--th-bad)' },
+          ]}
+        />
+      </ChartCard>
+      <ChartCard title="Time in ms" text="Half of the calls (p50) and 95 of 100 (p95) took no longer">
+        <LineChart
+          {...shared}
+          curveType="monotone"
+          connectNulls
+          withDots={calls < 400}
+          dotProps={{ r: 2 }}
+          xAxisProps={axis}
+          yAxisProps={{ width: 40 }}
+          series={[
+            { name: 'p50', color: 'var(--th-accent)' },
+            { name: 'p95', color: 'var(--th-warn)' },
+          ]}
+        />
+      </ChartCard>
+      <BusyTools rows={statistics.by_tool} />
+    </SimpleGrid>
+  );
+}
+
+function ChartCard({ title, text, children }: { title: string; text: string; children: ReactNode }) {
+  return (
+    <Box className="th-card" p="md" component="section" aria-label={`${title}: ${text}`} miw={0}>
+      <Group gap="xs" mb="sm" align="baseline">
+        <Text fw={600} size="sm">
+          {title}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {text}
+        </Text>
+      </Group>
+      {children}
+    </Box>
+  );
+}

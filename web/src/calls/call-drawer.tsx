@@ -1,0 +1,42 @@
+import { Drawer, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { ApiProblem, api, path } from '../api.ts';
+import type { Call, CallDetail } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Loaded } from '../ui/loaded.tsx';
+import { visible } from '../ui/visible.ts';
+import { CallFacts } from './call-facts.tsx';
+import { CaptureView } from './capture-view.tsx';
+
+type Props = { id: string | undefined; known: Call | undefined; onClose: () => void };
+
+/** Everything about one call. */
+export function CallDrawer({ id, known, onClose }: Props) {
+  const query = useQuery({
+    queryKey: queryKeys.call(id ?? ''),
+    queryFn: async ({ signal }) => {
+      try {
+        return await api<CallDetail>('GET', path`/calls/${id ?? ''}`, { signal });
+      } catch (error) {
+        if (known && error instanceof ApiProblem && error.status === 404) return { call: known };
+        throw error;
+      }
+    },
+    enabled: id !== undefined,
+    staleTime: 60_000,
+    ...(known && { placeholderData: { call: known } }),
+  });
+  const title = query.data ? visible(query.data.call.tool) : 'Call';
+  return (
+    <Drawer opened={id !== undefined} onClose={onClose} position="right" size="lg" title={title}>
+      <Loaded query={query}>
+        {({ call, capture }) => (
+          <Stack gap="lg">
+            <CallFacts call={call} />
+            <CaptureView call={call} capture={capture} />
+          </Stack>
+        )}
+      </Loaded>
+    </Drawer>
+  );
+}

@@ -1,0 +1,55 @@
+import { Anchor, Group, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
+import type { Call } from '../api-types.ts';
+import { exactTime } from '../ui/time.tsx';
+import { visible } from '../ui/visible.ts';
+import { callerText } from './caller-text.ts';
+import { OutcomeBadge } from './outcome-badge.tsx';
+
+function bytes(count: number): string {
+  return count < 1024 ? `${count} B` : `${(count / 1024).toFixed(1)} KiB`;
+}
+
+function factsOf(call: Call): [string, ReactNode][] {
+  const upstream =
+    call.upstream_host && `${visible(call.upstream_host)}${call.upstream_status ? `, ${call.upstream_status}` : ''}`;
+  const waiting = call.upstream_ms === undefined ? '' : `, of it ${call.upstream_ms} ms at the API`;
+  return [
+    ['Outcome', <OutcomeBadge key="outcome" call={call} />],
+    [
+      'Server',
+      <Anchor key="server" component={Link} to={`/servers/${call.server}`} size="sm">
+        {visible(call.server)}
+      </Anchor>,
+    ],
+    ['Time', exactTime(call.at)],
+    ['Took', `${call.duration_ms} ms${waiting}`],
+    ['API', upstream ?? 'nothing was sent'],
+    ['Caller', `${callerText(call.caller_kind)}${call.key_id ? ` ${call.key_id}` : ''}`],
+    ['Size', `${bytes(call.bytes_in)} in, ${bytes(call.bytes_out)} out`],
+    [
+      'Request',
+      <span key="request" className="th-mono">
+        {call.request_id}
+      </span>,
+    ],
+  ];
+}
+
+export function CallFacts({ call }: { call: Call }) {
+  return (
+    <dl className="th-facts">
+      {factsOf(call).map(([name, value]) => (
+        <Group key={name} component="div" gap="sm" wrap="nowrap" align="baseline">
+          <Text component="dt" size="sm" c="dimmed" w={80} flex="none">
+            {name}
+          </Text>
+          <Text component="dd" size="sm" m={0}>
+            {value}
+          </Text>
+        </Group>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,68 @@
+import { useSearchParams } from 'react-router';
+
+/** What the list of calls is narrowed to; it lives in the address, so that it can be shared and gone back to. */
+export type CallFilter = {
+  server: string | undefined;
+  tool: string | undefined;
+  outcome: string | undefined;
+  key: string | undefined;
+  period: Period;
+};
+
+const hourMs = 3_600_000;
+
+const spans = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs, '30d': 30 * 24 * hourMs } as const;
+export type Period = keyof typeof spans;
+
+export const periods: { value: Period; label: string }[] = [
+  { value: '1h', label: 'Last hour' },
+  { value: '24h', label: 'Last 24 hours' },
+  { value: '7d', label: 'Last 7 days' },
+  { value: '30d', label: 'Last 30 days' },
+];
+
+export const outcomes: { [outcome: string]: string } = {
+  ok: 'OK',
+  invalid_arguments: 'Arguments refused',
+  upstream_status: 'API answered with an error',
+  redirect: 'API redirected',
+  timeout: 'API too slow',
+  unreachable: 'API not reachable',
+  blocked: 'Address not allowed',
+  oversize: 'Answer too large',
+  malformed: 'Answer not readable',
+  transform: 'Part of the answer missing',
+  secret_missing: 'Secret missing',
+  limited: 'Too many calls',
+  cancelled: 'Cancelled',
+  internal: 'Internal error',
+};
+
+export function useCallFilter() {
+  const [search, setSearch] = useSearchParams();
+  const given = (name: string) => search.get(name) || undefined;
+  const period = given('period');
+  const filter: CallFilter = {
+    server: given('server'),
+    tool: given('tool'),
+    outcome: given('outcome'),
+    key: given('key'),
+    period: period && period in spans ? (period as Period) : '24h',
+  };
+  const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
+    setSearch(
+      (before) => {
+        const next = new URLSearchParams(before);
+        if (value) next.set(name, value);
+        else next.delete(name);
+        return next;
+      },
+      { replace: name !== 'call', preventScrollReset: true },
+    );
+  return { filter, opened: given('call'), change, clear: () => setSearch({}, { replace: true }) };
+}
+
+/** The filter as the REST API takes it, counted from now. */
+export function queryOf({ server, tool, outcome, key, period }: CallFilter) {
+  return { slug: server, tool, outcome, key_id: key, since: new Date(Date.now() - spans[period]).toISOString() };
+}

@@ -1,0 +1,38 @@
+import { Text, UnstyledButton } from '@mantine/core';
+import type { Call } from '../api-types.ts';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { ClockTime } from '../ui/time.tsx';
+import { visible } from '../ui/visible.ts';
+import { callerText } from './caller-text.ts';
+import { OutcomeBadge } from './outcome-badge.tsx';
+
+type Props = { calls: readonly Call[]; onOpen: (call: Call) => void };
+
+export function CallList({ calls, onOpen }: Props) {
+  const columns: Column<Call>[] = [
+    {
+      label: 'Tool',
+      cell: (call) => (
+        <UnstyledButton
+          onClick={(event) => {
+            event.stopPropagation();
+            onOpen(call);
+          }}
+          aria-label={`Details of the call of ${visible(call.tool)}`}
+        >
+          <Text className="th-mono" fw={600}>
+            {visible(call.tool)}
+          </Text>
+          <Text size="xs" c="dimmed">
+            {visible(call.server)}
+          </Text>
+        </UnstyledButton>
+      ),
+    },
+    { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+    { label: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
+    { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
+    { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+  ];
+  return <Rows label="Calls" columns={columns} rows={calls} keyOf={({ id }) => id} onOpen={onOpen} />;
+}

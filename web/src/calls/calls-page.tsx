@@ -1,0 +1,89 @@
+import { Button, Center, Stack } from '@mantine/core';
+import { IconActivity, IconDownload } from '@tabler/icons-react';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { api, apiPath, withQuery } from '../api.ts';
+import type { Call } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Empty } from '../ui/empty.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { Loading } from '../ui/loading.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { CallDrawer } from './call-drawer.tsx';
+import { queryOf, useCallFilter } from './call-filter.ts';
+import { CallList } from './call-list.tsx';
+import { FilterBar } from './filter-bar.tsx';
+
+const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
+
+type CallPage = { calls: Call[]; next_cursor?: string };
+
+/** What happens, as it happens. */
+export function CallsPage() {
+  const { filter, opened, change, clear } = useCallFilter();
+  const pages = useInfiniteQuery({
+    queryKey: queryKeys.calls(filter),
+    queryFn: ({ pageParam, signal }) =>
+      api<CallPage>('GET', '/calls', { query: { ...queryOf(filter), limit: 50, cursor: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
+  });
+  return (
+    <>
+      <PageHeader
+        title="Calls"
+        text="Every tool call of this workspace, newest first. Arguments and answers are not recorded unless capture is on."
+      >
+        <Button
+          component="a"
+          href={withQuery(`${apiPath}/calls.csv`, queryOf(filter))}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+        >
+          Export as CSV
+        </Button>
+      </PageHeader>
+      <FilterBar filter={filter} onChange={change} onClear={clear} />
+      <Stack gap="md">
+        <Suspense fallback={<Loading rows={1} height={260} />}>
+          <CallCharts filter={filter} />
+        </Suspense>
+        <Loaded query={pages}>
+          {({ pages: answers }) => {
+            const calls = answers.flatMap((page) => page.calls);
+            return (
+              <>
+                <div className="th-card" aria-busy={pages.isPlaceholderData}>
+                  {calls.length === 0 ? (
+                    <Empty
+                      icon={<IconActivity size={24} />}
+                      title="No calls"
+                      text="None fit the filter and the time. Try a tool, or connect a client to a server."
+                    />
+                  ) : (
+                    <CallList calls={calls} onOpen={(call) => change('call', call.id)} />
+                  )}
+                </div>
+                {pages.hasNextPage && (
+                  <Center>
+                    <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
+                      Show older calls
+                    </Button>
+                  </Center>
+                )}
+                <CallDrawer
+                  id={opened}
+                  known={calls.find(({ id }) => id === opened)}
+                  onClose={() => change('call', undefined)}
+                />
+              </>
+            );
+          }}
+        </Loaded>
+      </Stack>
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+import { Button, Group, Select, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconX } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../api.ts';
+import type { ApiKey } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { useServerChoices } from '../servers/server-queries.ts';
+import { visible } from '../ui/visible.ts';
+import { type CallFilter, outcomes, periods } from './call-filter.ts';
+
+type Props = {
+  filter: CallFilter;
+  onChange: (name: keyof CallFilter, value: string | null) => void;
+  onClear: () => void;
+};
+
+const outcomeChoices = Object.entries(outcomes).map(([value, label]) => ({ value, label }));
+
+export function FilterBar({ filter, onChange, onClear }: Props) {
+  const servers = useServerChoices();
+  const keys = useQuery({
+    queryKey: [...queryKeys.keys, 'choices'],
+    queryFn: async ({ signal }) =>
+      (await api<{ keys: ApiKey[] }>('GET', '/keys', { query: { limit: 200 }, signal })).keys,
+  });
+  const isNarrowed = Boolean(filter.server || filter.tool || filter.outcome || filter.key);
+  const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
+  const keyChoices = keys.data?.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
+  return (
+    <Group gap="sm" mb="md" role="search" aria-label="Filter the calls" align="flex-end">
+      <Select
+        label="Server"
+        placeholder="All"
+        data={serverChoices}
+        value={filter.server ?? null}
+        onChange={(value) => onChange('server', value)}
+        clearable
+        searchable
+        className="th-filter"
+      />
+      <ToolInput key={filter.tool ?? ''} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
+      <Select
+        label="Outcome"
+        placeholder="All"
+        data={outcomeChoices}
+        value={filter.outcome ?? null}
+        onChange={(value) => onChange('outcome', value)}
+        clearable
+        className="th-filter"
+      />
+      <Select
+        label="API key"
+        placeholder="All"
+        data={keyChoices}
+        value={filter.key ?? null}
+        onChange={(value) => onChange('key', value)}
+        clearable
+        searchable
+        className="th-filter"
+      />
+      <Select
+        label="Time"
+        data={periods}
+        value={filter.period}
+        onChange={(value) => onChange('period', value)}
+        allowDeselect={false}
+        className="th-filter"
+      />
+      {isNarrowed && (
+        <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={onClear}>
+          Clear
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+/** The name of a tool, taken over when the typing pauses. */
+function ToolInput({ tool, onChange }: { tool: string; onChange: (tool: string) => void }) {
+  const [typed, setTyped] = useState(tool);
+  const take = useDebouncedCallback(onChange, { delay: 500, flushOnUnmount: false });
+  return (
+    <TextInput
+      label="Tool"
+      placeholder="All"
+      className="th-filter"
+      value={typed}
+      autoComplete="off"
+      onChange={({ currentTarget: { value } }) => {
+        setTyped(value);
+        take(value.trim());
+      }}
+    />
+  );
+}

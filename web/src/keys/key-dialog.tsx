@@ -1,0 +1,45 @@
+import { Modal } from '@mantine/core';
+import { useState } from 'react';
+import { api, path } from '../api.ts';
+import type { ApiKey, KeyScope, NewApiKey } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { useAction } from '../ui/use-action.ts';
+import { visible } from '../ui/visible.ts';
+import { KeyForm } from './key-form.tsx';
+import { NewKey } from './new-key.tsx';
+
+export type WantedKey = { name: string; scopes: KeyScope[]; servers?: string[]; expires_at?: string };
+
+type Props = { replaced: ApiKey | undefined; onClose: () => void };
+
+/** Makes a key and shows it, this once. A replaced key goes on working until its successor was copied. */
+export function KeyDialog({ replaced, onClose }: Props) {
+  const [made, setMade] = useState<NewApiKey>();
+  const create = useAction({
+    run: (wanted: WantedKey) => api<NewApiKey>('POST', '/keys', { body: wanted }),
+    refresh: [queryKeys.keys],
+    onDone: setMade,
+  });
+  const finish = useAction({
+    run: () => api('DELETE', path`/keys/${replaced?.id ?? ''}`),
+    done: () => `Revoked the old key ${visible(replaced?.name ?? '')}`,
+    refresh: [queryKeys.keys],
+    onDone: onClose,
+  });
+  const title = made ? 'Your new API key' : replaced ? `Replace ${visible(replaced.name)}` : 'New API key';
+  return (
+    <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={!made}>
+      {made ? (
+        <NewKey
+          made={made}
+          onClose={onClose}
+          onRevokeOld={replaced && (() => finish.mutate())}
+          isRevoking={finish.isPending}
+          failure={finish.error}
+        />
+      ) : (
+        <KeyForm replaced={replaced} creating={create} onCancel={onClose} />
+      )}
+    </Modal>
+  );
+}

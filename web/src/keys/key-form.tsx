@@ -1,0 +1,115 @@
+import { Button, Checkbox, Group, MultiSelect, Select, Stack, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import type { UseMutationResult } from '@tanstack/react-query';
+import { ApiProblem } from '../api.ts';
+import type { ApiKey, KeyScope, NewApiKey } from '../api-types.ts';
+import { useServerChoices } from '../servers/server-queries.ts';
+import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { visible } from '../ui/visible.ts';
+import type { WantedKey } from './key-dialog.tsx';
+
+type Props = {
+  replaced: ApiKey | undefined;
+  creating: UseMutationResult<NewApiKey, Error, WantedKey>;
+  onCancel: () => void;
+};
+
+const scopes: { value: KeyScope; label: string; text: string }[] = [
+  { value: 'call', label: 'call', text: 'Call servers with a stored credential.' },
+  { value: 'manage', label: 'manage', text: 'Read and change servers, keys and everything else.' },
+  { value: 'manage:read', label: 'manage:read', text: 'Only read them.' },
+];
+
+const expiries = [
+  { value: '', label: 'Never' },
+  { value: '7', label: 'In 7 days' },
+  { value: '30', label: 'In 30 days' },
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In a year' },
+];
+
+type Values = { name: string; scopes: string[]; servers: string[]; days: string };
+
+const dayMs = 86_400_000;
+
+function wantedOf({ name, scopes: chosen, servers, days }: Values): WantedKey {
+  return {
+    name,
+    scopes: chosen as KeyScope[],
+    ...(servers.length > 0 && { servers }),
+    ...(days !== '' && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
+  };
+}
+
+export function KeyForm({ replaced, creating, onCancel }: Props) {
+  const choices = useServerChoices();
+  const form = useForm<Values>({
+    initialValues: {
+      name: replaced?.name ?? '',
+      scopes: replaced?.scopes ?? ['call'],
+      servers: replaced?.servers ?? [],
+      days: '',
+    },
+    validate: {
+      name: (name) => (name.trim() === '' ? 'Say what the key is for.' : null),
+      scopes: (chosen) => (chosen.length === 0 ? 'Choose at least one.' : null),
+    },
+  });
+  const problems = creating.error instanceof ApiProblem ? creating.error.problems : [];
+  const errorOf = (field: keyof Values, path: string) => {
+    const found = problems.find((problem) => problem.path.startsWith(path));
+    return form.errors[field] ?? (found && sentence(found.message));
+  };
+  const data = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
+  return (
+    <form onSubmit={form.onSubmit((values) => creating.mutate(wantedOf(values)))} noValidate>
+      <Stack gap="md">
+        <TextInput
+          label="Name"
+          description="What the key is for."
+          withAsterisk
+          data-autofocus
+          {...form.getInputProps('name')}
+          error={errorOf('name', 'name')}
+        />
+        <Checkbox.Group
+          label="It may"
+          withAsterisk
+          {...form.getInputProps('scopes')}
+          error={errorOf('scopes', 'scopes')}
+        >
+          <Stack gap="xs" mt={6}>
+            {scopes.map(({ value, label, text }) => (
+              <Checkbox key={value} value={value} label={label} description={text} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <MultiSelect
+          label="Servers"
+          description="None chosen means all of the workspace."
+          data={data}
+          searchable
+          clearable
+          {...form.getInputProps('servers')}
+          error={errorOf('servers', 'servers')}
+        />
+        <Select
+          label="Expires"
+          data={expiries}
+          allowDeselect={false}
+          {...form.getInputProps('days')}
+          error={errorOf('days', 'expires_at')}
+        />
+        {creating.error && problems.length === 0 && <ProblemAlert error={creating.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={creating.isPending}>
+            {replaced ? 'Make the new key' : 'Create key'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

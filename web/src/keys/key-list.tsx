@@ -1,0 +1,107 @@
+import { Badge, Button, Group, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import type { ApiKey } from '../api-types.ts';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Time } from '../ui/time.tsx';
+import { visible } from '../ui/visible.ts';
+
+type Act = ((key: ApiKey) => void) | undefined;
+type Props = { keys: readonly ApiKey[]; onRevoke: Act; onReplace: Act };
+
+function isOver(key: ApiKey): boolean {
+  return key.revoked_at !== undefined || (key.expires_at !== undefined && Date.parse(key.expires_at) <= Date.now());
+}
+
+const columns: Column<ApiKey>[] = [
+  {
+    label: 'Key',
+    cell: (key) => (
+      <div>
+        <Text fw={600} size="sm">
+          {visible(key.name)}
+        </Text>
+        <Text size="xs" c="dimmed" className="th-mono">
+          {key.id}
+        </Text>
+      </div>
+    ),
+  },
+  {
+    label: 'May',
+    cell: ({ scopes }) => (
+      <Group gap={4}>
+        {scopes.map((scope) => (
+          <Badge key={scope} color={scope === 'call' ? 'accent' : 'gray'}>
+            {scope}
+          </Badge>
+        ))}
+      </Group>
+    ),
+  },
+  { label: 'Servers', cell: ({ servers }) => (servers ? servers.join(', ') : 'all') },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+  { label: 'Status', cell: (key) => <Status apiKey={key} /> },
+];
+
+export function KeyList({ keys, onRevoke, onReplace }: Props) {
+  const actions: Column<ApiKey> = {
+    label: 'Actions',
+    quiet: true,
+    end: true,
+    cell: (key) => (
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        <Button
+          component={Link}
+          to={`/calls?key=${key.id}`}
+          size="compact-sm"
+          variant="default"
+          aria-label={`Calls of ${visible(key.name)}`}
+        >
+          Calls
+        </Button>
+        {!isOver(key) && onReplace && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => onReplace(key)}
+            aria-label={`Replace ${visible(key.name)}`}
+          >
+            Replace
+          </Button>
+        )}
+        {!isOver(key) && onRevoke && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => onRevoke(key)}
+            aria-label={`Revoke ${visible(key.name)}`}
+          >
+            Revoke
+          </Button>
+        )}
+      </Group>
+    ),
+  };
+  return <Rows label="API keys" columns={[...columns, actions]} rows={keys} keyOf={({ id }) => id} />;
+}
+
+function Status({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
+  if (revoked_at) {
+    return (
+      <Text size="sm" c="dimmed">
+        revoked <Time at={revoked_at} />
+      </Text>
+    );
+  }
+  if (expires_at === undefined) return <Badge color="green">active</Badge>;
+  const isPast = Date.parse(expires_at) <= Date.now();
+  return (
+    <Group gap={6}>
+      <Badge color={isPast ? 'gray' : 'green'}>{isPast ? 'expired' : 'active'}</Badge>
+      <Text size="xs" c="dimmed">
+        {isPast ? '' : 'until '}
+        <Time at={expires_at} />
+      </Text>
+    </Group>
+  );
+}

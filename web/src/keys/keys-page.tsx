@@ -1,0 +1,87 @@
+import { Button, Center, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconKey, IconPlus } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../api.ts';
+import type { ApiKey } from '../api-types.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Empty } from '../ui/empty.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { KeyDialog } from './key-dialog.tsx';
+import { KeyList } from './key-list.tsx';
+import { RevokeDialog } from './revoke-dialog.tsx';
+
+type KeyPage = { keys: ApiKey[]; next_cursor?: string };
+
+export function KeysPage() {
+  const canEdit = useCanEdit();
+  const [isOpen, dialog] = useDisclosure(false);
+  const [replaced, setReplaced] = useState<ApiKey>();
+  const [revoked, setRevoked] = useState<ApiKey>();
+  const pages = useInfiniteQuery({
+    queryKey: queryKeys.keys,
+    queryFn: ({ pageParam, signal }) =>
+      api<KeyPage>('GET', '/keys', { query: { limit: 50, cursor: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+  });
+  const create = (
+    <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+      New API key
+    </Button>
+  );
+  const replace = (key: ApiKey) => {
+    setReplaced(key);
+    dialog.open();
+  };
+  const close = () => {
+    dialog.close();
+    setReplaced(undefined);
+  };
+  return (
+    <>
+      <PageHeader
+        title="API keys"
+        text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
+      >
+        {canEdit && create}
+      </PageHeader>
+      <Loaded query={pages}>
+        {({ pages: answers }) => {
+          const keys = answers.flatMap((page) => page.keys);
+          return (
+            <Stack>
+              <div className="th-card">
+                {keys.length === 0 ? (
+                  <Empty
+                    icon={<IconKey size={24} />}
+                    title="No API keys yet"
+                    text="A key is shown once, when it is made; only its hash is stored."
+                  />
+                ) : (
+                  <KeyList
+                    keys={keys}
+                    onRevoke={canEdit ? setRevoked : undefined}
+                    onReplace={canEdit ? replace : undefined}
+                  />
+                )}
+              </div>
+              {pages.hasNextPage && (
+                <Center>
+                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
+                    Show more keys
+                  </Button>
+                </Center>
+              )}
+            </Stack>
+          );
+        }}
+      </Loaded>
+      {isOpen && <KeyDialog replaced={replaced} onClose={close} />}
+      <RevokeDialog apiKey={revoked} onClose={() => setRevoked(undefined)} />
+    </>
+  );
+}

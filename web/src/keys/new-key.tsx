@@ -1,0 +1,63 @@
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { IconEyeOff } from '@tabler/icons-react';
+import type { NewApiKey } from '../api-types.ts';
+import { useSession } from '../frame/session.ts';
+import { CodeBlock } from '../ui/code-block.tsx';
+import { ProblemAlert } from '../ui/problem-alert.tsx';
+
+type Props = {
+  made: NewApiKey;
+  onClose: () => void;
+  /** Of a key that replaces another one. */
+  onRevokeOld: (() => void) | undefined;
+  isRevoking: boolean;
+  failure: Error | null;
+};
+
+/** The key, this once, and how to use it. */
+export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Props) {
+  const { base_url, management_url } = useSession();
+  const isManaging = made.scopes.includes('manage') || made.scopes.includes('manage:read');
+  const slug = made.servers?.[0] ?? 'SLUG';
+  const header = `--header "Authorization: Bearer ${made.key}"`;
+  const agent = isManaging
+    ? `claude mcp add --transport http toolhost ${management_url} ${header}`
+    : `claude mcp add --transport http ${slug} ${base_url}/mcp/${slug} ${header}`;
+  return (
+    <Stack gap="sm">
+      <Alert color="yellow" icon={<IconEyeOff size={18} />} title="Copy it now">
+        It is not stored and cannot be shown again.
+      </Alert>
+      <CodeBlock code={made.key} label="API key" />
+      <Text size="sm" fw={600} mt="xs">
+        How to use it
+      </Text>
+      <Text size="sm">With an agent:</Text>
+      <CodeBlock code={agent} label="command for Claude Code" />
+      {isManaging && (
+        <>
+          <Text size="sm">With the REST API or the command line:</Text>
+          <CodeBlock
+            code={`curl -s ${base_url}/api/v1/servers -H 'Authorization: Bearer ${made.key}'`}
+            label="request with curl"
+          />
+        </>
+      )}
+      {failure && <ProblemAlert error={failure} />}
+      <Group justify="flex-end" mt="sm">
+        {onRevokeOld ? (
+          <>
+            <Button variant="default" onClick={onClose}>
+              Keep both for now
+            </Button>
+            <Button onClick={onRevokeOld} loading={isRevoking}>
+              I have copied it, revoke the old key
+            </Button>
+          </>
+        ) : (
+          <Button onClick={onClose}>I have copied it</Button>
+        )}
+      </Group>
+    </Stack>
+  );
+}

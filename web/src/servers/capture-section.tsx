@@ -1,0 +1,67 @@
+import { Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { api, path } from '../api.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Section } from '../ui/section.tsx';
+import { Time } from '../ui/time.tsx';
+import { useAction } from '../ui/use-action.ts';
+import { useShownServer } from './server-page.tsx';
+
+const spans = [
+  { value: '1', label: 'one hour' },
+  { value: '4', label: 'four hours' },
+  { value: '24', label: 'a day' },
+];
+
+/** Recording what calls send and get, for a limited time. */
+export function CaptureSection() {
+  const { server, capture_until } = useShownServer();
+  const canEdit = useCanEdit();
+  const [hours, setHours] = useState('1');
+  const capture = useAction({
+    run: (span: number) => api('POST', path`/servers/${server.slug}/capture`, { body: { hours: span } }),
+    done: (_, span) => (span > 0 ? 'Calls are captured from now on' : 'Calls are no longer captured'),
+    refresh: [queryKeys.servers],
+    toastFailure: true,
+  });
+  return (
+    <Section
+      title="Capture"
+      text="Keeps arguments, requests and the beginning of answers, without credentials, for a day at most. They show in the details of a call."
+      actions={<Badge color={capture_until ? 'yellow' : 'gray'}>{capture_until ? 'On' : 'Off'}</Badge>}
+    >
+      <Stack gap="sm">
+        {capture_until && (
+          <Text size="sm">
+            It ends <Time at={capture_until} />. See the <Link to={`/calls?server=${server.slug}`}>calls</Link>.
+          </Text>
+        )}
+        <Group gap="sm" align="flex-end">
+          <Select
+            label="Capture for"
+            data={spans}
+            value={hours}
+            onChange={(value) => setHours(value ?? '1')}
+            allowDeselect={false}
+            disabled={!canEdit}
+          />
+          <Button
+            onClick={() => capture.mutate(Number(hours))}
+            loading={capture.isPending}
+            disabled={!canEdit}
+            variant="default"
+          >
+            {capture_until ? 'Start anew' : 'Start capturing'}
+          </Button>
+          {capture_until && (
+            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default">
+              Stop
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </Section>
+  );
+}

@@ -1,0 +1,65 @@
+import { Badge, Button, Group, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle, IconCircleCheck, IconCircleX } from '@tabler/icons-react';
+import { ApiProblem, api, path } from '../../api.ts';
+import type { ConnectionCheck } from '../../api-types.ts';
+import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { Section } from '../../ui/section.tsx';
+import { useAction } from '../../ui/use-action.ts';
+import { visible } from '../../ui/visible.ts';
+
+/** Plays the first requests of a client and says what would fail, and why. */
+export function ConnectionCheckSection({ slug }: { slug: string }) {
+  const check = useAction({
+    run: () => api<ConnectionCheck>('POST', path`/servers/${slug}/connection-check`, { body: {} }),
+  });
+  const isMissing = check.error instanceof ApiProblem && check.error.status === 404;
+  return (
+    <Section
+      title="Connection check"
+      text="Plays the first requests of a client against the address and says what would fail."
+      actions={
+        <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
+          Check the connection
+        </Button>
+      }
+    >
+      {check.error && !isMissing && <ProblemAlert error={check.error} />}
+      {isMissing && <Text size="sm">This version of the service cannot check connections yet.</Text>}
+      <Stack gap="sm" aria-live="polite">
+        {check.data?.checks.map((entry) => (
+          <Group key={entry.id} gap="sm" wrap="nowrap" align="flex-start">
+            <Mark status={entry.status} />
+            <div>
+              <Text size="sm" fw={600}>
+                {visible(entry.title)}
+              </Text>
+              <Text size="sm" c="dimmed">
+                {visible(entry.detail)}
+              </Text>
+              {entry.status !== 'ok' && (
+                <Group gap={4} mt={2}>
+                  {entry.clients.map((client) => (
+                    <Badge key={client} color="gray">
+                      {visible(client)}
+                    </Badge>
+                  ))}
+                </Group>
+              )}
+            </div>
+          </Group>
+        ))}
+      </Stack>
+    </Section>
+  );
+}
+
+const marks = {
+  ok: { Icon: IconCircleCheck, color: 'var(--th-good)', said: 'Passed' },
+  warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', said: 'Warning' },
+  problem: { Icon: IconCircleX, color: 'var(--th-bad)', said: 'Problem' },
+};
+
+function Mark({ status }: { status: keyof typeof marks }) {
+  const { Icon, color, said } = marks[status];
+  return <Icon size={20} color={color} aria-label={said} role="img" style={{ flex: 'none' }} />;
+}

@@ -1,0 +1,91 @@
+import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconKey } from '@tabler/icons-react';
+import { api } from '../../api.ts';
+import type { NewApiKey } from '../../api-types.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { Section } from '../../ui/section.tsx';
+import { useAction } from '../../ui/use-action.ts';
+import { useShownServer } from '../server-page.tsx';
+
+type Props = { credential: string; onCredential: (credential: string) => void; isForwarded: boolean };
+
+/** The credential that fits who may call the server. */
+export function CredentialSection({ credential, onCredential, isForwarded }: Props) {
+  const { server } = useShownServer();
+  if (server.access === 'oauth' || server.access === 'passthrough') return <LoginHint />;
+  if (isForwarded) {
+    return (
+      <Section
+        title="Credential"
+        text="Callers send their own token of the API; Toolhost passes it on and stores nothing."
+      >
+        <TextInput
+          label="Your token of the API"
+          description="Only put into the snippets below; it does not leave this page."
+          value={credential}
+          onChange={(event) => onCredential(event.currentTarget.value)}
+          className="th-mono"
+          autoComplete="off"
+          maw={480}
+        />
+      </Section>
+    );
+  }
+  return <MakeKey credential={credential} onCredential={onCredential} />;
+}
+
+function LoginHint() {
+  return (
+    <Section title="Credential" text="None to copy: the client opens the login when it connects for the first time.">
+      <Text size="sm">
+        To try the login, connect one of the clients below, for example with <code>npx mcp-remote</code>. The login then
+        shows under Logins.
+      </Text>
+    </Section>
+  );
+}
+
+function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
+  const { server } = useShownServer();
+  const canEdit = useCanEdit();
+  const create = useAction({
+    run: () =>
+      api<NewApiKey>('POST', '/keys', {
+        body: { name: `${server.name.slice(0, 80)} client`, scopes: ['call'], servers: [server.slug] },
+      }),
+    done: () => 'Made an API key for this server',
+    refresh: [['keys']],
+    onDone: ({ key }) => onCredential(key),
+  });
+  return (
+    <Section title="Credential" text="Callers of this server use an API key of the workspace.">
+      {credential ? (
+        <Stack gap="xs">
+          <CodeBlock code={credential} label="API key" />
+          <Alert color="yellow">
+            This key is shown only now. It is in the snippets below already; copy what you need.
+          </Alert>
+        </Stack>
+      ) : (
+        <Stack gap="sm">
+          {create.error && <ProblemAlert error={create.error} />}
+          <Group gap="sm">
+            <Button
+              leftSection={<IconKey size={16} />}
+              onClick={() => create.mutate()}
+              loading={create.isPending}
+              disabled={!canEdit}
+            >
+              Make a key for this server
+            </Button>
+            <Text size="sm" c="dimmed">
+              It may call this server and nothing else.
+            </Text>
+          </Group>
+        </Stack>
+      )}
+    </Section>
+  );
+}

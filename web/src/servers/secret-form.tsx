@@ -1,0 +1,88 @@
+import { Alert, Button, Group, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { type FormEvent, useState } from 'react';
+import { ApiProblem, api, path } from '../api.ts';
+import type { Secret } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { Section } from '../ui/section.tsx';
+import { useAction } from '../ui/use-action.ts';
+
+type Props = { slug: string; missing: readonly string[]; name: string; onName: (name: string) => void };
+
+/** Sets a secret or replaces its value. */
+export function SecretForm({ slug, missing, name, onName }: Props) {
+  const [value, setValue] = useState('');
+  const store = useAction({
+    run: () => api<Secret>('PUT', path`/servers/${slug}/secrets/${name}`, { body: { value } }),
+    done: () => `Stored the secret ${name}`,
+    refresh: [queryKeys.servers],
+    onDone: () => {
+      setValue('');
+      onName('');
+    },
+  });
+  const problems = store.error instanceof ApiProblem ? store.error.problems : [];
+  const errorOf = (field: string) => {
+    const found = problems.find(({ path: place }) => place === field);
+    return found && sentence(found.message);
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    store.mutate();
+  };
+  return (
+    <Section
+      title="Set a secret"
+      text="The value fills {{NAME}} in headers and credentials, and goes only to the hosts that the tools call now."
+    >
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          {missing.length > 0 && (
+            <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Without a value yet">
+              <Group gap={6}>
+                {missing.map((wanted) => (
+                  <Button
+                    key={wanted}
+                    size="compact-sm"
+                    variant="default"
+                    className="th-mono"
+                    onClick={() => onName(wanted)}
+                  >
+                    {wanted}
+                  </Button>
+                ))}
+              </Group>
+            </Alert>
+          )}
+          {store.error && problems.length === 0 && <ProblemAlert error={store.error} />}
+          <Group gap="sm" align="flex-start">
+            <TextInput
+              label="Secret name"
+              placeholder="SERVICE_KEY"
+              className="th-mono"
+              flex="1 1 12rem"
+              value={name}
+              onChange={(event) => onName(event.currentTarget.value)}
+              error={errorOf('name')}
+              autoComplete="off"
+              required
+            />
+            <PasswordInput
+              label="Value"
+              flex="2 1 16rem"
+              value={value}
+              onChange={(event) => setValue(event.currentTarget.value)}
+              error={errorOf('value')}
+              autoComplete="new-password"
+              required
+            />
+            <Button type="submit" loading={store.isPending} mt={25}>
+              Store secret
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
+}

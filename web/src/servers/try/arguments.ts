@@ -1,0 +1,60 @@
+import type { JsonObject } from '../../api-types.ts';
+import { isObject } from '../config.ts';
+
+/** One argument of a tool, as the form needs it. */
+export type Argument = {
+  name: string;
+  type: string;
+  text: string;
+  isRequired: boolean;
+  options: unknown[] | undefined;
+  fallback: unknown;
+  isTextList: boolean;
+};
+
+/** What was typed, by argument; an argument without an entry is left out of the call. */
+export type Typed = { [name: string]: string | string[] | undefined };
+
+function isJsonSchema(schema: JsonObject): boolean {
+  return ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
+}
+
+/** The arguments that an `input_schema` declares, in either of its forms. */
+export function argumentsOf(schema: unknown): Argument[] {
+  if (!isObject(schema)) return [];
+  const isWhole = isJsonSchema(schema);
+  const properties = isWhole ? (isObject(schema.properties) ? schema.properties : {}) : schema;
+  const required = isWhole && Array.isArray(schema.required) ? schema.required : [];
+  return Object.entries(properties).map(([name, given]) => {
+    const field = isObject(given) ? given : {};
+    return {
+      name,
+      type: typeof field.type === 'string' ? field.type : 'object',
+      text: typeof field.description === 'string' ? field.description : '',
+      isRequired: (isWhole ? required.includes(name) : field.optional !== true) && field.default === undefined,
+      options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
+      fallback: field.default,
+      isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
+    };
+  });
+}
+
+function typedValue(argument: Argument, typed: string): unknown {
+  if (argument.type === 'string' && !argument.options?.some((option) => typeof option !== 'string')) return typed;
+  try {
+    return JSON.parse(typed);
+  } catch {
+    return typed;
+  }
+}
+
+/** The typed arguments as values. What cannot be read stays text, for the service to say what is allowed. */
+export function valuesOf(args: readonly Argument[], typed: Typed): JsonObject {
+  const values: JsonObject = {};
+  for (const argument of args) {
+    const entry = typed[argument.name];
+    if (entry === undefined || entry === '' || (Array.isArray(entry) && entry.length === 0)) continue;
+    values[argument.name] = Array.isArray(entry) ? entry : typedValue(argument, entry);
+  }
+  return values;
+}

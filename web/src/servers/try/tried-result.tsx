@@ -1,0 +1,56 @@
+import { Badge, Group, Stack, Text } from '@mantine/core';
+import type { JsonObject, Tried } from '../../api-types.ts';
+import { Folded } from '../../ui/folded.tsx';
+import { RequestView } from '../../ui/request-view.tsx';
+import { Section } from '../../ui/section.tsx';
+import { ContentView } from './content-view.tsx';
+import { PickTransform } from './pick-transform.tsx';
+import { TimingBar } from './timing-bar.tsx';
+
+type Props = { tried: Tried; tool: JsonObject; slug: string };
+
+/** What came back, as the agent sees it. */
+export function TriedResult({ tried, tool, slug }: Props) {
+  const answer = tried.is_error ? undefined : (tried.structured_content ?? jsonOf(tried));
+  return (
+    <Section
+      title="Result"
+      text="As the agent sees it."
+      actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
+    >
+      <Stack gap="md">
+        <Group gap="lg">
+          {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
+          <Text size="sm" c="dimmed">
+            About {(tried.estimated_tokens ?? roughTokens(tried)).toLocaleString('en')} tokens
+          </Text>
+        </Group>
+        {tried.content.map((block, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its place
+          <ContentView key={index} block={block} isError={tried.is_error} />
+        ))}
+        {answer !== undefined && typeof answer === 'object' && answer !== null && (
+          <PickTransform answer={answer} tool={tool} slug={slug} />
+        )}
+        {tried.request && (
+          <Folded label="The request that was sent">
+            <RequestView request={tried.request} curl={tried.curl} />
+          </Folded>
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+/** About four characters make a token. */
+function roughTokens({ content }: Tried): number {
+  return Math.ceil(content.reduce((sum, block) => sum + (block.text?.length ?? 0), 0) / 4);
+}
+
+function jsonOf({ content }: Tried): unknown {
+  try {
+    return JSON.parse(content[0]?.text ?? '');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,88 @@
+import { Button, Group, PasswordInput, Select, Stack, Text } from '@mantine/core';
+import { IconPlayerPlay } from '@tabler/icons-react';
+import { ApiProblem } from '../../api.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { Section } from '../../ui/section.tsx';
+import { visible } from '../../ui/visible.ts';
+import { ArgumentInput } from './argument-input.tsx';
+import type { Argument, Typed } from './arguments.ts';
+
+type Props = {
+  names: readonly string[];
+  name: string;
+  description: string;
+  args: readonly Argument[];
+  typed: Typed;
+  failure: Error | null;
+  isCalling: boolean;
+  /** The token of a server that forwards its caller's; undefined where none is needed. */
+  token: string | undefined;
+  onToken: (token: string) => void;
+  onType: (argument: string, value: string | string[] | undefined) => void;
+  onChoose: (name: string) => void;
+  onCall: () => void;
+};
+
+export function TryForm(props: Props) {
+  const { names, name, description, args, typed, failure, isCalling, token, onToken, onType, onChoose, onCall } = props;
+  const canEdit = useCanEdit();
+  const problems = failure instanceof ApiProblem ? failure.problems : [];
+  const errorOf = (field: string) =>
+    problems.find(({ path }) => path === field || path === `arguments.${field}`)?.message;
+  return (
+    <Section title="Call" text="Sends the real request, as an agent's call would.">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onCall();
+        }}
+      >
+        <Stack gap="sm">
+          <Select
+            label="Tool"
+            data={names.map((value) => ({ value, label: visible(value) }))}
+            value={name}
+            onChange={(next) => next && onChoose(next)}
+            allowDeselect={false}
+            searchable={names.length > 8}
+            className="th-mono"
+          />
+          <Text size="sm" c="dimmed">
+            {visible(description)}
+          </Text>
+          {args.map((argument) => (
+            <ArgumentInput
+              key={argument.name}
+              argument={argument}
+              value={typed[argument.name]}
+              onChange={(value) => onType(argument.name, value)}
+              error={errorOf(argument.name)}
+            />
+          ))}
+          {token !== undefined && (
+            <PasswordInput
+              label="Token of the API"
+              description="This server sends its caller's token on. It is used for this call and not stored."
+              value={token}
+              onChange={(event) => onToken(event.currentTarget.value)}
+              error={errorOf('token')}
+              autoComplete="off"
+            />
+          )}
+          {failure && problems.length === 0 && <ProblemAlert error={failure} title="Not called" />}
+          <Group>
+            <Button type="submit" loading={isCalling} disabled={!canEdit} leftSection={<IconPlayerPlay size={16} />}>
+              Call the tool
+            </Button>
+            {!canEdit && (
+              <Text size="sm" c="dimmed">
+                Viewers can see the request but not send it.
+              </Text>
+            )}
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
+}

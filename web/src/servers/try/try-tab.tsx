@@ -1,0 +1,82 @@
+import { SimpleGrid, Stack } from '@mantine/core';
+import { IconTool } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { api, path } from '../../api.ts';
+import type { JsonObject, Tried } from '../../api-types.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { Empty } from '../../ui/empty.tsx';
+import { useAction } from '../../ui/use-action.ts';
+import { isObject, textOf, toolsOf } from '../config.ts';
+import { useShownServer } from '../server-page.tsx';
+import { argumentsOf, type Typed, valuesOf } from './arguments.ts';
+import { Outgoing } from './outgoing.tsx';
+import { TriedResult } from './tried-result.tsx';
+import { TryForm } from './try-form.tsx';
+
+/** Calls a tool for real and shows everything about it. */
+export function TryTab() {
+  const detail = useShownServer();
+  const tools = toolsOf(detail.config);
+  const [search, setSearch] = useSearchParams();
+  const chosen = tools.find(({ name }) => name === search.get('tool')) ?? tools[0];
+  if (!chosen) {
+    return (
+      <div className="th-card">
+        <Empty icon={<IconTool size={24} />} title="Nothing to try yet" text="Add a tool under Configuration first." />
+      </div>
+    );
+  }
+  const choose = (name: string) => setSearch({ tool: name }, { replace: true });
+  return (
+    <TryTool key={textOf(chosen.name)} tool={chosen} names={tools.map(({ name }) => textOf(name))} onChoose={choose} />
+  );
+}
+
+type Props = { tool: JsonObject; names: string[]; onChoose: (name: string) => void };
+
+function TryTool({ tool, names, onChoose }: Props) {
+  const { server, config } = useShownServer();
+  const [typed, setTyped] = useState<Typed>({});
+  const [token, setToken] = useState('');
+  const name = textOf(tool.name);
+  const args = argumentsOf(tool.input_schema);
+  const values = valuesOf(args, typed);
+  const call = useAction({
+    run: () =>
+      api<Tried>('POST', path`/servers/${server.slug}/tools/${name}/call`, {
+        body: { arguments: values, ...(token !== '' && { token }) },
+      }),
+    refresh: [['calls'], queryKeys.activity],
+  });
+  const isForwarding = server.access !== 'api_key' && isObject(config.authentication);
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+      <Stack gap="md" miw={0}>
+        <TryForm
+          names={names}
+          name={name}
+          description={textOf(tool.description)}
+          args={args}
+          typed={typed}
+          failure={call.error}
+          isCalling={call.isPending}
+          token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
+          onToken={setToken}
+          onType={(argument, value) => setTyped((before) => ({ ...before, [argument]: value }))}
+          onChoose={onChoose}
+          onCall={() => call.mutate()}
+        />
+      </Stack>
+      <Stack gap="md" miw={0}>
+        <Outgoing
+          slug={server.slug}
+          tool={name}
+          values={values}
+          isMissing={args.some((a) => a.isRequired && values[a.name] === undefined)}
+        />
+        {call.data && <TriedResult tried={call.data} tool={tool} slug={server.slug} />}
+      </Stack>
+    </SimpleGrid>
+  );
+}

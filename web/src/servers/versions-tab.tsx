@@ -1,0 +1,107 @@
+import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, path } from '../api.ts';
+import type { StoredServer, Version } from '../api-types.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Confirm } from '../ui/confirm.tsx';
+import { Folded } from '../ui/folded.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { PersonName } from '../ui/person-name.tsx';
+import { Section } from '../ui/section.tsx';
+import { Time } from '../ui/time.tsx';
+import { useAction } from '../ui/use-action.ts';
+import { Diff } from './diff.tsx';
+import { useShownServer } from './server-page.tsx';
+
+/** Every stored version with what it changed, and the way back to it. */
+export function VersionsTab() {
+  const { server } = useShownServer();
+  const canEdit = useCanEdit();
+  const [wanted, setWanted] = useState<Version>();
+  const query = useQuery({
+    queryKey: queryKeys.versions(server.slug),
+    queryFn: ({ signal }) =>
+      api<{ versions: Version[] }>('GET', path`/servers/${server.slug}/versions`, { query: { limit: 100 }, signal }),
+  });
+  const restore = useAction({
+    run: ({ version }: Version) =>
+      api<StoredServer>('POST', path`/servers/${server.slug}/versions/${version}/restore`, { version: server.version }),
+    done: (stored, { version }) => `Version ${version} is restored as version ${stored.server.version}`,
+    refresh: [queryKeys.servers],
+    onDone: () => setWanted(undefined),
+  });
+  const current = (versions: Version[]) => versions.find(({ version }) => version === server.version);
+  return (
+    <Loaded query={query}>
+      {({ versions }) => (
+        <Section
+          title="Versions"
+          text="Saving never overwrites: each change is a new version, and so is a restored one."
+        >
+          <Stack gap="sm">
+            {versions.map((version, index) => (
+              <VersionItem
+                key={version.version}
+                version={version}
+                before={versions[index + 1]}
+                isCurrent={version.version === server.version}
+                onRestore={canEdit ? () => setWanted(version) : undefined}
+              />
+            ))}
+          </Stack>
+          <Confirm
+            opened={wanted !== undefined}
+            title={`Restore version ${wanted?.version ?? ''}?`}
+            action="Restore"
+            isPending={restore.isPending}
+            error={restore.error}
+            onClose={() => setWanted(undefined)}
+            onConfirm={() => wanted && restore.mutate(wanted)}
+          >
+            <Text size="sm">This is what changes. Secrets stay as they are, and nothing is lost.</Text>
+            {wanted && <Diff before={current(versions)?.config} after={wanted.config} label="Changes by restoring" />}
+          </Confirm>
+        </Section>
+      )}
+    </Loaded>
+  );
+}
+
+type ItemProps = {
+  version: Version;
+  before: Version | undefined;
+  isCurrent: boolean;
+  onRestore: (() => void) | undefined;
+};
+
+function VersionItem({ version, before, isCurrent, onRestore }: ItemProps) {
+  return (
+    <Box className="th-card" p="sm">
+      <Group justify="space-between" gap="sm">
+        <Group gap="sm">
+          <Text fw={600}>Version {version.version}</Text>
+          {isCurrent && <Badge color="green">current</Badge>}
+          <Text size="sm" c="dimmed">
+            <Time at={version.created_at} /> by <PersonName id={version.created_by} />
+          </Text>
+        </Group>
+        {!isCurrent && onRestore && (
+          <Button size="xs" variant="default" onClick={onRestore} aria-label={`Restore version ${version.version}`}>
+            Restore
+          </Button>
+        )}
+      </Group>
+      {before ? (
+        <Folded label={`Changes since version ${before.version}`}>
+          <Diff before={before.config} after={version.config} label={`Changes of version ${version.version}`} />
+        </Folded>
+      ) : (
+        <Text size="sm" c="dimmed">
+          {version.version === 1 ? 'The first version.' : 'Older versions are not shown.'}
+        </Text>
+      )}
+    </Box>
+  );
+}

@@ -1,0 +1,17 @@
+import { Text } from '@mantine/core';
+import { useSession } from '../frame/session.ts';
+import { CodeBlock } from '../ui/code-block.tsx';
+import { Section } from '../ui/section.tsx';
+
+/** The management server: agents can do what people do here. */
+export function AgentsSection() {
+  const { management_url } = useSession();
+  return (
+    <Section title="Agents" text="An agent can make, check and try servers itself, through the management server.">
+      <Text size="sm" mb="xs">
+        It signs in as you; nothing has to be copied:
+      </Text>
+      <CodeBlock code={`claude mcp add --transport http toolhost ${management_url}`} label="command for Claude Code" />
+    </Section>
+  );
+}

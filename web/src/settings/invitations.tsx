@@ -1,0 +1,89 @@
+import { Box, Button, Group, Select, Text, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { ApiProblem, api, path } from '../api.ts';
+import type { Invitation, Role } from '../api-types.ts';
+import { useIsOwner } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { messageOf, sentence } from '../ui/problem-alert.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Time } from '../ui/time.tsx';
+import { useAction } from '../ui/use-action.ts';
+import { visible } from '../ui/visible.ts';
+import { roleChoices } from './roles.ts';
+
+type Invited = { email: string; role: Role };
+
+/** Invitations that wait, and a new one. */
+export function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
+  const isOwner = useIsOwner();
+  const withdraw = useAction({
+    run: ({ email }: Invitation) => api('DELETE', path`/invitations/${email}`),
+    done: (_, { email }) => `Withdrew the invitation of ${visible(email)}`,
+    refresh: [queryKeys.members],
+    toastFailure: true,
+  });
+  const columns: Column<Invitation>[] = [
+    { label: 'Invited', cell: ({ email }) => visible(email) },
+    { label: 'As', cell: ({ role }) => role },
+    { label: 'When', cell: ({ created_at }) => <Time at={created_at} /> },
+    {
+      label: 'Actions',
+      quiet: true,
+      end: true,
+      cell: (invitation) =>
+        isOwner ? (
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => withdraw.mutate(invitation)}
+            aria-label={`Withdraw ${visible(invitation.email)}`}
+          >
+            Withdraw
+          </Button>
+        ) : null,
+    },
+  ];
+  return (
+    <Box style={{ borderTop: '1px solid var(--th-line)' }}>
+      {invitations.length > 0 && (
+        <Rows label="Invitations" columns={columns} rows={invitations} keyOf={({ email }) => email} />
+      )}
+      {isOwner && <InviteForm />}
+    </Box>
+  );
+}
+
+function InviteForm() {
+  const form = useForm<Invited>({ initialValues: { email: '', role: 'editor' } });
+  const invite = useAction({
+    run: (invited: Invited) => api<Invited>('POST', '/invitations', { body: invited }),
+    done: ({ email }) => `Invited ${visible(email)}`,
+    refresh: [queryKeys.members],
+    onDone: () => form.reset(),
+  });
+  const problem = invite.error instanceof ApiProblem ? invite.error.problems[0] : undefined;
+  const error = problem ? sentence(problem.message) : invite.error && messageOf(invite.error);
+  return (
+    <form onSubmit={form.onSubmit((values) => invite.mutate(values))} noValidate>
+      <Group gap="sm" p="md" align="flex-start">
+        <TextInput
+          label="Invite by e-mail address"
+          placeholder="name@example.com"
+          type="email"
+          flex="1 1 14rem"
+          maw={360}
+          {...form.getInputProps('email')}
+          error={error}
+          autoComplete="off"
+        />
+        <Select label="Role" data={roleChoices} allowDeselect={false} w={120} {...form.getInputProps('role')} />
+        <Button type="submit" variant="default" mt={25} loading={invite.isPending}>
+          Invite
+        </Button>
+      </Group>
+      <Text size="xs" c="dimmed" px="md" pb="md">
+        No mail is sent: tell them to sign in here with that address, and they join.
+      </Text>
+    </form>
+  );
+}

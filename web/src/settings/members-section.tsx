@@ -1,0 +1,123 @@
+import { Badge, Button, Select, Text } from '@mantine/core';
+import { useState } from 'react';
+import { api, path } from '../api.ts';
+import type { Member, Role } from '../api-types.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Confirm } from '../ui/confirm.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+import { usePeople } from '../ui/person-name.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Time } from '../ui/time.tsx';
+import { useAction } from '../ui/use-action.ts';
+import { visible } from '../ui/visible.ts';
+import { Invitations } from './invitations.tsx';
+import { roleChoices } from './roles.ts';
+
+/** Who belongs to the workspace, and who is invited. */
+export function MembersSection() {
+  const isOwner = useIsOwner();
+  const { user } = useSession();
+  const people = usePeople();
+  const [removed, setRemoved] = useState<Member>();
+  const change = useAction({
+    run: ({ id, role }: { id: string; role: Role }) => api('PATCH', path`/members/${id}`, { body: { role } }),
+    done: (_, { role }) => `The role is ${role} now`,
+    refresh: [queryKeys.members, queryKeys.session],
+    toastFailure: true,
+  });
+  const remove = useAction({
+    run: ({ id }: Member) => api('DELETE', path`/members/${id}`),
+    done: () => 'Removed the member',
+    refresh: [queryKeys.members],
+    onDone: () => setRemoved(undefined),
+  });
+  const onRole = (id: string, role: Role) => change.mutate({ id, role });
+  return (
+    <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
+      <Loaded query={people}>
+        {({ members, invitations }) => (
+          <>
+            <Rows
+              label="Members"
+              columns={columnsFor(user.id, isOwner, onRole, setRemoved)}
+              rows={members}
+              keyOf={({ id }) => id}
+            />
+            <Invitations invitations={invitations} />
+          </>
+        )}
+      </Loaded>
+      <Confirm
+        opened={removed !== undefined}
+        title={`Remove ${visible(removed?.name ?? removed?.email ?? '')}?`}
+        action="Remove member"
+        isPending={remove.isPending}
+        error={remove.error}
+        onClose={() => setRemoved(undefined)}
+        onConfirm={() => removed && remove.mutate(removed)}
+      >
+        <Text size="sm">Their sessions in this workspace end at once. What they made stays.</Text>
+      </Confirm>
+    </Section>
+  );
+}
+
+function columnsFor(
+  own: string,
+  isOwner: boolean,
+  onRole: (id: string, role: Role) => void,
+  onRemove: (member: Member) => void,
+): Column<Member>[] {
+  const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
+  return [
+    {
+      label: 'Member',
+      cell: (member) => (
+        <div>
+          <Text size="sm" fw={600}>
+            {nameOf(member)} {member.id === own && <Badge color="gray">you</Badge>}
+          </Text>
+          <Text size="xs" c="dimmed">
+            {visible(member.email ?? '')}
+          </Text>
+        </div>
+      ),
+    },
+    {
+      label: 'Role',
+      cell: (member) =>
+        isOwner ? (
+          <Select
+            aria-label={`Role of ${nameOf(member)}`}
+            data={roleChoices}
+            value={member.role}
+            onChange={(role) => role && onRole(member.id, role as Role)}
+            allowDeselect={false}
+            size="xs"
+            w={110}
+          />
+        ) : (
+          member.role
+        ),
+    },
+    { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
+    {
+      label: 'Actions',
+      quiet: true,
+      end: true,
+      cell: (member) =>
+        isOwner && member.id !== own ? (
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => onRemove(member)}
+            aria-label={`Remove ${nameOf(member)}`}
+          >
+            Remove
+          </Button>
+        ) : null,
+    },
+  ];
+}

@@ -1,0 +1,48 @@
+import { Button, Group, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { ApiProblem, api } from '../api.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { messageOf, sentence } from '../ui/problem-alert.tsx';
+import { Section } from '../ui/section.tsx';
+import { useAction } from '../ui/use-action.ts';
+
+export function WorkspaceSection() {
+  const { workspace } = useSession();
+  const isOwner = useIsOwner();
+  const form = useForm({ initialValues: { name: workspace.name } });
+  const rename = useAction({
+    run: ({ name }: { name: string }) => api('PATCH', '/workspace', { body: { name } }),
+    done: () => 'Renamed the workspace',
+    refresh: [queryKeys.session],
+  });
+  const problem = rename.error instanceof ApiProblem ? rename.error.problems[0] : undefined;
+  const error = problem ? sentence(problem.message) : rename.error && messageOf(rename.error);
+  return (
+    <Section title="Workspace" text="People see its name when they log in at one of its servers.">
+      <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
+        <Group gap="sm" align="flex-start">
+          <TextInput
+            label="Workspace name"
+            flex="1 1 16rem"
+            maw={420}
+            {...form.getInputProps('name')}
+            error={error}
+            readOnly={!isOwner}
+          />
+          {isOwner && (
+            <Button
+              type="submit"
+              variant="default"
+              mt={25}
+              loading={rename.isPending}
+              disabled={form.values.name === workspace.name}
+            >
+              Rename
+            </Button>
+          )}
+        </Group>
+      </form>
+    </Section>
+  );
+}
