@@ -30,7 +30,11 @@ export class AppError extends Error {
   readonly problems: readonly Problem[];
   readonly retryAfterS: number | undefined;
 
-  constructor(kind: ErrorKind, message: string, more: { problems?: readonly Problem[]; retryAfterS?: number; cause?: unknown } = {}) {
+  constructor(
+    kind: ErrorKind,
+    message: string,
+    more: { problems?: readonly Problem[]; retryAfterS?: number; cause?: unknown } = {},
+  ) {
     super(message, { cause: more.cause });
     this.name = 'AppError';
     this.kind = kind;

@@ -153,7 +153,14 @@ for (const engine of engines) {
           'x-echo': String(headers['x-service']),
           'x-plain': 'kept',
         },
-        body: { headers, url, body: body.toString(), secret, encoded: encodeURIComponent(secret), base64: btoa(secret) },
+        body: {
+          headers,
+          url,
+          body: body.toString(),
+          secret,
+          encoded: encodeURIComponent(secret),
+          base64: btoa(secret),
+        },
       }));
       await capture(slug, 1);
       const given = { name: 'Ada', more: { echo: ['token-9876543210'] } };
@@ -282,45 +289,6 @@ for (const engine of engines) {
       const of = (id: string) => rows().where('server_id', '=', id).orderBy('at').execute();
       const kept = await of('srv_many');
       assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [capturesPerServer, 5, 1]);
-    });
-
-    describe('by trying a tool out', () => {
-      const tryOut = async (slug: string, args: Json, bearer = key) => {
-        const { status, body, text } = await post(`/servers/${slug}/tools/get/call`, { arguments: args }, bearer);
-        assert.equal(status, 200, text);
-        return body;
-      };
-
-      it('says what was sent, what it took and what it costs, whether calls are captured or not', async () => {
-        const slug = await serve();
-        upstream.on('POST /things', () => ({ body: { text: 'x'.repeat(100) }, delayMs: 20 }));
-        const body = await tryOut(slug, { name: 'Ada' });
-        const timing = body.timing as { total_ms: number; upstream_ms: number };
-        assert.ok(timing.upstream_ms >= 19 && timing.total_ms >= timing.upstream_ms, JSON.stringify(timing));
-        assert.equal(body.estimated_tokens, Math.ceil('{"text":""}'.length / 4 + 100 / 4));
-        const preview = await post(`/servers/${slug}/tools/get/preview`, { arguments: { name: 'Ada' } });
-        assert.deepEqual({ request: body.request, curl: body.curl }, preview.body);
-        assert.match(String(body.curl), /X-Service: Key \*{8}/);
-        assert.equal(JSON.stringify(body).includes(secret), false);
-        const { body: recorded } = await get(`/calls/${body.call_id}`);
-        const record = recorded.call as Json;
-        assert.deepEqual([record.duration_ms, record.upstream_ms], [timing.total_ms, timing.upstream_ms]);
-        assert.equal('capture' in recorded, false);
-        await capture(slug, 1);
-        const again = await tryOut(slug, { name: 'Ada' });
-        const captured = (await get(`/calls/${again.call_id}`)).body.capture as Capture;
-        assert.deepEqual([captured.request, captured.curl], [again.request, again.curl]);
-      });
-
-      it('shows no request where the arguments become none, and none to a key for calling alone', async () => {
-        const slug = await serve();
-        const refused = await tryOut(slug, { name: 7 });
-        assert.deepEqual([refused.is_error, refused.request, refused.curl], [true, undefined, undefined]);
-        assert.deepEqual(Object.keys(refused.timing as Json), ['total_ms']);
-        const calling = await world.toolhost.key({ scopes: ['call'] });
-        const { request, curl, is_error } = await tryOut(slug, { name: 'n' }, calling);
-        assert.deepEqual([is_error, request, curl], [false, undefined, undefined]);
-      });
     });
   });
 }

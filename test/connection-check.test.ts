@@ -45,8 +45,7 @@ describe('checking a connection', () => {
     await toolhost.createServer({ ...serverAt(String(slug), world.upstream.url), ...more });
     return String(slug);
   };
-  const tools = (names: readonly string[]) =>
-    names.map((name) => toolAt(`${world.upstream.url}/thing`, { name }));
+  const tools = (names: readonly string[]) => names.map((name) => toolAt(`${world.upstream.url}/thing`, { name }));
 
   it('finds nothing wrong with a server that has a login but what is outside of its reach', async () => {
     const slug = await world.serve();
@@ -59,7 +58,10 @@ describe('checking a connection', () => {
     assert.match(provider?.detail ?? '', new RegExp(`${toolhost.url}/mcp/${slug}/callback$`));
     for (const { title, detail, clients } of checks) {
       assert.ok(title && detail && clients.length > 0);
-      assert.deepEqual(clients.filter((name) => !everyone.includes(name)), []);
+      assert.deepEqual(
+        clients.filter((name) => !everyone.includes(name)),
+        [],
+      );
     }
   });
 
@@ -81,7 +83,10 @@ describe('checking a connection', () => {
   it('says which clients cannot present a credential that must be copied', async () => {
     const slug = await serve({ authentication: { type: 'Bearer' } });
     const checks = await checksOf(slug);
-    assert.deepEqual(checks.map(({ id }) => id), [...common, 'token_estimate', 'secrets']);
+    assert.deepEqual(
+      checks.map(({ id }) => id),
+      [...common, 'token_estimate', 'secrets'],
+    );
     assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
     const { clients, detail } = await checkOf(slug, 'sign_in');
     assert.deepEqual(clients, ['Claude', 'ChatGPT']);
@@ -103,12 +108,13 @@ describe('checking a connection', () => {
   });
 
   it('measures names together with what clients put before them', async () => {
-    const judged = async (slug: string, names: string[]) => checkOf(await serve({ slug, tools: tools(names) }), 'tool_names');
+    const judged = async (slug: string, names: string[]) =>
+      checkOf(await serve({ slug, tools: tools(names) }), 'tool_names');
     assert.equal((await judged('short-one', ['a'.repeat(48)])).status, 'ok');
     const { status, clients, detail } = await judged('short-two', ['a'.repeat(49), 'fine']);
-    assert.deepEqual([status, clients], ['warning', ['Claude Code', 'Codex']]);
-    assert.match(detail, /Codex takes 64 characters .*: a{49}\./);
-    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor', 'Codex']);
+    assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
+    assert.match(detail, /^Claude Code takes 64 characters .*: a{49}\.$/);
+    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor']);
     const dotted = await judged('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
     assert.deepEqual([dotted.status, dotted.clients], ['warning', ['Claude', 'ChatGPT', 'Claude Code', 'Codex']]);
     assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
@@ -180,6 +186,7 @@ describe('checking a connection of a public service', () => {
       const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };
       const options = { method: 'POST', headers };
       const reply = await wire(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
+      assert.ok(reply.status < 300, reply.text);
       return JSON.parse(reply.text) as Json;
     };
     const oauth = {
@@ -188,11 +195,14 @@ describe('checking a connection of a public service', () => {
       client_id: 'client',
       client_secret: 'the-client-secret',
     };
-    await post('/servers', serverAt('public', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }));
-    const { checks } = (await post('/servers/public/connection-check', {})) as { checks: Check[] };
+    await post(
+      '/servers',
+      serverAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
+    );
+    const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
     assert.deepEqual(byStatus(checks).warning, ['provider']);
     assert.equal(byStatus(checks).problem, undefined);
     const address = checks.find(({ id }) => id === 'address');
-    assert.equal(address?.detail, 'https://tools.example.com/mcp/public is https.');
+    assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web is https.');
   });
 });

@@ -8,7 +8,7 @@ import { type EngineToolhost, startOn } from './support/engine-toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { aCall } from './support/rows.ts';
 import { engines } from './support/stores.ts';
-import type { Json, Reply } from './support/toolhost.ts';
+import type { Json } from './support/toolhost.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -125,7 +125,9 @@ for (const engine of engines) {
       const add = await serve('durations');
       for (const [tool, most] of Object.entries({ a: 40, b: 500, c: 20_000, d: 300_000 })) {
         // A fixed sequence that jumps about, many small and few large.
-        const durations = Array.from({ length: 401 }, (_, n) => Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)));
+        const durations = Array.from({ length: 401 }, (_, n) =>
+          Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)),
+        );
         await add(durations.map((duration_ms) => ({ tool, duration_ms })));
         const sorted = durations.toSorted((a, b) => a - b);
         const { by_tool } = await statistics(`slug=durations&tool=${tool}`);
@@ -154,11 +156,12 @@ for (const engine of engines) {
           ['ranked-two', 2, 0],
         ],
       );
-      assert.deepEqual(mine(by_tool).map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`).sort(), [
-        'ranked-one x 2',
-        'ranked-one y 1',
-        'ranked-two x 2',
-      ]);
+      assert.deepEqual(
+        mine(by_tool)
+          .map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`)
+          .sort(),
+        ['ranked-one x 2', 'ranked-one y 1', 'ranked-two x 2'],
+      );
       const ofX = await statistics('tool=x&buckets=1');
       assert.deepEqual(
         mine(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
@@ -183,7 +186,11 @@ for (const engine of engines) {
         ['limited-mine'],
       );
       assert.equal((await get('/calls/call_of_limited-mine', key)).status, 200);
-      const refused = ['/statistics?slug=limited-other', '/activity?slug=limited-other', '/calls/call_of_limited-other'];
+      const refused = [
+        '/statistics?slug=limited-other',
+        '/activity?slug=limited-other',
+        '/calls/call_of_limited-other',
+      ];
       for (const path of refused) assert.equal((await world.toolhost.rest('GET', path, { key })).status, 404, path);
       const csv = (await get('/calls.csv', key)).text;
       assert.deepEqual([csv.includes('limited-mine'), csv.includes('limited-other')], [true, false]);
@@ -213,7 +220,13 @@ for (const engine of engines) {
         const rows = await durationsByTool(db, scope);
         return [complete, rows.reduce((sum, { calls }) => sum + calls, 0)];
       };
-      assert.deepEqual([await counted(4), await counted(3)], [[true, 4], [false, 3]]);
+      assert.deepEqual(
+        [await counted(4), await counted(3)],
+        [
+          [true, 4],
+          [false, 3],
+        ],
+      );
     });
 
     it('refuse a time that ends before it begins, and what is no number of intervals', async () => {
@@ -239,71 +252,6 @@ for (const engine of engines) {
       assert.equal('capture' in body, false);
       const unknown = await world.toolhost.rest('GET', '/calls/call_unknown');
       assert.deepEqual([unknown.status, /no such call/.test(unknown.text)], [404, true]);
-    });
-
-    describe('as a list or a file', () => {
-      const lines = (reply: Reply) => reply.text.split('\r\n');
-      const header =
-        'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id';
-
-      it('end before a time', async () => {
-        const at = (ms: number) => ({ started_at: world.now() - ms });
-        await (await serve('until'))([
-          { ...at(30), id: 'call_u30' },
-          { ...at(20), id: 'call_u20' },
-          { ...at(10), id: 'call_u10' },
-        ]);
-        const until = new Date(world.now() - 10).toISOString();
-        const since = new Date(world.now() - 29).toISOString();
-        for (const path of ['/calls?slug=until&', '/servers/until/calls?']) {
-          const { body } = await get(`${path}until=${until}`);
-          assert.deepEqual(
-            (body.calls as Json[]).map(({ id }) => id),
-            ['call_u20', 'call_u30'],
-          );
-        }
-        const file = await get(`/calls.csv?slug=until&since=${since}&until=${until}`);
-        assert.deepEqual(lines(file).length, 3);
-        assert.match(lines(file)[1] ?? '', /^call_u20,/);
-      });
-
-      it('are text/csv with every field in its place', async () => {
-        await (await serve('file'))([{ id: 'call_f1' }]);
-        const reply = await get('/calls.csv?slug=file');
-        assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');
-        assert.equal(reply.headers.get('content-disposition'), 'attachment; filename="calls.csv"');
-        const at = new Date(world.now()).toISOString();
-        const fields = ['call_f1', at, 'file', 'get', 'ok', 'api_key', 'key_1', 'api.example', 200, 12, 10, 100, 200];
-        assert.deepEqual(lines(reply), [header, `${fields.join(',')},call_f1`, '']);
-      });
-
-      it('leave out what a call does not have, quote what would break a line, and disarm formulas', async () => {
-        const add = await serve('hostile-file');
-        const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
-        const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
-        await add(tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n })));
-        const text = (await get('/calls.csv?slug=hostile-file')).text.slice(header.length + 2);
-        const at = (n: number) => new Date(world.now() - n).toISOString();
-        const written = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
-        const expected = written.map(
-          (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,call_h${n}\r\n`,
-        );
-        assert.equal(text, expected.join(''));
-      });
-
-      it('hold 10,000 calls at most', async () => {
-        await (await serve('many'))(Array.from({ length: 10_001 }, () => ({})));
-        assert.equal(lines(await get('/calls.csv?slug=many')).length, 10_002);
-        assert.equal((await statistics('slug=many&buckets=1')).buckets[0]?.calls, 10_001);
-      });
-
-      it('are refused as JSON problems', async () => {
-        const { status, headers } = await world.toolhost.rest('GET', '/calls.csv?outcome=fine');
-        assert.deepEqual([status, headers.get('content-type')], [400, 'application/problem+json']);
-        const { body } = await get('/openapi.json');
-        const responses = (body.paths as Record<string, { get: { responses: Json } }>)['/calls.csv']?.get.responses;
-        assert.deepEqual(Object.keys((responses?.['200'] as { content: Json }).content), ['text/csv; charset=utf-8']);
-      });
     });
   });
 }

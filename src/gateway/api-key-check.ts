@@ -10,7 +10,6 @@ export type ApiKeyCheck = {
   verify(presented: string): Promise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
   forget(id: string): void;
-  clear(): void;
 };
 
 const maxRemembered = 10_000;
@@ -26,6 +25,7 @@ export function credentialHash(credential: string): string {
  */
 export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => boolean): ApiKeyCheck {
   const remembered = new LRUCache<string, ApiKey>({ max: maxRemembered });
+  let forgotten = 0;
   const isValid = (key: ApiKey) =>
     key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
   return {
@@ -35,14 +35,16 @@ export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => bool
       const hash = credentialHash(presented);
       const known = isFresh() ? remembered.get(hash) : undefined;
       if (known) return isValid(known) ? known : undefined;
+      const before = forgotten;
       const key = await findApiKey(db, id);
       if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(hash))) return undefined;
-      remembered.set(hash, key);
+      // What changed while it was being read must not be remembered in its old form.
+      if (before === forgotten) remembered.set(hash, key);
       return isValid(key) ? key : undefined;
     },
     forget(id) {
+      forgotten++;
       for (const [hash, key] of remembered.entries()) if (key.id === id) remembered.delete(hash);
     },
-    clear: () => remembered.clear(),
   };
 }

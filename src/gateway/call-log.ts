@@ -2,6 +2,7 @@ import { touchApiKey } from '../store/api-keys.ts';
 import { insertCalls } from '../store/calls.ts';
 import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
+import { oneAtATime } from '../store/one-at-a-time.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 
@@ -33,7 +34,6 @@ export function createCallLog(options: CallLogOptions): CallLog {
   let waiting: CallRow[] = [];
   const captures: CaptureRow[] = [];
   const usedKeys = new Map<string, number>();
-  let writing: Promise<void> = Promise.resolve();
 
   async function writeAll(): Promise<void> {
     while (waiting.length > 0) {
@@ -52,11 +52,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
     }
   }
 
-  function flush(): Promise<void> {
-    const next = writing.catch(() => undefined).then(writeAll);
-    writing = next;
-    return next;
-  }
+  const flush = oneAtATime(writeAll);
 
   const timer = setInterval(() => {
     if (waiting.length > 0) flush().catch(options.onError);

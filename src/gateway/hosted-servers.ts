@@ -11,7 +11,6 @@ export type HostedServers = {
   find(slug: string): Promise<HostedServer | undefined>;
   /** Forgets a server by its id or slug, because it changed. */
   forget(ref: string): void;
-  clear(): void;
 };
 
 export type HostedServersOptions = { db: Db; keyring: Keyring; isFresh: () => boolean; userAgent: string };
@@ -50,11 +49,6 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       loading.clear();
       remembered.delete(ref);
       for (const [slug, server] of remembered.entries()) if (server && server.id === ref) remembered.delete(slug);
-    },
-    clear() {
-      generation++;
-      loading.clear();
-      remembered.clear();
     },
   };
 }

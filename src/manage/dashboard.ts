@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono } from 'hono';
+import { compress } from 'hono/compress';
 import { AppError } from '../errors.ts';
 
 type Env = { Bindings: HttpBindings };
@@ -26,6 +27,7 @@ const yearS = 365 * 24 * 60 * 60;
 /** The built dashboard: hashed files for a year, its one page never. */
 export function createDashboard(folder: string): Hono<Env> {
   const app = new Hono<Env>();
+  app.use('/assets/*', compress());
   app.use(
     '/assets/*',
     serveStatic({

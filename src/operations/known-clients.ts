@@ -51,7 +51,8 @@ export const knownClients: readonly KnownClient[] = [
   {
     name: 'Codex',
     redirectUris: ['http://127.0.0.1:38101/callback/Zt3aUq0pB1c4'],
-    toolName: { shown: prefixed, max: 64 },
+    // It puts the server before the name too, but shortens what gets too long.
+    toolName: { shown: plain, max: 64 },
   },
   {
     name: 'Zed',

@@ -1,5 +1,6 @@
 import { type Change, changesSince, pruneChanges } from './changes.ts';
 import type { Db } from './database.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 
 /** Follows what this and other replicas change, by asking once a second; there is no notifier to lose messages. */
 export type ChangeFollower = {
@@ -33,11 +34,10 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   let lookedAt = now();
   let prunedAt = now();
   let seen = new Set<string>();
-  let looking: Promise<void> | undefined;
-  let nextLook: Promise<void> | undefined;
   let stopped = false;
 
   async function lookOnce(): Promise<void> {
+    if (stopped) return;
     const at = now();
     const changes = await changesSince(db, Math.min(at, lookedAt) - overlapMs);
     const fresh = changes.filter((change) => !seen.has(change.id));
@@ -50,25 +50,8 @@ export function followChanges(options: FollowOptions): ChangeFollower {
     }
   }
 
-  /**
-   * One look at a time. One that is asked for during another comes after it, as that may have read too early; however
-   * many ask meanwhile, it is one, so that nothing piles up while the database is silent.
-   */
-  function look(): Promise<void> {
-    if (looking) {
-      nextLook ??= looking
-        .catch(() => undefined)
-        .then(() => {
-          nextLook = undefined;
-          return stopped ? undefined : look();
-        });
-      return nextLook;
-    }
-    looking = lookOnce().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  }
+  // One that is asked for during another comes after it, as that may have read too early.
+  const look = oneAtATime(lookOnce);
 
   const timer = setInterval(() => {
     look().catch(options.onError);
@@ -77,12 +60,12 @@ export function followChanges(options: FollowOptions): ChangeFollower {
 
   return {
     isFresh: () => now() - lookedAt < options.staleMs,
-    look: () => (stopped ? Promise.resolve() : look()),
-    lookAfterCommit: () => (stopped ? Promise.resolve() : look().catch(options.onError)),
+    look,
+    lookAfterCommit: () => look().catch(options.onError),
     async stop() {
       stopped = true;
       clearInterval(timer);
-      await (nextLook ?? looking)?.catch(() => undefined);
+      await look().catch(() => undefined);
     },
   };
 }

@@ -50,13 +50,16 @@ function Charts({ statistics }: { statistics: Statistics }) {
     p50: p50_ms ?? null,
     p95: p95_ms ?? null,
   }));
-  const shared = { h: 170, data, dataKey: 'at', withLegend: true, gridAxis: 'y', tickLine: 'none' } as const;
+  const shared = { h: 170, data, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
   const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
   const calls = statistics.buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
   const errors = statistics.buckets.reduce((sum, bucket) => sum + bucket.errors, 0);
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
-      <ChartCard title="Calls" text={`${calls.toLocaleString('en')} calls, ${errors.toLocaleString('en')} failed`}>
+      <ChartCard
+        title="Calls"
+        text={`${calls.toLocaleString('en')} in this time, ${errors.toLocaleString('en')} failed`}
+      >
         <BarChart
           {...shared}
           type="stacked"

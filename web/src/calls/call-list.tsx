@@ -18,7 +18,6 @@ export function CallList({ calls, onOpen }: Props) {
             event.stopPropagation();
             onOpen(call);
           }}
-          aria-label={`Details of the call of ${visible(call.tool)}`}
         >
           <Text className="th-mono" fw={600}>
             {visible(call.tool)}

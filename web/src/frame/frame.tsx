@@ -60,7 +60,7 @@ function Shell() {
           />
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" aria-label="Side bar" component="div">
+      <AppShell.Navbar p="sm" aria-label="Side bar" component="aside">
         <Navigation />
       </AppShell.Navbar>
       <AppShell.Main className="th-main" id="main" tabIndex={-1}>

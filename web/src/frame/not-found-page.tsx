@@ -7,7 +7,12 @@ import { Empty } from '../ui/empty.tsx';
 export function NotFoundPage() {
   useDocumentTitle('Not found – Toolhost');
   return (
-    <Empty icon={<IconMapOff size={24} />} title="There is nothing here" text="The address may be old or mistyped.">
+    <Empty
+      icon={<IconMapOff size={24} />}
+      title="There is nothing here"
+      order={1}
+      text="The address may be old or mistyped."
+    >
       <Button component={Link} to="/servers" mt="sm">
         To the servers
       </Button>

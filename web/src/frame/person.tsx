@@ -12,7 +12,7 @@ export function Person() {
   return (
     <Menu position="top-start" width={220} withinPortal>
       <Menu.Target>
-        <UnstyledButton aria-label={`Account of ${name}`} p={4} miw={0} flex={1}>
+        <UnstyledButton p={4} miw={0} flex={1}>
           <Group gap="xs" wrap="nowrap">
             <Avatar size={30} radius="xl" color="accent" aria-hidden>
               {name.slice(0, 1).toUpperCase()}

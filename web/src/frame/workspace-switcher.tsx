@@ -17,7 +17,7 @@ export function WorkspaceSwitcher() {
   return (
     <Menu width={216} position="bottom-start" withinPortal>
       <Menu.Target>
-        <UnstyledButton className="th-card" px="sm" py={7} aria-label={`Workspace ${visible(workspace.name)}`}>
+        <UnstyledButton className="th-card" px="sm" py={7}>
           <Group justify="space-between" wrap="nowrap" gap="xs">
             <Box miw={0}>
               <Text size="xs" c="dimmed">

@@ -47,7 +47,7 @@ export function KeysPage() {
         title="API keys"
         text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
       >
-        {canEdit && create}
+        {canEdit && pages.data?.pages[0]?.keys.length !== 0 && create}
       </PageHeader>
       <Loaded query={pages}>
         {({ pages: answers }) => {
@@ -60,7 +60,9 @@ export function KeysPage() {
                     icon={<IconKey size={24} />}
                     title="No API keys yet"
                     text="A key is shown once, when it is made; only its hash is stored."
-                  />
+                  >
+                    {canEdit && create}
+                  </Empty>
                 ) : (
                   <KeyList
                     keys={keys}

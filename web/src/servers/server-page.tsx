@@ -1,7 +1,9 @@
-import { Anchor, Group, Tabs, Text } from '@mantine/core';
+import { Anchor, Group, Text } from '@mantine/core';
 import { IconChevronLeft } from '@tabler/icons-react';
-import { Link, Outlet, useLocation, useNavigate, useOutletContext, useParams } from 'react-router';
+import { Link, NavLink, Outlet, useOutletContext, useParams } from 'react-router';
+import { ApiProblem } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
+import { NotFoundPage } from '../frame/not-found-page.tsx';
 import { AccessBadge } from '../ui/access-badge.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Loaded } from '../ui/loaded.tsx';
@@ -17,6 +19,7 @@ export function useShownServer(): ServerDetail {
 export function ServerPage() {
   const { slug = '' } = useParams();
   const query = useServer(slug);
+  if (query.error instanceof ApiProblem && query.error.status === 404) return <NotFoundPage />;
   return (
     <Loaded query={query}>
       {(detail) => (
@@ -56,8 +59,6 @@ function Heading({ detail: { server } }: { detail: ServerDetail }) {
 }
 
 function ServerTabs({ detail }: { detail: ServerDetail }) {
-  const { pathname } = useLocation();
-  const navigate = useNavigate();
   const base = `/servers/${detail.server.slug}`;
   const hasLogins = detail.server.access === 'oauth' || detail.server.access === 'passthrough';
   const tabs = [
@@ -70,14 +71,12 @@ function ServerTabs({ detail }: { detail: ServerDetail }) {
     ['/options', 'Options'],
   ] as const;
   return (
-    <Tabs value={pathname.slice(base.length)} onChange={(to) => navigate(base + (to ?? ''))} mb="lg">
-      <Tabs.List aria-label="About this server" className="th-tabs">
-        {tabs.map(([to = '', label]) => (
-          <Tabs.Tab key={to} value={to}>
-            {label}
-          </Tabs.Tab>
-        ))}
-      </Tabs.List>
-    </Tabs>
+    <nav className="th-tabs" aria-label="About this server">
+      {tabs.map(([to = '', label]) => (
+        <NavLink key={to} to={base + to} end className="th-tab">
+          {label}
+        </NavLink>
+      ))}
+    </nav>
   );
 }

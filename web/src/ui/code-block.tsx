@@ -7,9 +7,9 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
   return (
     <Box pos="relative">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a text that scrolls must be reachable by keyboard */}
-      <pre className="th-code" tabIndex={0} role="group" aria-label={label} style={{ paddingRight: '3rem' }}>
+      <section className="th-code" tabIndex={0} aria-label={label} style={{ paddingRight: '3rem' }}>
         {visible(code)}
-      </pre>
+      </section>
       <Box pos="absolute" top={6} right={6}>
         <CopyButton value={code} label={`Copy ${label}`} />
       </Box>

@@ -1,3 +1,4 @@
+import { VisuallyHidden } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 export type Column<Row> = {
@@ -25,14 +26,13 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen }: Props<Row>) {
         <tr>
           {columns.map((column) => (
             <th key={column.label} scope="col" data-end={column.end || undefined}>
-              {column.quiet ? <span className="mantine-visually-hidden">{column.label}</span> : column.label}
+              {column.quiet ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
             </th>
           ))}
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the first cell holds a link or button for the keyboard
           <tr key={keyOf(row)} data-link={onOpen ? true : undefined} onClick={onOpen && (() => onOpen(row))}>
             {columns.map((column, index) => (
               <td

@@ -39,7 +39,6 @@ export function ToolItem(props: Props) {
     setOver(over);
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dragging only adds to the buttons that move a tool
     <Box
       className="th-card th-tool"
       data-over={isOver || undefined}
@@ -56,7 +55,7 @@ export function ToolItem(props: Props) {
             <IconGripVertical size={16} color="var(--mantine-color-dimmed)" />
           </Box>
         )}
-        <UnstyledButton onClick={onToggle} aria-expanded={isOpen} aria-label={`Tool ${name}`} flex={1} miw={0} p={4}>
+        <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
             <Badge color={methodColor(textOf(valueAt(tool, ['method'])))} className="th-mono" miw={58}>

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startChildToolhost } from './support/child-toolhost.ts';
+import { eventually } from './support/eventually.ts';
+import { Ledger } from './support/ledger.ts';
+import { startPostgres, type TestPostgres } from './support/postgres.ts';
+import { startToolhost } from './support/toolhost.ts';
+
+const rounds = 10;
+const writers = ['a', 'b', 'c'];
+
+/** A key for a service that is yet to be started. */
+async function prepare(dataDir: string, env: Record<string, string>): Promise<string> {
+  const toolhost = await startToolhost({ dataDir, env });
+  const key = await toolhost.key();
+  await toolhost.stop();
+  return key;
+}
+
+describe('on SQLite', () => {
+  let dataDir: string;
+  let env: Record<string, string>;
+  let key: string;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
+    env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
+    key = await prepare(dataDir, env);
+  });
+  after(() => rmSync(dataDir, { recursive: true }));
+
+  it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
+    const ledger = new Ledger();
+    for (let round = 0; round < rounds; round += 1) {
+      const child = await startChildToolhost(env);
+      await ledger.check(child.url, key);
+      let over = false;
+      const writing = writers.map((name) => ledger.write(child.url, key, `${name}${round}`, () => over));
+      await delay(randomInt(20, 250));
+      assert.equal(await child.end('SIGKILL'), 'SIGKILL');
+      over = true;
+      await Promise.all(writing);
+    }
+    const child = await startChildToolhost(env);
+    await ledger.check(child.url, key);
+    assert.equal(await child.end(), 0);
+    assert.ok(ledger.acknowledged > rounds * 5, String(ledger.acknowledged));
+    const file = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
+    assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+    assert.deepEqual(file.prepare('pragma foreign_key_check').all(), []);
+    file.close();
+  });
+
+  it('[sec E7] a second process refuses the file with a sentence, and the first goes on', async () => {
+    const first = await startChildToolhost(env);
+    await assert.rejects(startChildToolhost(env), (error: Error) => {
+      assert.match(
+        error.message,
+        /another toolhost process serves from \S+toolhost\.sqlite; stop it, or give this one its own DATA_DIR/,
+      );
+      assert.doesNotMatch(error.message, /\n\s+at /);
+      return true;
+    });
+    assert.equal((await fetch(`${first.url}/readyz`)).status, 200);
+    assert.equal(await first.end(), 0);
+  });
+});
+
+describe('on PostgreSQL', () => {
+  let postgres: TestPostgres;
+  let dataDir: string;
+  let env: Record<string, string>;
+  let key: string;
+  before(async () => {
+    postgres = await startPostgres();
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
+    env = {
+      DATA_DIR: dataDir,
+      DATABASE_URL: await postgres.createDatabase(),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      LOG_LEVEL: 'warn',
+    };
+    key = await prepare(dataDir, env);
+  });
+  after(async () => {
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it(`[sec G5] kill -9 of the service and of the database in turn, ${rounds} times under writes: everything acknowledged is there, and the service recovers`, async () => {
+    const ledger = new Ledger();
+    let child = await startChildToolhost(env);
+    for (let round = 0; round < rounds; round += 1) {
+      let over = false;
+      const writing = writers.map((name) => ledger.write(child.url, key, `${name}${round}`, () => over));
+      await delay(randomInt(20, 250));
+      if (round % 2 === 0) {
+        assert.equal(await child.end('SIGKILL'), 'SIGKILL');
+        over = true;
+        child = await startChildToolhost(env);
+      } else {
+        await postgres.crash();
+        over = true;
+        await postgres.restart();
+        await eventually(
+          async () =>
+            assert.equal(
+              (await fetch(`${child.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } })).status,
+              200,
+            ),
+          10_000,
+        );
+      }
+      await Promise.all(writing);
+      await ledger.check(child.url, key);
+    }
+    assert.equal(await child.end(), 0);
+    assert.doesNotMatch(child.output(), /"level":[56]0/);
+    assert.ok(ledger.acknowledged > rounds * 5, String(ledger.acknowledged));
+  });
+});
