@@ -164,7 +164,12 @@ function callersOf({ keys, grants, findLogin }: Memory, log: Log): CallerOptions
       const open = login && (await grants.open(login, bearer));
       if (!login || !open) return undefined;
       const { accessToken } = open.tokens;
-      return { grantId: open.grant.id, token: accessToken, renew: () => grants.renew(login, bearer, accessToken) };
+      return {
+        grantId: open.grant.id,
+        token: accessToken,
+        renew: () => grants.renew(login, bearer, accessToken),
+        giveUp: (refused) => grants.giveUp(login, bearer, refused),
+      };
     },
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startChildToolhost } from './support/child-toolhost.ts';
+import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
 import { eventually } from './support/eventually.ts';
 import { Ledger } from './support/ledger.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
@@ -27,26 +27,31 @@ describe('on SQLite', () => {
   let dataDir: string;
   let env: Record<string, string>;
   let key: string;
+  let child: ChildToolhost | undefined;
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
     env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
     key = await prepare(dataDir, env);
   });
-  after(() => rmSync(dataDir, { recursive: true }));
+  after(async () => {
+    await child?.end('SIGKILL');
+    rmSync(dataDir, { recursive: true });
+  });
 
   it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
     const ledger = new Ledger();
     for (let round = 0; round < rounds; round += 1) {
-      const child = await startChildToolhost(env);
-      await ledger.check(child.url, key);
+      child = await startChildToolhost(env);
+      const { url } = child;
+      await ledger.check(url, key);
       let over = false;
-      const writing = writers.map((name) => ledger.write(child.url, key, `${name}${round}`, () => over));
+      const writing = writers.map((name) => ledger.write(url, key, `${name}${round}`, () => over));
       await delay(randomInt(20, 250));
       assert.equal(await child.end('SIGKILL'), 'SIGKILL');
       over = true;
       await Promise.all(writing);
     }
-    const child = await startChildToolhost(env);
+    child = await startChildToolhost(env);
     await ledger.check(child.url, key);
     assert.equal(await child.end(), 0);
     assert.ok(ledger.acknowledged > rounds * 5, String(ledger.acknowledged));
@@ -58,6 +63,7 @@ describe('on SQLite', () => {
 
   it('[sec E7] a second process refuses the file with a sentence, and the first goes on', async () => {
     const first = await startChildToolhost(env);
+    child = first;
     await assert.rejects(startChildToolhost(env), (error: Error) => {
       assert.match(
         error.message,
@@ -76,6 +82,7 @@ describe('on PostgreSQL', () => {
   let dataDir: string;
   let env: Record<string, string>;
   let key: string;
+  let child: ChildToolhost | undefined;
   before(async () => {
     postgres = await startPostgres();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
@@ -88,21 +95,24 @@ describe('on PostgreSQL', () => {
     key = await prepare(dataDir, env);
   });
   after(async () => {
+    await child?.end('SIGKILL');
     await postgres.stop();
     rmSync(dataDir, { recursive: true });
   });
 
   it(`[sec G5] kill -9 of the service and of the database in turn, ${rounds} times under writes: everything acknowledged is there, and the service recovers`, async () => {
     const ledger = new Ledger();
-    let child = await startChildToolhost(env);
+    let service = await startChildToolhost(env);
+    child = service;
     for (let round = 0; round < rounds; round += 1) {
       let over = false;
-      const writing = writers.map((name) => ledger.write(child.url, key, `${name}${round}`, () => over));
+      const writing = writers.map((name) => ledger.write(service.url, key, `${name}${round}`, () => over));
       await delay(randomInt(20, 250));
       if (round % 2 === 0) {
-        assert.equal(await child.end('SIGKILL'), 'SIGKILL');
+        assert.equal(await service.end('SIGKILL'), 'SIGKILL');
         over = true;
-        child = await startChildToolhost(env);
+        service = await startChildToolhost(env);
+        child = service;
       } else {
         await postgres.crash();
         over = true;
@@ -110,17 +120,17 @@ describe('on PostgreSQL', () => {
         await eventually(
           async () =>
             assert.equal(
-              (await fetch(`${child.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } })).status,
+              (await fetch(`${service.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } })).status,
               200,
             ),
           10_000,
         );
       }
       await Promise.all(writing);
-      await ledger.check(child.url, key);
+      await ledger.check(service.url, key);
     }
-    assert.equal(await child.end(), 0);
-    assert.doesNotMatch(child.output(), /"level":[56]0/);
+    assert.equal(await service.end(), 0);
+    assert.doesNotMatch(service.output(), /"level":[56]0/);
     assert.ok(ledger.acknowledged > rounds * 5, String(ledger.acknowledged));
   });
 });

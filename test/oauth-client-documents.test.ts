@@ -123,6 +123,11 @@ describe('clients that describe themselves by a document', () => {
     for (const host of ids) await assertRefused(`https://${host}:${port}/agent.json`);
     assert.equal(listener.connections, 0);
     await listener.close();
+    // The operator has excepted this address, for tools; a stranger may not name it, nor a port of another protocol.
+    for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
+      await assertRefused(`https://${host}/agent.json`);
+    }
+    assert.deepEqual(site.take(), []);
   });
 
   it('takes no address that is written in two ways, and none without a path', async () => {
@@ -148,6 +153,26 @@ describe('clients that describe themselves by a document', () => {
     assert.equal((await world.list(slug, refreshed.access_token)).status, 401);
     const stranger = clientAt(site.serve('/stranger', { status: 500 }));
     assertOAuthError(await stranger.refresh(refreshed.refresh_token), 401, 'invalid_client');
+  });
+
+  it('[sec D11] has other tokens at other servers, although it has the same client id there', async () => {
+    const passing = { token_mode: 'passthrough' };
+    const others = [await world.serve(), await world.serve({}, passing), await world.serve({}, passing)];
+    const id = site.publish('/everywhere');
+    const [first, second, third, fourth] = [slug, ...others].map((server) =>
+      clientWithId(id, { issuer: world.issuer(server), redirectUri }),
+    ) as [OAuthClient, OAuthClient, OAuthClient, OAuthClient];
+    await world.tokens(second);
+    const { code, verifier } = await world.logIn(first);
+    for (const other of [second, third]) assertOAuthError(await other.redeem(code, verifier), 400, 'invalid_grant');
+    const { access_token, refresh_token } = tokensOf(await first.redeem(code, verifier));
+    assertOAuthError(await second.refresh(refresh_token), 400, 'invalid_grant');
+    assert.equal((await second.revoke(access_token)).status, 200);
+    assert.equal((await world.list(slug, access_token)).status, 200);
+    const passed = await world.tokens(third);
+    for (const other of [first, fourth]) {
+      assertOAuthError(await other.refresh(passed.refresh_token), 400, 'invalid_grant');
+    }
   });
 
   it('sends the answer to nobody but the redirect URI of the document', async () => {

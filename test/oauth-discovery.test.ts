@@ -59,6 +59,7 @@ describe('OAuth discovery', () => {
         assert.equal(status, 401, token);
         assert.match(headers.get('www-authenticate') ?? '', /resource_metadata=".+", error="invalid_token"/);
       }
+      assert.equal((await world.toolhost.modern(slug, token, 'server/discover')).status, 401);
     }
     assert.deepEqual(world.upstream.take(), []);
   });

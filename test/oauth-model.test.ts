@@ -199,7 +199,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
         await fc.asyncModelRun(() => ({ model: { logins: [] }, real }), commands);
       }),
       // Biased runs are mostly too short to come to a token.
-      { numRuns: 40, unbiased: true },
+      { numRuns: 30, unbiased: true },
     );
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { eventually } from './support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from './support/login-world.ts';
-import { assertOAuthError, type OAuthClient } from './support/oauth-client.ts';
+import { assertOAuthError, type OAuthClient, tokensOf } from './support/oauth-client.ts';
 import type { Answer } from './support/recording-upstream.ts';
 import type { Reply, ToolReply } from './support/toolhost.ts';
 
@@ -135,6 +135,31 @@ describe('renewing the provider’s tokens', () => {
     });
   }
 
+  it('renews together with ours when both are over, once', async () => {
+    world.wait(61 * 60 * secondMs);
+    const replies = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);
+    assert.equal(world.provider.takeTokens().length, 1);
+    for (const { access_token } of replies.map(tokensOf)) await world.call(slug, access_token);
+    assert.equal(new Set(bearers()).size, 1);
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+
+  it('lets the agent know at its own refresh when the provider refuses, and asks for no stolen token', async () => {
+    const successor = tokensOf(await client.refresh(refreshToken));
+    const last = tokensOf(await client.refresh(successor.refresh_token));
+    world.wait(61 * 60 * secondMs);
+    assertOAuthError(await client.refresh(refreshToken), 400, 'invalid_grant');
+    assert.deepEqual(world.provider.takeTokens(), [], 'it was used long ago');
+    assertOAuthError(await client.refresh(last.refresh_token), 400, 'invalid_grant');
+    const { refresh_token } = await world.tokens(client);
+    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    world.provider.takeTokens();
+    world.wait(61 * 60 * secondMs);
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    assert.equal(world.provider.takeTokens().length, 1);
+  });
+
   for (const [what, answer] of [
     ['503', { status: 503, body: 'down' }],
     ['429', { status: 429, body: { error: 'slow_down' } }],
@@ -145,14 +170,16 @@ describe('renewing the provider’s tokens', () => {
       world.provider.onToken(() => answer);
       world.wait(nearlyOverMs);
       assert.equal((await rawCall()).status, 200, 'the token is good for a few seconds more');
-      world.wait(12 * secondMs);
       // Our own token ends with the hour too.
-      const own = await client.refresh(refreshToken);
-      token = own.body.access_token as string;
+      const own = tokensOf(await client.refresh(refreshToken));
+      token = own.access_token;
+      world.wait(12 * secondMs);
       const { status, headers } = await rawCall();
       assert.deepEqual([status, headers.get('retry-after')], [503, '5']);
+      assertOAuthError(await client.refresh(own.refresh_token), 503, 'temporarily_unavailable');
       world.provider.onToken();
       assert.equal((await rawCall()).status, 200);
+      tokensOf(await client.refresh(own.refresh_token));
     });
   }
 

@@ -98,6 +98,7 @@ async function exchange(
       // The refused request did nothing, so it may be sent once more with a fresh token.
       const fresh = { ...caller, token: () => renewed };
       answer = await send(server, tool, call, requestOf(server, tool, fresh, call.args, sensitive), parts.door);
+      if (answer.status === 401) await caller.giveUp?.(renewed);
     }
     trail.status = answer.status;
     trail.answer = answer;

@@ -18,10 +18,17 @@ export type Caller = {
   token: (origin: string) => string | undefined;
   /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */
   renew?: () => Promise<string | undefined>;
+  /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
+  giveUp?: (refused: string) => Promise<void>;
 };
 
 /** What one of the tokens that the OAuth proxy issued for a server stands for. */
-export type Login = { grantId: string; token: string; renew: () => Promise<string | undefined> };
+export type Login = {
+  grantId: string;
+  token: string;
+  renew: () => Promise<string | undefined>;
+  giveUp: (refused: string) => Promise<void>;
+};
 
 export type CallerOptions = {
   verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
@@ -46,7 +53,8 @@ export async function resolveCaller(
     case 'oauth': {
       const login = await options.findLogin(server, bearer);
       if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
-      return { kind: 'oauth', keyId: login.grantId, token: () => login.token, renew: login.renew };
+      const { grantId: keyId, token, renew, giveUp } = login;
+      return { kind: 'oauth', keyId, token: () => token, renew, giveUp };
     }
     case 'passthrough':
       if (looksLikeOurs(bearer))

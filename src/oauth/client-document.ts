@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { OAuthError } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import { urlProblem } from '../outbound/egress.ts';
 import { version } from '../version.ts';
 import { type Client, shortName } from './client.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
@@ -50,6 +51,9 @@ function refused(detail: string): OAuthError {
 }
 
 async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
+  // Strangers name this URL, so no exception that the operator made for tools counts for it.
+  const problem = urlProblem(url, [], []);
+  if (problem) throw refused(problem);
   const answer = await door
     .send({
       workspaceId: 'client documents',

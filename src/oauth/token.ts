@@ -10,6 +10,7 @@ import { challengeOf, hashOf, newSecret, openTokens, tokensPlace, unwrapKey, wra
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import { type OAuthParts, spans } from './parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
+import { refreshAtProvider } from './use-grant.ts';
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
 export type TokenAnswer = {
@@ -113,10 +114,8 @@ async function redeemRefreshToken(
   if (token.expires_at < parts.now()) throw refused('refresh token expired');
   checkAlive(server, grant);
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
-  const tokens = tokensOf(grant, grantKey, parts);
-  if (tokens.expiresAt !== undefined && tokens.expiresAt < parts.now() && tokens.refreshToken === undefined) {
-    throw refused('the provider token is over and cannot be refreshed');
-  }
+  const isNewEnough = token.generation >= grant.generation - 1;
+  const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
   const answer = await parts.db.transaction().execute(async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
     if (rotated) return issue(grant, token.generation + 1, grantKey, tokens, parts, db);
@@ -127,6 +126,23 @@ async function redeemRefreshToken(
   if (answer) return answer;
   await endGrant(grant.id, parts);
   throw refused('refresh token used again after its time');
+}
+
+/**
+ * The provider's tokens, renewed when they are over: an agent is told here that the person must log in again, where it
+ * knows what to do about it, and not at its next call.
+ */
+async function liveTokens(
+  server: LoginServer,
+  grant: Grant,
+  grantKey: Buffer,
+  parts: OAuthParts,
+): Promise<ProviderTokens> {
+  const tokens = tokensOf(grant, grantKey, parts);
+  if (tokens.expiresAt === undefined || tokens.expiresAt > parts.now()) return tokens;
+  const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, parts);
+  if (!renewed) throw refused('the provider no longer honours the login');
+  return renewed.tokens;
 }
 
 function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts): boolean {

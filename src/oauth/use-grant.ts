@@ -61,7 +61,7 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
     const { id } = open.grant;
     const underWay = refreshing.get(id);
     if (underWay) return underWay;
-    const started = refreshOnce(server, open, parts).finally(() => {
+    const started = refreshAtProvider(server, open, parts).finally(() => {
       refreshing.delete(id);
       forget(id);
     });
@@ -131,7 +131,11 @@ function openGrantTokens(grant: Grant, grantKey: Buffer, parts: OAuthParts): Pro
 }
 
 /** Refreshes at the provider, or waits for the replica that does. Undefined when the grant is broken. */
-async function refreshOnce(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
+export async function refreshAtProvider(
+  server: LoginServer,
+  open: OpenGrant,
+  parts: OAuthParts,
+): Promise<OpenGrant | undefined> {
   const { grant } = open;
   const { refreshToken } = open.tokens;
   if (refreshToken === undefined) return breakOff(open, parts);
@@ -191,7 +195,7 @@ async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthPa
   while (performance.now() < until) {
     const current = await asStored(open, parts);
     if (!current || current.grant.tokens_version > open.grant.tokens_version) return current;
-    if ((current.grant.refreshing_until ?? 0) < parts.now()) return refreshOnce(server, current, parts);
+    if ((current.grant.refreshing_until ?? 0) < parts.now()) return refreshAtProvider(server, current, parts);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
   throw new AppError('unavailable', 'the login is being refreshed; try again in a moment', { retryAfterS: 5 });

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import tls from 'node:tls';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { selfSigned } from './certificate.ts';
+import { startWebPortListener } from './listener.ts';
 import type { Answer } from './recording-upstream.ts';
 import type { Json } from './toolhost.ts';
 
@@ -43,8 +43,9 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { port, close } = await startWebPortListener();
+  await close();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   const origin = `https://${hostname}:${port}`;
 
   const serve: ClientDocumentSite['serve'] = (path, answer) => {

@@ -40,6 +40,8 @@ const dark: MantineColorsTuple = [
   '#07090c',
 ];
 
+const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem' };
+
 export const theme = createTheme({
   primaryColor: 'accent',
   primaryShade: { light: 7, dark: 6 },
@@ -62,8 +64,11 @@ export const theme = createTheme({
     },
   },
   components: {
-    Modal: { defaultProps: { centered: true, overlayProps: { blur: 2 }, closeButtonProps: { 'aria-label': 'Close' } } },
-    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: {
+      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } },
+      styles: { title: dialogTitle },
+    },
+    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } }, styles: { title: dialogTitle } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true, events: { hover: true, focus: true, touch: false } } },
     Select: { defaultProps: { checkIconPosition: 'right' } },
     Alert: { defaultProps: { variant: 'light', radius: 'md' } },
@@ -84,6 +89,10 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-accent-light-color': '#0850af',
     '--mantine-color-gray-light-color': '#434d58',
     '--mantine-color-gray-light': '#eceff3',
+    '--mantine-color-red-light': '#fdeceb',
+    '--mantine-color-green-light': '#e2f5e9',
+    '--mantine-color-yellow-light': '#fff4dc',
+    '--mantine-color-accent-light': '#e6f0ff',
     '--th-ground': '#f6f7f9',
     '--th-paper': '#ffffff',
     '--th-panel': '#f5f7f9',
@@ -106,6 +115,10 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-gray-light-color': '#c4ccd6',
     '--mantine-color-gray-light': '#27303a',
     '--mantine-color-body': '#161b22',
+    '--mantine-color-accent-light': '#1a2d48',
+    '--mantine-color-red-light': '#3d2023',
+    '--mantine-color-green-light': '#173123',
+    '--mantine-color-yellow-light': '#352b12',
     '--th-ground': '#0d1116',
     '--th-paper': '#161b22',
     '--th-panel': '#1b222b',

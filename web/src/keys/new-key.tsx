@@ -32,7 +32,7 @@ export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Prop
       <Text size="sm" fw={600} mt="xs">
         How to use it
       </Text>
-      <Text size="sm">With an agent:</Text>
+      <Text size="sm">With an agent{isManaging || made.servers ? '' : ', where SLUG is the slug of the server'}:</Text>
       <CodeBlock code={agent} label="command for Claude Code" />
       {isManaging && (
         <>

@@ -22,8 +22,8 @@ export function CredentialSection({ credential, onCredential, isForwarded }: Pro
         text="Callers send their own token of the API; Toolhost passes it on and stores nothing."
       >
         <TextInput
-          label="Your token of the API"
-          description="Only put into the snippets below; it does not leave this page."
+          label="Token for the snippets"
+          description="Your own token of the API. It is only put into the snippets below and does not leave this page."
           value={credential}
           onChange={(event) => onCredential(event.currentTarget.value)}
           className="th-mono"

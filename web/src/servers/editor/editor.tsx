@@ -8,6 +8,7 @@ import { ProblemAlert } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
 import { type EditorModel, EditorProvider } from './editor-context.ts';
+import { goToField } from './go-to-field.ts';
 import { JsonView } from './json-view.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
@@ -54,7 +55,9 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   };
   const save = () => {
     setRevealed(true);
-    if (problems.length === 0 && !model.draftProblem) saving.mutate(model.config);
+    if (model.draftProblem) return;
+    if (problems.length === 0 || isBehind) saving.mutate(model.config);
+    else goToField(problems[0]?.path ?? '');
   };
   const isConflict =
     saving.error instanceof ApiProblem && saving.error.status === 409 && saving.error.problems.length === 0;

@@ -42,6 +42,7 @@ export function ToolItem(props: Props) {
     <Box
       className="th-card th-tool"
       data-over={isOver || undefined}
+      data-open={isOpen || undefined}
       onDragOver={(event) => allow(event, true)}
       onDragLeave={() => setOver(false)}
       onDrop={(event) => {
@@ -58,7 +59,7 @@ export function ToolItem(props: Props) {
         <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
-            <Badge color={methodColor(textOf(valueAt(tool, ['method'])))} className="th-mono" miw={58}>
+            <Badge color={methodColor(textOf(valueAt(tool, ['method'])))} className="th-mono" miw={62} flex="none">
               {textOf(valueAt(tool, ['method'])) || '–'}
             </Badge>
             <Text className="th-mono" fw={600} truncate>
@@ -108,7 +109,7 @@ function ToolActions({ index, count, name, onMove, onDuplicate, onRemove }: Prop
     { label: `Delete ${name}`, Icon: IconTrash, run: onRemove, isOff: false },
   ];
   return (
-    <Group gap={0} wrap="nowrap">
+    <Group gap={0} wrap="nowrap" className="th-tool-actions">
       {actions.map(({ label, Icon, run, isOff }) => (
         <Tooltip key={label} label={label}>
           <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={run} disabled={isOff}>

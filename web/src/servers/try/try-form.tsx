@@ -1,8 +1,9 @@
 import { Button, Group, PasswordInput, Select, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { ApiProblem } from '../../api.ts';
+import type { FieldProblem } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
-import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { Section } from '../../ui/section.tsx';
 import { visible } from '../../ui/visible.ts';
 import { ArgumentInput } from './argument-input.tsx';
@@ -24,12 +25,15 @@ type Props = {
   onCall: () => void;
 };
 
+function said(problem: FieldProblem | undefined): string | undefined {
+  return problem && sentence(problem.message);
+}
+
 export function TryForm(props: Props) {
   const { names, name, description, args, typed, failure, isCalling, token, onToken, onType, onChoose, onCall } = props;
   const canEdit = useCanEdit();
   const problems = failure instanceof ApiProblem ? failure.problems : [];
-  const errorOf = (field: string) =>
-    problems.find(({ path }) => path === field || path === `arguments.${field}`)?.message;
+  const errorOf = (field: string) => said(problems.find(({ path }) => path === field || path === `arguments.${field}`));
   return (
     <Section title="Call" text="Sends the real request, as an agent's call would.">
       <form
