@@ -95,7 +95,7 @@ describe('real clients', { concurrency: 2 }, () => {
   }
 
   /** Uses every tool; gives the requests that this made, which the unusual name of the item tells from all others. */
-  async function useTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
+  async function tryTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
     assert.deepEqual(await client.toolNames(), ['read_item', 'add_note', 'read_missing']);
 
     const read = await client.callTool('read_item', { item });
@@ -124,7 +124,7 @@ describe('real clients', { concurrency: 2 }, () => {
       const key = await toolhost.key({ scopes: ['call'], servers: ['stored'] });
       await connected(kind, 'stored', key, async (client) => {
         assert.equal(await client.revision(), kind.revision);
-        for (const request of await useTools(client, `Zürich, ${kind.name}`)) {
+        for (const request of await tryTools(client, `Zürich, ${kind.name}`)) {
           assert.equal(request.headers.authorization, `Bearer ${storedCredential}`);
           assert.ok(!request.rawHeaders.join('\n').includes(key), 'the API key reached the upstream');
         }
@@ -134,7 +134,7 @@ describe('real clients', { concurrency: 2 }, () => {
     it(`${kind.name} uses the caller's own token`, async () => {
       const token = `own-token-of-${kind.name.replace(/\W+/g, '-')}`;
       await connected(kind, 'forwarding', token, async (client) => {
-        for (const request of await useTools(client, `Genève, ${kind.name}`)) {
+        for (const request of await tryTools(client, `Genève, ${kind.name}`)) {
           assert.equal(request.headers['x-api-key'], token);
           assert.equal(request.headers.authorization, undefined);
         }

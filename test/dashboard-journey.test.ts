@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../examples/projects/upstream.ts';
 import { exampleToken } from '../src/local/example.ts';
 import { launchChromium } from './support/chromium.ts';
-import { button, field, watch } from './support/dashboard.ts';
+import { button, field, patienceMs, watch } from './support/dashboard.ts';
 import { eventually } from './support/eventually.ts';
 import { mcpClients } from './support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
@@ -23,6 +23,7 @@ describe('a person in the dashboard', () => {
     toolhost = await startToolhost({ egress: [api.port] });
     browser = await launchChromium();
     context = await browser.newContext({ baseURL: toolhost.url, viewport: { width: 1440, height: 900 } });
+    context.setDefaultTimeout(patienceMs);
     page = await context.newPage();
     seen = watch(page, toolhost.url);
   });

@@ -219,6 +219,9 @@ describe('[sec A10] secrets are found nowhere', () => {
   });
 
   it('in answers, logs and the database', async () => {
+    for (const form of forms(secrets.secret ?? '').values())
+      assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the sweep sees');
+    assert.ok(answers.some((answer) => answer.includes('[redacted]')));
     assert.equal(await child.end(), 0);
     // The answer to an upstream's own error is its own text, and is meant to be read.
     const { answer: _, argument: __, ...unspeakable } = secrets;

@@ -17,13 +17,21 @@ describe('the worked example', () => {
     assert.notEqual(result.isError, true, JSON.stringify(result.content));
     return result.content[0]?.text ?? '';
   };
-  const rows = async (name: string, args: object = {}) => JSON.parse(await call(name, args)) as Record<string, unknown>[];
+  const rows = async (name: string, args: object = {}) =>
+    JSON.parse(await call(name, args)) as Record<string, unknown>[];
 
   it('lists its eight tools', async () => {
     const { body } = await toolhost.rpc('projects', token, 'tools/list');
     const names = (body.result as { tools: { name: string }[] }).tools.map((tool) => tool.name);
     assert.deepEqual(names.sort(), [
-      'create_project', 'create_task', 'delete_project', 'delete_task', 'list_projects', 'list_tasks', 'update_project', 'update_task',
+      'create_project',
+      'create_task',
+      'delete_project',
+      'delete_task',
+      'list_projects',
+      'list_tasks',
+      'update_project',
+      'update_task',
     ]); // prettier-ignore
   });
 

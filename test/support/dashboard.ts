@@ -13,6 +13,8 @@ import type { TestToolhost } from './toolhost.ts';
 export type Person = { name: string; role?: Role; workspace?: string };
 
 const sessionMs = 3_600_000;
+/** For anything to appear. */
+export const patienceMs = 6_000;
 
 /** A member of a workspace with a live session; gives the session's cookie. */
 export async function personSession(toolhost: TestToolhost, person: Person): Promise<string> {
@@ -37,6 +39,7 @@ export async function contextOf(
   options: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
 ): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: toolhost.url, ...options });
+  context.setDefaultTimeout(patienceMs);
   const value = await personSession(toolhost, person);
   await context.addCookies([{ name: 'toolhost-session', value, url: toolhost.url }]);
   return context;

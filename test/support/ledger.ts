@@ -43,10 +43,11 @@ export class Ledger {
       this.acknowledged += 1;
     }
     if (n % 3 === 2) {
-      const { status } = await send(url, key, 'DELETE', `/servers/${slug}`);
-      if (status === 200) entry.deleted = true;
-      else this.#servers.delete(slug);
-      if (status === 200) this.acknowledged += 1;
+      // Until the answer comes it may be there or not.
+      this.#servers.delete(slug);
+      if ((await send(url, key, 'DELETE', `/servers/${slug}`)).status !== 200) return;
+      this.#servers.set(slug, { ...entry, deleted: true });
+      this.acknowledged += 1;
     }
   }
 

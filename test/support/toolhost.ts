@@ -14,7 +14,11 @@ export type Json = { [key: string]: unknown };
 /** An answer over HTTP; `body` is parsed when it is JSON. */
 export type Reply<Body = Json> = { status: number; headers: Headers; text: string; body: Body };
 
-export type ToolReply = { content: { type: string; text?: string; [field: string]: unknown }[]; structuredContent?: unknown; isError?: boolean };
+export type ToolReply = {
+  content: { type: string; text?: string; [field: string]: unknown }[];
+  structuredContent?: unknown;
+  isError?: boolean;
+};
 
 /** The real service in this process, driven through its doors. */
 export type TestToolhost = {
@@ -23,13 +27,29 @@ export type TestToolhost = {
   dataDir: string;
   /** A new API key; of another workspace when one is named, which is made when it does not exist. */
   key(options?: { scopes?: KeyScope[]; workspace?: string; servers?: string[]; expiresAt?: string }): Promise<string>;
-  rest(method: string, path: string, options?: { key?: string; body?: unknown; headers?: Record<string, string> }): Promise<Reply>;
+  rest(
+    method: string,
+    path: string,
+    options?: { key?: string; body?: unknown; headers?: Record<string, string> },
+  ): Promise<Reply>;
   /** POSTs anything to an MCP endpoint. */
   post(slug: string, body: unknown, options?: { token?: string; headers?: Record<string, string> }): Promise<Reply>;
   /** A legacy JSON-RPC request. */
-  rpc(slug: string, token: string | undefined, method: string, params?: Json, headers?: Record<string, string>): Promise<Reply>;
+  rpc(
+    slug: string,
+    token: string | undefined,
+    method: string,
+    params?: Json,
+    headers?: Record<string, string>,
+  ): Promise<Reply>;
   /** A request of revision 2026-07-28 with the metadata and headers that it needs. */
-  modern(slug: string, token: string | undefined, method: string, params?: Json, headers?: Record<string, string>): Promise<Reply>;
+  modern(
+    slug: string,
+    token: string | undefined,
+    method: string,
+    params?: Json,
+    headers?: Record<string, string>,
+  ): Promise<Reply>;
   /** The result of a `tools/call`; throws when the answer is none. */
   callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolReply>;
   /** Creates a server as the management key of the local workspace; throws when it is refused. */
@@ -80,7 +100,13 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     await insertWorkspace(runner.db, { id: workspaceId, name: workspaceId, at: Date.now() });
     const op = operations.find((candidate) => candidate.name === 'createApiKey');
     if (!op) throw new Error('there is no createApiKey');
-    const actor = { kind: 'operator' as const, id: 'test', workspaceId, scopes: ['manage', 'call'] as const, servers: undefined };
+    const actor = {
+      kind: 'operator' as const,
+      id: 'test',
+      workspaceId,
+      scopes: ['manage', 'call'] as const,
+      servers: undefined,
+    };
     const input = {
       name: 'test',
       scopes: wanted.scopes ?? ['manage', 'call'],
@@ -115,7 +141,11 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     });
 
   const rpc: TestToolhost['rpc'] = (slug, token, method, params, headers = {}) =>
-    post(slug, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) }, { ...(token !== undefined && { token }), headers });
+    post(
+      slug,
+      { jsonrpc: '2.0', id: 1, method, ...(params && { params }) },
+      { ...(token !== undefined && { token }), headers },
+    );
 
   const modern: TestToolhost['modern'] = (slug, token, method, params = {}, headers = {}) =>
     post(

@@ -60,6 +60,7 @@ type ProblemBody = { title?: string; detail?: string; problems?: FieldProblem[];
 
 async function problemOf(response: Response): Promise<ApiProblem> {
   const body = (await response.json().catch(() => ({}))) as ProblemBody;
+  if (response.status === 401) return new ApiProblem(401, 'You are not signed in any more. Sign in and try again.');
   const message = body.detail ?? body.title ?? `The service answered ${response.status}.`;
   return new ApiProblem(response.status, message, body.problems, body.request_id);
 }

@@ -16,7 +16,7 @@ if (root) {
   createRoot(root).render(
     <StrictMode>
       <MantineProvider theme={theme} cssVariablesResolver={cssVariablesResolver} defaultColorScheme="auto">
-        <Notifications position="bottom-right" autoClose={5000} />
+        <Notifications position="bottom-right" autoClose={4000} limit={3} />
         <QueryClientProvider client={createQueryClient()}>
           <RouterProvider router={createRouter()} />
         </QueryClientProvider>

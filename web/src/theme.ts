@@ -65,7 +65,7 @@ export const theme = createTheme({
   },
   components: {
     Modal: {
-      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } },
+      defaultProps: { centered: true, transitionProps: { duration: 0 }, closeButtonProps: { 'aria-label': 'Close' } },
       styles: { title: dialogTitle },
     },
     Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } }, styles: { title: dialogTitle } },

@@ -2,6 +2,8 @@ import { Anchor } from '@mantine/core';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 import { api } from '../api.ts';
 import type { StoredServer } from '../api-types.ts';
+import { NotFoundPage } from '../frame/not-found-page.tsx';
+import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { useAction } from '../ui/use-action.ts';
@@ -15,6 +17,7 @@ const starts: readonly string[] = ['example', 'json', 'form'] satisfies Start[];
 export function NewServerPage() {
   const from = useSearchParams()[0].get('from') ?? '';
   const isChosen = starts.includes(from);
+  if (!useCanEdit()) return <NotFoundPage />;
   return (
     <>
       <PageHeader

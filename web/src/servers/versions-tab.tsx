@@ -55,6 +55,7 @@ export function VersionsTab() {
             opened={wanted !== undefined}
             title={`Restore version ${wanted?.version ?? ''}?`}
             action="Restore"
+            isHarmless
             isPending={restore.isPending}
             error={restore.error}
             onClose={() => setWanted(undefined)}

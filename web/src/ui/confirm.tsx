@@ -8,6 +8,8 @@ type Props = {
   action: string;
   /** What has to be typed before the action can be done. */
   word?: string;
+  /** Whether it can be undone. */
+  isHarmless?: boolean;
   isPending: boolean;
   error: unknown;
   onClose: () => void;
@@ -15,8 +17,19 @@ type Props = {
   children: ReactNode;
 };
 
-/** Asks before something that cannot be undone. */
-export function Confirm({ opened, title, action, word, isPending, error, onClose, onConfirm, children }: Props) {
+/** Asks before something that has consequences. */
+export function Confirm({
+  opened,
+  title,
+  action,
+  word,
+  isHarmless,
+  isPending,
+  error,
+  onClose,
+  onConfirm,
+  children,
+}: Props) {
   const [typed, setTyped] = useState('');
   const isReady = word === undefined || typed === word;
   return (
@@ -43,7 +56,7 @@ export function Confirm({ opened, title, action, word, isPending, error, onClose
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" color="red.8" loading={isPending} disabled={!isReady}>
+            <Button type="submit" color={isHarmless ? 'accent' : 'red.8'} loading={isPending} disabled={!isReady}>
               {action}
             </Button>
           </Group>

@@ -1,6 +1,7 @@
 import { notifications } from '@mantine/notifications';
 import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
 import { messageOf } from './problem-alert.tsx';
+import { visible } from './visible.ts';
 
 type Action<Input, Output> = {
   run: (input: Input) => Promise<Output>;
@@ -22,7 +23,7 @@ export function useAction<Input = void, Output = unknown>(
     mutationFn: action.run,
     onSuccess: (output, input) => {
       for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
-      if (action.done) notifications.show({ message: action.done(output, input), color: 'green' });
+      if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
       action.onDone?.(output, input);
     },
     onError: (error) => {

@@ -31,14 +31,15 @@ export function ConflictNotice({ mine, base, slug, error }: Props) {
         )}
         <Group gap="sm">
           <Button size="xs" onClick={() => base.rebase(mine)}>
-            Keep mine and go on from the newest
+            Keep mine on top of the newest
           </Button>
           <Button size="xs" variant="default" onClick={() => base.rebase()}>
             Take theirs and drop mine
           </Button>
         </Group>
         <Text size="xs" c="dimmed">
-          Keeping yours stores nothing yet: look at the JSON, then save.
+          Keeping yours brings both together; where both changed the same field, yours stays. Nothing is stored before
+          you save.
         </Text>
       </Stack>
     </Alert>

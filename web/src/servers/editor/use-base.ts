@@ -4,6 +4,7 @@ import { api, path } from '../../api.ts';
 import type { ServerDetail, StoredServer } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import type { Config } from '../config.ts';
+import { merge } from './merge.ts';
 
 /** The stored version that an edit began from. It moves only when the editor says so, never under its feet. */
 export type Base = {
@@ -14,7 +15,7 @@ export type Base = {
   /** The edit that goes on over another base. */
   kept: Config | undefined;
   saved: (stored: StoredServer) => Promise<void>;
-  /** Begins from the newest version, with `mine` as the edit when it is given. */
+  /** Begins from the newest version; `mine` goes on as an edit of it. */
   rebase: (mine?: Config) => Promise<void>;
 };
 
@@ -35,11 +36,11 @@ export function useBase(detail: ServerDetail): Base {
     });
   const rebase = async (mine?: Config) => {
     const { config, server } = await newest();
-    setBase(({ generation }) => ({
+    setBase(({ generation, config: before }) => ({
       config: config as Config,
       version: server.version,
       generation: generation + 1,
-      kept: mine,
+      kept: mine && (merge(before, mine, config) as Config),
     }));
   };
   return { ...base, rebase, saved: () => rebase() };

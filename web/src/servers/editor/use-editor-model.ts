@@ -1,6 +1,6 @@
 import { useCallback, useMemo, useState } from 'react';
 import type { FieldProblem } from '../../api-types.ts';
-import { visibleJson } from '../../ui/visible.ts';
+import { visible, visibleJson } from '../../ui/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../config.ts';
 
 type State = {
@@ -16,7 +16,7 @@ function parsed(text: string): { config: Config } | { problem: string } {
     if (isObject(value)) return { config: value };
     return { problem: 'a configuration is an object: { … }' };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : 'this is not JSON' };
+    return { problem: error instanceof Error ? visible(error.message) : 'this is not JSON' };
   }
 }
 
