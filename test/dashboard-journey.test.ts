@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../examples/projects/upstream.ts';
 import { exampleToken } from '../src/local/example.ts';
 import { launchChromium } from './support/chromium.ts';
-import { button, field, patienceMs, watch } from './support/dashboard.ts';
+import { button, choose, field, patienceMs, watch } from './support/dashboard.ts';
 import { eventually } from './support/eventually.ts';
 import { mcpClients } from './support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
@@ -59,12 +59,12 @@ describe('a person in the dashboard', () => {
     assert.equal(await field(page, 'Slug').inputValue(), 'my-work');
     await field(page, 'Description').fill('Projects and their tasks.');
     await page.getByRole('radio', { name: 'A stored credential' }).check();
-    await page.getByLabel('The token is sent as').click();
-    await page.getByRole('option', { name: /^API key/ }).click();
+    await choose(page, 'The token is sent as', /^API key/);
     await field(page, 'Header').fill('apikey');
     await field(page, 'Tool name').fill('list_projects');
     await field(page, 'Tool description').fill('List projects with their ids, oldest first.');
     await field(page, 'URL').fill(url('/rest/v1/projects'));
+    await field(page, 'URL').press('Tab');
     await button(page, 'Add an argument').click();
     await field(page, 'Name of argument 1').fill('status');
     await page.getByRole('checkbox', { name: 'status is required' }).uncheck();
@@ -73,9 +73,9 @@ describe('a person in the dashboard', () => {
     await button(page, 'Add a tool').click();
     await field(page, 'Tool name').fill('create_project');
     await field(page, 'Tool description').fill('Create a project and return it with its new id.');
-    await page.getByLabel('Method').click();
-    await page.getByRole('option', { name: 'POST', exact: true }).click();
+    await choose(page, 'Method', 'POST');
     await field(page, 'URL').fill(url('/rest/v1/projects'));
+    await field(page, 'URL').press('Tab');
     await button(page, 'Add an argument').click();
     await field(page, 'Name of argument 1').fill('name');
     await button(page, 'Create server').click();
@@ -90,7 +90,7 @@ describe('a person in the dashboard', () => {
     await heading('My work').waitFor();
     await tab('Secrets').click();
     await button(page, 'SERVICE_KEY').click();
-    await page.getByLabel('Value', { exact: true }).fill(exampleToken);
+    await page.getByLabel(/^Value/).fill(exampleToken);
     await button(page, 'Store secret').click();
     await row('Secrets', 'SERVICE_KEY').waitFor();
   });
@@ -159,7 +159,9 @@ describe('a person in the dashboard', () => {
     await link('API keys').click();
     await button(page, 'Revoke My agent').click();
     await button(page.getByRole('dialog'), 'Revoke key').click();
-    await row('API keys', 'My agent').getByText(/^revoked/).waitFor();
+    await row('API keys', 'My agent')
+      .getByText(/^revoked/)
+      .waitFor();
     await eventually(async () => {
       const outcome = await connect().then(
         (client) => client.close().then(() => 'let in'),

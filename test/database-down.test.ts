@@ -10,7 +10,7 @@ import { type Json, type Reply, startToolhost, type TestToolhost } from './suppo
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
-describe('PostgreSQL', () => {
+describe('a PostgreSQL that fails', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   before(async () => {

@@ -23,7 +23,7 @@ async function prepare(dataDir: string, env: Record<string, string>): Promise<st
   return key;
 }
 
-describe('on SQLite', () => {
+describe('durability on SQLite', () => {
   let dataDir: string;
   let env: Record<string, string>;
   let key: string;
@@ -77,7 +77,7 @@ describe('on SQLite', () => {
   });
 });
 
-describe('on PostgreSQL', () => {
+describe('durability on PostgreSQL', () => {
   let postgres: TestPostgres;
   let dataDir: string;
   let env: Record<string, string>;

@@ -36,7 +36,7 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
         formAction: ["'self'"],
         frameAncestors: ["'none'"],
       },
-      referrerPolicy: 'no-referrer',
+      referrerPolicy: 'same-origin',
       strictTransportSecurity: parts.baseUrl.startsWith('https:') ? 'max-age=31536000; includeSubDomains' : false,
     }),
   );

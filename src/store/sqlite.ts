@@ -1,47 +1,52 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { type Dialect, SqliteDialect } from 'kysely';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Dialect, type SqliteDatabase, SqliteDialect } from 'kysely';
 import { AppError } from '../errors.ts';
 
 /** WAL with a sync at every commit: what was acknowledged survives a power cut. */
 const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON'];
-const openAttempts = 20;
+const openAttempts = 100;
+const pauseMs = 20;
 
 /** Kysely on Node's own SQLite. */
 export function sqliteDialect(file: string): Dialect {
   mkdirSync(dirname(file), { recursive: true });
-  const database = openFile(file);
-  return new SqliteDialect({
-    database: {
-      close: () => database.close(),
-      prepare(sql) {
-        // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
-        const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
-        const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
-        return {
-          reader: statement.columns().length > 0,
-          all: (parameters) => statement.all(...values(parameters)),
-          run: (parameters) => statement.run(...values(parameters)),
-          iterate: (parameters) => statement.iterate(...values(parameters)),
-        };
-      },
+  return new SqliteDialect({ database: async () => adapted(await openFile(file)) });
+}
+
+function adapted(database: DatabaseSync): SqliteDatabase {
+  return {
+    close: () => database.close(),
+    prepare(sql) {
+      // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
+      const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
+      const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
+      return {
+        reader: statement.columns().length > 0,
+        all: (parameters) => statement.all(...values(parameters)),
+        run: (parameters) => statement.run(...values(parameters)),
+        iterate: (parameters) => statement.iterate(...values(parameters)),
+      };
     },
-  });
+  };
 }
 
 /** Of several processes that turn one new file to WAL at once, SQLite lets one wait and tells the others to try again. */
-function openFile(file: string): DatabaseSync {
+async function openFile(file: string): Promise<DatabaseSync> {
   const database = new DatabaseSync(file);
   for (let attempt = 1; ; attempt++) {
     try {
       for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
       return database;
     } catch (error) {
-      if (attempt < openAttempts && isBusy(error)) continue;
-      database.close();
-      throw error;
+      if (attempt === openAttempts || !isBusy(error)) {
+        database.close();
+        throw error;
+      }
     }
+    await delay(pauseMs);
   }
 }
 

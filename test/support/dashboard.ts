@@ -54,6 +54,12 @@ export function button(within: Page | Locator, name: string | RegExp): Locator {
   return within.getByRole('button', { name, exact: true });
 }
 
+/** Chooses in a list that opens from its field. */
+export async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
+  await page.getByRole('combobox', { name: label, exact: true }).click();
+  await page.getByRole('option', { name: option, exact: true }).click();
+}
+
 /** Waits until a field says this about its content, where screen readers find it too. */
 export async function saysAtField(input: Locator, message: RegExp): Promise<void> {
   await eventually(async () => {

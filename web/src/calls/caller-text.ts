@@ -1,11 +1,7 @@
 const kinds: { [kind: string]: string } = {
   api_key: 'API key',
   oauth: 'Login',
-  grant: 'Login',
-  passthrough: 'Login',
   caller_token: 'Own token',
-  token: 'Own token',
-  user: 'Dashboard',
 };
 
 /** Who called, in words. */

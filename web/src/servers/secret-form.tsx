@@ -39,7 +39,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
       <form onSubmit={submit}>
         <Stack gap="sm">
           {missing.length > 0 && (
-            <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Without a value yet">
+            <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Not set yet">
               <Group gap={6}>
                 {missing.map((wanted) => (
                   <Button
@@ -69,7 +69,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               required
             />
             <PasswordInput
-              label="Value"
+              label="Secret value"
               flex="2 1 16rem"
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}

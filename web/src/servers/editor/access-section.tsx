@@ -8,7 +8,11 @@ import { OAuthFields } from './oauth-fields.tsx';
 type Kind = 'none' | 'stored' | 'forwarded' | 'login';
 
 const kinds: { value: Kind; label: string; text: string }[] = [
-  { value: 'none', label: 'The API needs no credential', text: 'Nothing is sent to it besides the request.' },
+  {
+    value: 'none',
+    label: "No credential, or one in the tools' headers",
+    text: 'Nothing is added to the requests. With {{NAME}} in a header, callers use an API key of this workspace.',
+  },
   {
     value: 'stored',
     label: 'A stored credential',

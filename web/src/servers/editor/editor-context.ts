@@ -43,7 +43,10 @@ export function useField(path: readonly PathPart[], isDeep = false) {
   const say = (list: readonly FieldProblem[]) =>
     list
       .filter((problem) => isAt(problem, text, isDeep))
-      .map((problem) => (problem.path === text ? '' : `${problem.path.slice(text.length + 1)}: `) + problem.message);
+      .map(
+        (problem) =>
+          (problem.path === text ? '' : `“${problem.path.slice(text.length).replace(/^\./, '')}”: `) + problem.message,
+      );
   return {
     id: fieldId(text),
     value: valueAt(config, path),
