@@ -24,7 +24,11 @@ export function createLog(level: string): Log {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    redact: { paths: [...unspeakable, ...unspeakable.map((field) => `*.${field}`)], censor: '[redacted]' },
+    // An error's own `code` says what happened, such as ECONNREFUSED; any other one could be an authorization code.
+    redact: {
+      paths: [...unspeakable, ...unspeakable.filter((field) => field !== 'code').map((field) => `*.${field}`)],
+      censor: '[redacted]',
+    },
   };
   return process.stderr.isTTY
     ? pino(

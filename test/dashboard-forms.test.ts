@@ -125,10 +125,10 @@ describe('the forms of the dashboard', { concurrency: 3 }, () => {
       assert.equal((await field(dialog, 'Name').inputValue()).length, 300);
       await page.goto('/servers/with-forms/secrets');
       await field(page, 'Secret name').fill('not a name');
-      await page.getByLabel(/^Value/).fill('of the secret');
+      await page.getByLabel(/^Secret value/).fill('of the secret');
       await button(page, 'Store secret').click();
       await saysAtField(field(page, 'Secret name'), /./);
-      assert.equal(await page.getByLabel(/^Value/).inputValue(), 'of the secret');
+      assert.equal(await page.getByLabel(/^Secret value/).inputValue(), 'of the secret');
       await page.goto('/settings');
       await field(page, 'Invite by e-mail address').fill('nobody');
       await button(page, 'Invite').click();

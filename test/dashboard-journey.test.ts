@@ -90,7 +90,7 @@ describe('a person in the dashboard', () => {
     await heading('My work').waitFor();
     await tab('Secrets').click();
     await button(page, 'SERVICE_KEY').click();
-    await page.getByLabel(/^Value/).fill(exampleToken);
+    await page.getByLabel(/^Secret value/).fill(exampleToken);
     await button(page, 'Store secret').click();
     await row('Secrets', 'SERVICE_KEY').waitFor();
   });
@@ -125,7 +125,8 @@ describe('a person in the dashboard', () => {
     assert.deepEqual(await client.toolNames(), ['list_projects', 'create_project']);
     const made = await client.callTool('create_project', { name: 'From an agent' });
     assert.notEqual(made.isError, true);
-    assert.match(made.content[0]?.text ?? '', /From an agent/);
+    const listed = await client.callTool('list_projects', {});
+    assert.match(listed.content[0]?.text ?? '', /From an agent/);
     await client.close();
   });
 

@@ -151,8 +151,8 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
       ]) {
         await shown(page, path, /./);
         assert.equal(await page.locator('main b, main script, main img').count(), 0, path);
-        assert.doesNotMatch(await page.getByRole('main').innerText(), /[\u202e\u2066\u200b\u200d\u00ad\ufeff]/, path);
-        assert.doesNotMatch(await page.title(), /owned|[\u202e\u2066\u200b\u200d\u00ad\ufeff]/, path);
+        assert.doesNotMatch(await page.getByRole('main').innerText(), /\p{Cf}/u, path);
+        assert.doesNotMatch(await page.title(), /owned|\p{Cf}/u, path);
         assert.ok((await overflow(page)) <= 0, path);
       }
       await page.goto('/servers/hostile');

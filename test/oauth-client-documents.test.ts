@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { leadsTo, next, visibleText } from './support/browser.ts';
 import { type ClientDocumentSite, startClientDocuments } from './support/client-documents.ts';
-import { type Listener, startWebPortListener } from './support/listener.ts';
+import { startWebPortListener } from './support/listener.ts';
 import { type LoginWorld, startLoginWorld } from './support/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from './support/oauth-client.ts';
 
@@ -116,13 +116,13 @@ describe('clients that describe themselves by a document', () => {
     ]);
   });
 
-  it('[mcp 55] [sec B3] reaches no private address, whatever name or number stands for it', async () => {
-    const listener: Listener = await startWebPortListener();
+  it('[mcp 55] [sec B3] reaches no private address, whatever name or number stands for it', async (t) => {
+    const listener = await startWebPortListener();
+    t.after(listener.close);
     const { port } = listener;
     const ids = ['127.0.0.1', 'agents.example.com', 'localhost', '[::ffff:7f00:1]', '[::1]', '169.254.169.254'];
     for (const host of ids) await assertRefused(`https://${host}:${port}/agent.json`);
     assert.equal(listener.connections, 0);
-    await listener.close();
     // The operator has excepted this address, for tools; a stranger may not name it, nor a port of another protocol.
     for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
       await assertRefused(`https://${host}/agent.json`);

@@ -180,10 +180,11 @@ describe('logging in at the provider', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('[sec D14] tells the client when the token endpoint cannot be reached', async () => {
+  it('[sec D14] tells the client when the token endpoint cannot be reached', async (t) => {
     const down = await startListener();
     await down.close();
     const small = await startLoginWorld({ egress: [down.port] });
+    t.after(() => small.stop());
     const slug = await small.serve({}, { token_url: `http://127.0.0.1:${down.port}/token` });
     const authorization = (await small.client(slug)).authorization();
     const { searchParams } = next(await small.returned(authorization));
@@ -192,7 +193,6 @@ describe('logging in at the provider', () => {
       ['temporarily_unavailable', authorization.state, small.issuer(slug)],
     );
     assert.doesNotMatch(searchParams.get('error_description') ?? '', /127|\d{4}/);
-    await small.stop();
   });
 
   it('writes every login and every failure down, without a secret', async () => {

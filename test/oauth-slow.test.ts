@@ -55,9 +55,10 @@ describe('others that never answer', { concurrency: true }, () => {
     assert.equal((await world.browser().get(client.authorization().url)).status, 200);
   });
 
-  it('a renewal: the calls wait together, are told to come again, and the provider is asked once', async () => {
+  it('a renewal: the calls wait together, are told to come again, and the provider is asked once', async (t) => {
     // With a clock of its own.
     const aside = await startLoginWorld();
+    t.after(() => aside.stop());
     const slug = await aside.serve();
     const client = await aside.client(slug);
     const { refresh_token } = await aside.tokens(client);
@@ -69,6 +70,5 @@ describe('others that never answer', { concurrency: true }, () => {
     const [first, second] = await timed(Promise.all([aside.list(slug, access_token), aside.list(slug, access_token)]));
     assert.deepEqual([first?.status, second?.status, first?.headers.get('retry-after')], [503, 503, '5']);
     assert.equal(aside.provider.takeTokens().length, 1);
-    await aside.stop();
   });
 });

@@ -8,8 +8,10 @@ import { pruneOAuth } from '../store/tokens.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const intervalMs = 60 * 60 * 1000;
+/** The first time is soon, for processes that do not live an hour, but not in the way of the start. */
+const firstMs = 30_000;
 
-/** Forgets what is past its time, once an hour. */
+/** Forgets what is past its time: soon after the start, then once an hour. */
 export function startUpkeep(config: Config, { db }: Database, log: Log, now: () => number): { stop(): void } {
   const prune = async () => {
     await pruneCalls(db, now() - config.callRetentionDays * dayMs);
@@ -18,9 +20,15 @@ export function startUpkeep(config: Config, { db }: Database, log: Log, now: () 
     await pruneOAuth(db, now(), dayMs);
     await pruneSessions(db, now());
   };
-  const timer = setInterval(() => {
+  const run = () => {
     prune().catch((error) => log.warn({ err: error }, 'could not prune old rows'));
-  }, intervalMs);
-  timer.unref();
-  return { stop: () => clearInterval(timer) };
+  };
+  const first = setTimeout(run, firstMs).unref();
+  const timer = setInterval(run, intervalMs).unref();
+  return {
+    stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+    },
+  };
 }

@@ -42,6 +42,7 @@ export function createMcpDoor(parts: McpDoorParts) {
       if (isPost) checkContentType(request);
       const body = isPost ? await readBody(request, maxBodyBytes) : undefined;
       const endpoint = await parts.find(slug).catch((error: unknown) => {
+        posted = tryParse(body);
         throw unavailableIfDatabase(error);
       });
       if (!endpoint) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { roles } from '../domain/scopes.ts';
+import { hiddenCharacters } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import {
   deleteInvitation,
@@ -84,7 +85,14 @@ const renameOwnWorkspace = operation({
   people: 'owner',
   route: { method: 'PATCH', path: '/workspace' },
   isTool: false,
-  input: z.strictObject({ name: z.string().trim().min(1).max(100) }),
+  input: z.strictObject({
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text'),
+  }),
   output: z.object({ name: z.string() }),
   async run(context, { name }) {
     await renameWorkspace(context.db, context.actor.workspaceId, name);
