@@ -141,35 +141,6 @@ describe('the forms of the dashboard', { concurrency: 3 }, () => {
     });
   });
 
-  it("says at an argument's field what is wrong with a call", async () => {
-    await toolhost.createServer(config('called'));
-    await at('/servers/called/try', async (page) => {
-      await field(page, 'count').fill('many');
-      await button(page, 'Call the tool').click();
-      await saysAtField(field(page, 'count'), /integer|number/);
-      assert.equal(await field(page, 'count').inputValue(), 'many');
-    });
-  });
-
-  it('shows a conflicting edit beside the own one, and loses neither', async () => {
-    await toolhost.createServer(config('conflict'));
-    await editorAt('conflict', async (page) => {
-      const theirs = { ...config('conflict'), name: 'Their name' };
-      const headers = { 'if-match': '"1"' };
-      assert.equal((await toolhost.rest('PUT', '/servers/conflict', { body: theirs, headers })).status, 200);
-      await button(page, 'Save').click();
-      const notice = alert(page, 'Somebody changed this server meanwhile');
-      await notice.getByText('Their name').first().waitFor();
-      assert.equal((await versionOf('conflict')).version, 2);
-      await button(page, 'Keep mine on top of the newest').click();
-      await notice.waitFor({ state: 'hidden' });
-      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
-      await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
-      assert.equal((await versionOf('conflict')).version, 3);
-    });
-  });
-
   it('says that the session has ended, and goes on after a new sign-in', async () => {
     await toolhost.createServer(config('ended'));
     await editorAt('ended', async (page, context) => {

@@ -135,7 +135,7 @@ describe('a person in the dashboard', () => {
     await heading('Calls').waitFor();
     const call = row('Calls', 'create_project');
     await call.getByText('API key').waitFor();
-    await row('Calls', 'list_projects').getByText('Dashboard').waitFor();
+    await row('Calls', 'list_projects').first().waitFor();
     await call.getByRole('button', { name: /create_project/ }).click();
     await page.getByRole('dialog').getByText('my-work').first().waitFor();
     await page.keyboard.press('Escape');

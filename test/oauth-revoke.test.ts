@@ -150,17 +150,6 @@ describe('ending a login', () => {
     });
   }
 
-  it('[sec M9] has no application whose id poses as a list of hosts', async () => {
-    const evil = 'https://a.example.com';
-    const client_id = ['id', 'issued', evil].join('\n');
-    const at = await world.serve({}, { client_id });
-    const agent = await world.client(at);
-    const tokens = await world.tokens(agent);
-    const tools = [toolAt(`${evil}/things`), { ...toolAt(`${world.upstream.url}/things`), name: 'more' }];
-    await world.change(at, { oauth: world.provider.oauth({ client_id: 'id' }), tools });
-    await assertEnded(tokens, agent, at);
-  });
-
   it('goes on when nothing changes that people agreed to', async () => {
     const at = await world.serve();
     const tokens = await world.tokens(await world.client(at));

@@ -27,7 +27,7 @@ describe('others that never answer', { concurrency: true }, () => {
     const started = performance.now();
     const result = await work;
     const tookMs = performance.now() - started;
-    assert.ok(tookMs > 9500 && tookMs < 13_000, String(tookMs));
+    assert.ok(tookMs > 9500 && tookMs < 15_000, String(tookMs));
     return result;
   }
 

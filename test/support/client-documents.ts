@@ -17,6 +17,8 @@ export type ClientDocumentSite = {
   serve(path: string, answer: Answer | 'hang'): string;
   /** Serves a client's own description; gives its client id. */
   publish(path: string, document?: Json, headers?: Record<string, string>): string;
+  /** Connections so far, also those that never came to a request. */
+  readonly connections: number;
   /** Every request so far. */
   readonly requests: readonly IncomingMessage[];
   /** Paths that were asked for since the last take. */
@@ -30,6 +32,7 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
   const answers = new Map<string, Answer | 'hang'>();
   const asked: string[] = [];
   const requests: IncomingMessage[] = [];
+  let connections = 0;
   const identity = selfSigned(hostname);
   const trusted = tls.getCACertificates('default');
   tls.setDefaultCACertificates([...trusted, identity.cert]);
@@ -43,6 +46,9 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
   });
+  server.on('connection', () => {
+    connections += 1;
+  });
   const { port, close } = await startWebPortListener();
   await close();
   await once(server.listen(port, '127.0.0.1'), 'listening');
@@ -54,6 +60,9 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
   };
   return {
     port,
+    get connections() {
+      return connections;
+    },
     requests,
     resolve: (name, callback) => {
       if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
