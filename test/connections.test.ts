@@ -138,11 +138,12 @@ describe('the outbound door', () => {
   }
 
   it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
-    const cancellation: { cancel?: () => void } = {};
-    const sent = reasonOf(door.send(exchange(hostile.url, '/silence', { cancellation })));
+    const gone = Promise.withResolvers<void>();
+    const onGone = (cancel: () => void) => void gone.promise.then(cancel);
+    const sent = reasonOf(door.send(exchange(hostile.url, '/silence', { onGone })));
     const request = await hostile.waitForRequest();
     const begun = performance.now();
-    cancellation.cancel?.();
+    gone.resolve();
     assert.equal(await sent, 'cancelled');
     await request.closed;
     assert.ok(performance.now() - begun < 1000);

@@ -80,7 +80,7 @@ const meta = {
 
 async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers']> {
   const ask = async (method: string, params: Json, headers: RequestHeaders): Promise<Json> => {
-    const context = { headers, requestId: 'connection-check', bytesIn: 0, cancellation: {} };
+    const context = { headers, requestId: 'connection-check', bytesIn: 0, onGone: () => undefined };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
     return JSON.parse(reply.body ?? '{}') as Json;
   };

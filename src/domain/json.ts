@@ -35,12 +35,8 @@ export function plainNumbers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainNumbers(inner)]));
 }
 
-/** White space outside strings always touches a structural character, an end of the text, or is not a plain space. */
-const looseSpace = /[\n\r\t]|[,:{[\]}] | [,:\]}{[]|^ | $/;
-
 /** The same JSON text without white space between its tokens. The text must be valid JSON. */
 export function compactJson(text: string): string {
-  if (!looseSpace.test(text)) return text;
   let out = '';
   let from = 0;
   let inString = false;
@@ -56,27 +52,6 @@ export function compactJson(text: string): string {
     }
   }
   return out + text.slice(from);
-}
-
-/** How deep and how large a JSON text is, found without parsing it: deepest nesting, and number of commas and openings. */
-export function jsonShape(text: string): { depth: number; elements: number } {
-  let depth = 0;
-  let deepest = 0;
-  let elements = 0;
-  let inString = false;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
-    else if (code === 0x7b || code === 0x5b) {
-      elements++;
-      if (++depth > deepest) deepest = depth;
-    } else if (code === 0x7d || code === 0x5d) depth--;
-    else if (code === 0x2c) elements++;
-  }
-  return { depth: deepest, elements };
 }
 
 /** How deep a value is nested, counted no further than `limit`; safe on values that would overflow a recursive walk. */

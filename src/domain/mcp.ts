@@ -49,8 +49,8 @@ export type ToolCall = {
   requestId: string;
   /** Size of the request body in bytes. */
   bytesIn: number;
-  /** `cancel` is set by whoever can stop the work and called when the client of a modern request goes away. */
-  cancellation: { cancel?: () => void };
+  /** Tells `cancel` when the client of a modern request goes away, at once when it has gone already. */
+  onGone: (cancel: () => void) => void;
 };
 
 /** What the protocol core serves to one admitted caller: a hosted server, or the management server. */

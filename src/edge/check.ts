@@ -50,22 +50,24 @@ function checkHeadersOnce(rawHeaders: readonly string[]): void {
 }
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
-/** Headers of every answer; CORS for the pages that `checkEdge` let in. True when the request was a preflight and is answered. */
-export function answerEdge(request: IncomingMessage, response: ServerResponse, requestId: string): boolean {
-  response.setHeader('X-Request-Id', requestId);
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.setHeader('Cache-Control', 'no-store');
-  const { origin } = request.headers;
-  if (origin === undefined) return false;
-  response.setHeader('Access-Control-Allow-Origin', origin);
-  response.setHeader('Vary', 'Origin');
-  response.setHeader('Access-Control-Expose-Headers', exposed);
-  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false;
-  response.setHeader('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
+
+/** Headers of every answer, names and values in turn; CORS for the pages that `checkEdge` let in. */
+export function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId: string): string[] {
+  const headers = ['X-Request-Id', requestId, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+  if (origin !== undefined) {
+    headers.push('Access-Control-Allow-Origin', origin, 'Vary', 'Origin', 'Access-Control-Expose-Headers', exposed);
+  }
+  return headers;
+}
+
+/** Whether a page asks what it may do (Fetch standard, CORS-preflight request). */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+}
+
+export function answerPreflight(request: IncomingMessage, response: ServerResponse, headers: string[]): void {
+  headers.push('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
   // The origin is allowed, so it may send any header: a server's credential can have a name of its own.
-  response.setHeader('Access-Control-Allow-Headers', String(request.headers['access-control-request-headers'] ?? ''));
-  response.setHeader('Access-Control-Max-Age', '600');
-  response.statusCode = 204;
-  response.end();
-  return true;
+  headers.push('Access-Control-Allow-Headers', String(request.headers['access-control-request-headers'] ?? ''));
+  response.writeHead(204, [...headers, 'Access-Control-Max-Age', '600']).end();
 }

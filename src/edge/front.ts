@@ -5,12 +5,19 @@ import type { Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
 import { mcpSlug } from '../routes.ts';
-import { answerEdge, checkEdge, type EdgeRules } from './check.ts';
+import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
   random: Random;
-  serveMcp: (request: IncomingMessage, response: ServerResponse, slug: string, requestId: string) => Promise<void>;
+  /** `headers`, names and values in turn, belong to every answer. */
+  serveMcp: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    slug: string,
+    requestId: string,
+    headers: string[],
+  ) => Promise<void>;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
@@ -19,9 +26,12 @@ export type FrontParts = {
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
   const newRequestId = requestIds(parts.random);
+  const serveWeb = (request: IncomingMessage, response: ServerResponse, headers: string[]) => {
+    for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
+    return parts.serveWeb(request, response);
+  };
   return (request, response) => {
     const requestId = newRequestId();
-    response.setHeader('X-Request-Id', requestId);
     const url = request.url ?? '/';
     const query = url.indexOf('?');
     const path = query < 0 ? url : url.slice(0, query);
@@ -31,10 +41,16 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       refuse(request, response, error, path, requestId, parts.onUnexpected);
       return;
     }
-    if (answerEdge(request, response, requestId)) return;
+    const headers = edgeHeaders(request, requestId);
+    if (isPreflight(request)) {
+      answerPreflight(request, response, headers);
+      return;
+    }
     const slug = mcpSlug(path);
     const served =
-      slug === undefined ? parts.serveWeb(request, response) : parts.serveMcp(request, response, slug, requestId);
+      slug === undefined
+        ? serveWeb(request, response, headers)
+        : parts.serveMcp(request, response, slug, requestId, headers);
     served.catch((error: unknown) => {
       parts.onUnexpected(error, requestId);
       response.destroy();
@@ -66,6 +82,7 @@ function refuse(
   requestId: string,
   onUnexpected: (error: unknown, requestId: string) => void,
 ): void {
+  response.setHeader('X-Request-Id', requestId);
   response.setHeader('Connection', 'close');
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Cache-Control', 'no-store');

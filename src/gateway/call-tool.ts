@@ -165,7 +165,7 @@ async function send(
     timeoutMs: tool.timeoutMs,
     limitBytes: tool.limitBytes,
     // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
-    ...(call.era === 'modern' && { cancellation: call.cancellation }),
+    onGone: call.era === 'modern' ? call.onGone : undefined,
   });
 }
 

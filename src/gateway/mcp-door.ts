@@ -27,48 +27,50 @@ const pageHeaders = [
   'no-referrer',
 ];
 
-/** The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages). */
+/**
+ * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
+ * `headers`, names and values in turn, belong to every answer.
+ */
 export function createMcpDoor(parts: McpDoorParts) {
   return async function serveMcp(
     request: IncomingMessage,
     response: ServerResponse,
     slug: string,
     requestId: string,
+    headers: string[],
   ): Promise<void> {
-    let posted: unknown;
+    let body: Buffer | undefined;
     let hints: LoginHints | undefined;
+    const { slowReaderMs } = parts;
     try {
-      const isPost = request.method === 'POST';
-      if (isPost) checkContentType(request);
-      const body = isPost ? await readBody(request, maxBodyBytes) : undefined;
-      const endpoint = await parts.find(slug).catch((error: unknown) => {
-        posted = tryParse(body);
-        throw unavailableIfDatabase(error);
-      });
-      if (!endpoint) {
-        posted = tryParse(body);
-        throw new AppError('notFound', 'there is no server at this address');
+      if (request.method === 'POST') {
+        checkContentType(request);
+        body = await readBody(request, maxBodyBytes);
       }
+      const endpoint = await parts.find(slug);
+      if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && wantsPage(request)) {
-        write(response, 200, pageHeaders, serverPage(endpoint.about, parts.serverUrl(slug)), parts.slowReaderMs);
+        write(
+          response,
+          200,
+          [...headers, ...pageHeaders],
+          serverPage(endpoint.about, parts.serverUrl(slug)),
+          slowReaderMs,
+        );
         return;
       }
       hints = endpoint.hints;
-      const server = await endpoint.admit(request.headers).catch((error: unknown) => {
-        posted = tryParse(body);
-        throw unavailableIfDatabase(error);
-      });
+      const server = await endpoint.admit(request.headers);
       if (body === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
-      posted = parseBody(body);
-      const reply = await answer(server, posted, {
+      const reply = await answer(server, parseBody(body), {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
-        cancellation: cancellationOf(response),
+        onGone: (cancel) => whenGone(response, cancel),
       });
-      writeReply(response, reply, parts.slowReaderMs);
+      writeReply(response, headers, reply, slowReaderMs);
     } catch (error) {
-      writeError(response, error, readableId(posted), hints, requestId, parts);
+      writeError(response, headers, error, { body, hints, requestId }, parts);
     }
   };
 }
@@ -83,55 +85,49 @@ function wantsPage(request: IncomingMessage): boolean {
   return request.headers.accept?.includes('text/html') ?? false;
 }
 
-/** Calls `cancel` once the client has gone, and at once when it has gone before the work could be cancelled. */
-function cancellationOf(response: ServerResponse): { cancel?: () => void } {
-  let stop: (() => void) | undefined;
+/** Calls `cancel` once the client has gone, and at once when it has gone already. */
+function whenGone(response: ServerResponse, cancel: () => void): void {
   const hasGone = () => response.destroyed && !response.writableFinished;
-  response.on('close', () => {
-    if (hasGone()) stop?.();
-  });
-  return {
-    set cancel(cancel: () => void) {
-      stop = cancel;
+  if (hasGone()) cancel();
+  else {
+    response.on('close', () => {
       if (hasGone()) cancel();
-    },
-  };
+    });
+  }
 }
 
-function tryParse(body: Buffer | undefined): unknown {
+/** The id to echo in an error, when there is one to be read. */
+function idIn(body: Buffer | undefined): RequestId | undefined {
   try {
-    return body === undefined ? undefined : parseBody(body);
+    return body && readableId(parseBody(body));
   } catch {
-    // The error to report is another one; this only looks for an id to echo.
+    // The error to report is another one.
     return undefined;
   }
 }
 
-function writeReply(response: ServerResponse, reply: Reply, slowReaderMs: number): void {
-  if (reply.body === undefined) write(response, reply.status, [], undefined, slowReaderMs);
-  else if (reply.stream) {
-    write(
-      response,
-      reply.status,
-      ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'],
-      reply.body,
-      slowReaderMs,
-    );
-  } else write(response, reply.status, ['Content-Type', 'application/json'], reply.body, slowReaderMs);
+function writeReply(response: ServerResponse, headers: string[], reply: Reply, slowReaderMs: number): void {
+  if (reply.stream) headers.push('Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no');
+  else if (reply.body !== undefined) headers.push('Content-Type', 'application/json');
+  write(response, reply.status, headers, reply.body, slowReaderMs);
 }
+
+/** What is known of a request that failed. */
+type Failed = { body: Buffer | undefined; hints: LoginHints | undefined; requestId: string };
 
 /** The one place where errors become MCP answers. */
 function writeError(
   response: ServerResponse,
+  headers: string[],
   thrown: unknown,
-  id: RequestId | undefined,
-  hints: LoginHints | undefined,
-  requestId: string,
+  failed: Failed,
   parts: McpDoorParts,
 ): void {
   if (response.destroyed || response.headersSent) return;
+  const { hints, requestId } = failed;
   const error = unavailableIfDatabase(thrown);
-  const headers = ['Content-Type', 'application/json'];
+  const id = idIn(failed.body);
+  headers.push('Content-Type', 'application/json');
   let status = 500;
   let body: string;
   if (error instanceof RpcError) {

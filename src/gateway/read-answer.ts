@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { STATUS_CODES } from 'node:http';
-import { compactJson, isDeeperThan, jsonShape, parseJson } from '../domain/json.ts';
+import { compactJson, isDeeperThan, parseJson } from '../domain/json.ts';
+import { scanJson } from '../domain/json-scan.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { type DotPath, extract, keepFields } from '../domain/response-transform.ts';
 import { ToolFailure } from '../errors.ts';
@@ -129,28 +130,31 @@ function untyped(body: Buffer, reading: Reading): ToolResult {
   }
 }
 
+/** An answer that is passed on whole is only checked to be JSON; its text is what goes out. */
 function jsonResult(body: Buffer, reading: Reading): ToolResult {
   if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
-  const text = body.toString('utf8').replace(/^\ufeff/, '');
-  if (jsonShape(text).depth > maxDepth)
-    throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
+  const scan = scanJson(bytes, maxDepth);
+  if (!scan) throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
+  if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  const text = bytes.toString('utf8');
   const whole = reading.transform.length === 0 && !reading.fields;
-  const value = parse(text, whole && !reading.fits);
+  if (whole && !reading.fits) return jsonText(scan.isCompact ? text : compactJson(text));
+  const value = parseJson(text);
   const chosen = whole ? value : chosenPart(value, reading);
   const json = whole ? compactJson(text) : JSON.stringify(chosen);
   if (reading.fits && !reading.fits(chosen)) {
     throw new ToolFailure('transform', `the answer does not fit output_schema: ${json.slice(0, 1000)}`);
   }
-  return { content: `[{"type":"text","text":${JSON.stringify(json)}}]`, structured: json, isError: false };
+  return jsonText(json);
 }
 
-/** An answer that is passed on whole is only checked to be JSON; its text is what goes out. */
-function parse(text: string, checkOnly: boolean): unknown {
-  try {
-    return checkOnly ? JSON.parse(text) : parseJson(text);
-  } catch {
-    throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
-  }
+function hasByteOrderMark(body: Buffer): boolean {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+}
+
+function jsonText(json: string): ToolResult {
+  return { content: `[{"type":"text","text":${JSON.stringify(json)}}]`, structured: json, isError: false };
 }
 
 function chosenPart(value: unknown, reading: Reading): unknown {

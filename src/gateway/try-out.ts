@@ -34,7 +34,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           tracestate: undefined,
           requestId: call.requestId,
           bytesIn: 0,
-          cancellation: {},
+          onGone: () => undefined,
         },
         {
           ...parts,

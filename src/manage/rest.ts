@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { jsonShape, parseJson } from '../domain/json.ts';
+import { parseJson } from '../domain/json.ts';
+import { scanJson } from '../domain/json-scan.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operations } from '../operations/index.ts';
@@ -86,17 +87,14 @@ function matchedVersion(match: string | undefined): number | undefined {
 
 async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   if (c.req.method === 'GET') return {};
-  const text = (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
-  if (text === '') return {};
+  const bytes = await readBody(c.env.incoming, maxBodyBytes);
+  if (bytes.length === 0) return {};
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
-  if (jsonShape(text).depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
-  let body: unknown;
-  try {
-    body = parseJson(text);
-  } catch {
-    throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  }
+  const scan = scanJson(bytes, maxDepth);
+  if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
+  if (scan.depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
+  const body = parseJson(bytes.toString('utf8'));
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
   return body as Record<string, unknown>;

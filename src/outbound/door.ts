@@ -20,8 +20,8 @@ export type Exchange = {
   timeoutMs: number;
   /** Most bytes of the answer, before and after decompression. */
   limitBytes: number;
-  /** Filled by the door: calling it closes the connection and rejects with reason `cancelled`. */
-  cancellation?: { cancel?: () => void };
+  /** Given a function that closes the connection and rejects with reason `cancelled`. */
+  onGone?: ((cancel: () => void) => void) | undefined;
 };
 
 export type Answer = { status: number; statusText: string; headers: IncomingHttpHeaders; body: Buffer };
@@ -105,9 +105,7 @@ function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer
     controller?.abort(error);
   };
   const timer = setTimeout(() => fail(timedOut(exchange.timeoutMs)), Math.max(0, until - performance.now()));
-  if (exchange.cancellation) {
-    exchange.cancellation.cancel = () => fail(new OutboundError('cancelled', 'the caller went away'));
-  }
+  exchange.onGone?.(() => fail(new OutboundError('cancelled', 'the caller went away')));
   // A caller that has gone already is told of at once.
   if (settled) return promise;
 

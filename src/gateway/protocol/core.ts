@@ -32,7 +32,7 @@ export type Context = {
   headers: RequestHeaders;
   requestId: string;
   bytesIn: number;
-  cancellation: { cancel?: () => void };
+  onGone: (cancel: () => void) => void;
 };
 
 const accepted: Reply = { status: 202, body: undefined };

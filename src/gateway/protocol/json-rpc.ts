@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { isRawNumber, jsonShape, parseJson } from '../../domain/json.ts';
+import { isRawNumber, parseJson } from '../../domain/json.ts';
+import { scanJson } from '../../domain/json-scan.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
 export const codes = {
@@ -42,15 +43,11 @@ const maxElements = 100_000;
 export function parseBody(body: Buffer): unknown {
   // Decoding would put replacement characters where the bytes are wrong, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
-  const text = body.toString('utf8');
-  const shape = jsonShape(text);
-  if (shape.depth > maxDepth) throw new RpcError(413, codes.invalidRequest, `nested deeper than ${maxDepth} levels`);
-  if (shape.elements > maxElements) throw new RpcError(413, codes.invalidRequest, `more than ${maxElements} elements`);
-  try {
-    return parseJson(text);
-  } catch {
-    throw new RpcError(400, codes.parse, 'the body is not JSON');
-  }
+  const scan = scanJson(body, maxDepth);
+  if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
+  if (scan.depth > maxDepth) throw new RpcError(413, codes.invalidRequest, `nested deeper than ${maxDepth} levels`);
+  if (scan.elements > maxElements) throw new RpcError(413, codes.invalidRequest, `more than ${maxElements} elements`);
+  return parseJson(body.toString('utf8'));
 }
 
 export function isObject(value: unknown): value is Json {
