@@ -30,6 +30,7 @@ import type { Actor } from './operations/operation.ts';
 import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
+import { createCallWriter } from './store/calls.ts';
 import type { Db } from './store/database.ts';
 import { createKeyring } from './store/sealing.ts';
 import { version } from './version.ts';
@@ -55,6 +56,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const memory = remember(config, database, keyring, door, log, now);
   const callLog = createCallLog({
     db: database.db,
+    writeCalls: createCallWriter(database.db),
     keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
     onDropped: (rows) => log.error({ rows }, 'call records were given up'),
@@ -129,7 +131,12 @@ const settled = [() => true, () => false] as const;
 function hosting(config: FullConfig, memory: Memory, callParts: CallToolParts, log: Log) {
   const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
   const parts = { ...callParts, callers: callersOf(memory, log), resourceMetadataUrl };
-  return (server: HostedServer): McpEndpoint => hostedEndpoint(server, parts);
+  const made = new WeakMap<HostedServer, McpEndpoint>();
+  return (server: HostedServer): McpEndpoint => {
+    const endpoint = made.get(server) ?? hostedEndpoint(server, parts);
+    made.set(server, endpoint);
+    return endpoint;
+  };
 }
 
 /** What is served under a slug: a hosted server, or the management server. */

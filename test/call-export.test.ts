@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type CallRecord, insertCalls } from '../src/store/calls.ts';
+import { type CallRecord, createCallWriter } from '../src/store/calls.ts';
 import { serverAt } from './support/configs.ts';
 import { type EngineToolhost, startOn } from './support/engine-toolhost.ts';
 import { aCall } from './support/rows.ts';
@@ -24,7 +24,7 @@ for (const engine of engines) {
         aCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
       );
       for (let from = 0; from < rows.length; from += 1000) {
-        await insertCalls(world.toolhost.running.app.runner.db, rows.slice(from, from + 1000));
+        await createCallWriter(world.toolhost.running.app.runner.db)(rows.slice(from, from + 1000));
       }
     };
     const get = async (path: string) => {

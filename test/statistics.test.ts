@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { countable, durationsByTool } from '../src/store/call-statistics.ts';
-import { type CallRecord, insertCalls } from '../src/store/calls.ts';
+import { type CallRecord, createCallWriter } from '../src/store/calls.ts';
 import { findServer } from '../src/store/servers.ts';
 import { serverAt } from './support/configs.ts';
 import { type EngineToolhost, startOn } from './support/engine-toolhost.ts';
@@ -49,7 +49,7 @@ for (const engine of engines) {
         aCall({ workspace_id: 'local', started_at: world.now(), ...call, id: call.id ?? `call_${++seeded}` }),
       );
       for (let from = 0; from < rows.length; from += 1000) {
-        await insertCalls(world.toolhost.running.app.runner.db, rows.slice(from, from + 1000));
+        await createCallWriter(world.toolhost.running.app.runner.db)(rows.slice(from, from + 1000));
       }
     };
     const get = async (path: string, key?: string) => {

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Role } from '../src/domain/scopes.ts';
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, touchApiKey } from '../src/store/api-keys.ts';
 import { type AuditEvent, insertAuditEvent, listAuditEvents } from '../src/store/audit-events.ts';
-import { type CallFilter, insertCalls, listCalls, pruneCalls } from '../src/store/calls.ts';
+import { type CallFilter, createCallWriter, listCalls, pruneCalls } from '../src/store/calls.ts';
 import { changesSince, pruneChanges, recordChange } from '../src/store/changes.ts';
 import type { Db } from '../src/store/database.ts';
 import { decodeCursor, type Page } from '../src/store/page.ts';
@@ -116,7 +116,7 @@ for (const engine of engines) {
         upstream_ms: null,
         outcome: 'blocked',
       });
-      await insertCalls(db, [
+      await createCallWriter(db)([
         call,
         plain,
         aCall({ id: 'c', started_at: 3000, slug: 'second', tool: 'put' }),
@@ -139,16 +139,13 @@ for (const engine of engines) {
     });
 
     it('takes a batch of calls again whose first writing was not heard of', async () => {
-      await insertCalls(db, [aCall({ id: 'a' }), aCall({ id: 'b' })]);
-      await insertCalls(db, [aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
+      await createCallWriter(db)([aCall({ id: 'a' }), aCall({ id: 'b' })]);
+      await createCallWriter(db)([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
       assert.deepEqual(ids((await listCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
     });
 
     it('takes a full batch of calls, and forgets those that began before a time', async () => {
-      await insertCalls(
-        db,
-        Array.from({ length: 500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })),
-      );
+      await createCallWriter(db)(Array.from({ length: 500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
       assert.equal(await pruneCalls(db, 490), 490);
       assert.equal((await listCalls(db, 'ours', {}, all)).rows.length, 10);
       assert.equal(await pruneCalls(db, 490), 0);

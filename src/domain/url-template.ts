@@ -10,7 +10,7 @@ export type QueryPair = { name: string; parts: Part[] | undefined };
  * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
  * change the origin, the number of segments or a query name.
  */
-export type UrlTemplate = { origin: string; segments: Part[][]; query: QueryPair[]; names: string[] };
+export type UrlTemplate = { origin: string; host: string; segments: Part[][]; query: QueryPair[]; names: string[] };
 
 const wordCharacter = /[A-Za-z0-9_]/;
 
@@ -83,6 +83,7 @@ export function parseUrlTemplate(
   const segments = path.split('/').slice(1);
   const parsed: UrlTemplate = {
     origin: new URL(base).origin,
+    host: new URL(base).host,
     segments: segments.map((segment) => canonical(parseParts(segment, names, problems), canonicalPath)),
     query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, names, problems)),
     names: [],
@@ -105,14 +106,17 @@ export function argumentsIn(parts: readonly Part[]): string[] {
 }
 
 function isDotSegment(segment: string): boolean {
+  if (segment.length > '%2e%2e'.length) return false;
   const plain = segment.replaceAll(/%2e/gi, '.');
   return plain === '.' || plain === '..';
 }
 
+const unreserved = /^[A-Za-z0-9._~-]*$/;
 const escapes: Record<string, string> = { '!': '%21', "'": '%27', '(': '%28', ')': '%29', '*': '%2A' };
 
 /** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. */
 export function encode(text: string): string {
+  if (unreserved.test(text)) return text;
   return encodeURIComponent(text).replace(/[!'()*]/g, (character) => escapes[character] as string);
 }
 

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { apiKeyId } from '../domain/api-key.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
@@ -16,7 +16,7 @@ const maxRemembered = 10_000;
 
 /** SHA-256 in hex of a credential: how it is stored and remembered. */
 export function credentialHash(credential: string): string {
-  return createHash('sha256').update(credential).digest('hex');
+  return hash('sha256', credential, 'hex');
 }
 
 /**
@@ -30,16 +30,16 @@ export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => bool
     key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
   return {
     async verify(presented) {
+      const secretHash = credentialHash(presented);
+      const known = isFresh() ? remembered.get(secretHash) : undefined;
+      if (known) return isValid(known) ? known : undefined;
       const id = apiKeyId(presented);
       if (id === undefined) return undefined;
-      const hash = credentialHash(presented);
-      const known = isFresh() ? remembered.get(hash) : undefined;
-      if (known) return isValid(known) ? known : undefined;
       const before = forgotten;
       const key = await findApiKey(db, id);
-      if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(hash))) return undefined;
+      if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
       // What changed while it was being read must not be remembered in its old form.
-      if (before === forgotten) remembered.set(hash, key);
+      if (before === forgotten) remembered.set(secretHash, key);
       return isValid(key) ? key : undefined;
     },
     forget(id) {

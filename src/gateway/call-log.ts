@@ -1,5 +1,5 @@
 import { touchApiKey } from '../store/api-keys.ts';
-import { insertCalls } from '../store/calls.ts';
+import type { CallWriter } from '../store/calls.ts';
 import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
 import { oneAtATime } from '../store/one-at-a-time.ts';
@@ -25,6 +25,7 @@ const batchCaptures = 50;
 
 export type CallLogOptions = {
   db: Db;
+  writeCalls: CallWriter;
   keyring: Keyring;
   onError: (error: unknown) => void;
   onDropped: (rows: number) => void;
@@ -39,7 +40,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
     while (waiting.length > 0) {
       const batch = waiting.splice(0, batchRows);
       try {
-        await insertCalls(options.db, batch);
+        await options.writeCalls(batch);
       } catch (error) {
         waiting = [...batch, ...waiting];
         throw error;

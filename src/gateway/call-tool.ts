@@ -89,7 +89,7 @@ async function exchange(
 ): Promise<ToolResult> {
   const { sensitive } = trail;
   const request = requestOf(server, tool, caller, call.args, sensitive);
-  trail.host = new URL(request.origin).host;
+  trail.host = tool.request.url.host;
   const started = performance.now();
   try {
     let answer = await send(server, tool, call, request, parts.door);
@@ -236,7 +236,7 @@ function recordOf(
     duration_ms: Math.round(durationMs),
     upstream_ms: trail.upstreamMs === undefined ? null : Math.round(trail.upstreamMs),
     bytes_in: call.bytesIn,
-    bytes_out: result ? result.content.length + (result.structured?.length ?? 0) : 0,
+    bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
     request_id: call.requestId,
   };
 }

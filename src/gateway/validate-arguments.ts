@@ -5,6 +5,7 @@ import { dotted } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import { ToolFailure } from '../errors.ts';
 import { problemTexts, unknownText } from './argument-problems.ts';
+import { plainCheck } from './plain-arguments.ts';
 
 /** Formats whose check takes time in proportion to the text; any other `format` is a hint to the model only. */
 const checkedFormats = new Set(['date', 'time', 'date-time', 'uuid', 'email', 'ipv4', 'ipv6']);
@@ -18,9 +19,11 @@ export type ArgumentCheck = (args: Arguments) => void;
 
 /** Compiles a tool's JSON Schema. The check throws ToolFailure invalid_arguments that names each argument at fault. */
 export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
+  const fitsPlainly = plainCheck(withoutFormats(schema));
   const errorsOf = compile(schema);
   const declared = Object.keys((schema.properties as object | undefined) ?? {});
   return (args) => {
+    if (fitsPlainly?.(args)) return;
     const plain = plainNumbers(args) as Arguments;
     const wrong = unusable(plain, []);
     if (wrong) throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${wrong}`);

@@ -71,7 +71,8 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
         if (!mayRetry(exchange, error)) throw error;
         return dispatch(pool, exchange, until);
       });
-      answer.body = await decodeBody(answer.body, answer.headers['content-encoding'], exchange.limitBytes);
+      const coding = answer.headers['content-encoding'];
+      if (coding !== undefined) answer.body = await decodeBody(answer.body, coding, exchange.limitBytes);
       return answer;
     },
     poolCount: () => pools.size,

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import type { CompiledQuery, Kysely, Selectable } from 'kysely';
 import type { Outcome } from '../errors.ts';
 import type { Db } from './database.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
@@ -18,16 +18,38 @@ export type CallFilter = {
   until?: number;
 };
 
+/** Writes rows of any workspaces at once: each names its own. */
+export type CallWriter = (rows: readonly CallRow[]) => Promise<void>;
+
+/** Rows of the statement that most rows go through. */
+const manyRows = 100;
+
 /**
- * Rows of any workspaces at once: each names its own. What is there already stays as it is, because a batch is written
- * again when the answer to its first writing was lost.
+ * Makes its two statements once, for many rows and for one, because under load the making costs more than the writing.
+ * What is there already stays as it is: a batch is written again when the answer to its first writing was lost.
  */
-export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<void> {
-  await db
-    .insertInto('calls')
-    .values([...rows])
-    .onConflict((c) => c.column('id').doNothing())
-    .execute();
+export function createCallWriter(db: Kysely<Tables>): CallWriter {
+  const statements = new Map<number, { query: CompiledQuery; columns: (keyof CallRow)[] }>();
+
+  function compile(rows: readonly CallRow[]) {
+    const insert = db.insertInto('calls').values([...rows]);
+    const query = insert.onConflict((c) => c.column('id').doNothing()).compile();
+    const made = { query, columns: Object.keys(rows[0] as CallRow) as (keyof CallRow)[] };
+    statements.set(rows.length, made);
+    return made;
+  }
+
+  return async (rows) => {
+    await db.transaction().execute(async (transaction) => {
+      for (let from = 0; from < rows.length; ) {
+        const part = rows.slice(from, from + (rows.length - from < manyRows ? 1 : manyRows));
+        const { query, columns } = statements.get(part.length) ?? compile(part);
+        const parameters = part.flatMap((row) => columns.map((column) => row[column]));
+        await transaction.executeQuery({ ...query, parameters });
+        from += part.length;
+      }
+    });
+  };
 }
 
 export async function listCalls(

@@ -2,13 +2,15 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Dialect, type SqliteDatabase, SqliteDialect } from 'kysely';
+import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { AppError } from '../errors.ts';
 
 /** WAL with a sync at every commit: what was acknowledged survives a power cut. */
 const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON'];
 const openAttempts = 100;
 const pauseMs = 20;
+const maxPrepared = 200;
 
 /** Kysely on Node's own SQLite. */
 export function sqliteDialect(file: string): Dialect {
@@ -16,20 +18,28 @@ export function sqliteDialect(file: string): Dialect {
   return new SqliteDialect({ database: async () => adapted(await openFile(file)) });
 }
 
+/** Statements are prepared once, as long as they are in use. */
 function adapted(database: DatabaseSync): SqliteDatabase {
+  const prepared = new LRUCache<string, SqliteStatement>({ max: maxPrepared });
   return {
     close: () => database.close(),
     prepare(sql) {
-      // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
-      const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
-      const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
-      return {
-        reader: statement.columns().length > 0,
-        all: (parameters) => statement.all(...values(parameters)),
-        run: (parameters) => statement.run(...values(parameters)),
-        iterate: (parameters) => statement.iterate(...values(parameters)),
-      };
+      const statement = prepared.get(sql) ?? prepare(database, sql);
+      prepared.set(sql, statement);
+      return statement;
     },
+  };
+}
+
+function prepare(database: DatabaseSync, sql: string): SqliteStatement {
+  // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
+  const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
+  const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters) => statement.all(...values(parameters)),
+    run: (parameters) => statement.run(...values(parameters)),
+    iterate: (parameters) => statement.iterate(...values(parameters)),
   };
 }
 
