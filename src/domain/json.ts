@@ -10,8 +10,11 @@ declare global {
   }
 }
 
-/** Number literals that JavaScript may not write back as they were: long, tiny, fractional ending in 0, or with an exponent. */
-const fragileNumber = /(?:\d\.?){16}|0\.0{6}|\d\.\d*0(?!\d)|\d[eE]|-0(?![.\d])/;
+/**
+ * Number literals that JavaScript may not write back as they were: long, tiny, fractional ending in 0, with an exponent,
+ * or −0. One stands at the beginning or behind a bracket, colon, comma or white space, so `"2.0"` is none.
+ */
+const fragileNumber = /(?:^|[[:,\s])(?:-?(?:(?:\d\.?){16}|0\.0{6}|\d+\.\d*0(?!\d)|[\d.]+[eE])|-0(?![.\d]))/;
 
 /** A parsed value in which a number that would lose digits is a `JSON.rawJSON` object. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
