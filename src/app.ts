@@ -7,6 +7,7 @@ import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
 import { startUpkeep } from './app/upkeep.ts';
 import type { Config } from './config.ts';
+import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import { clientAddress } from './edge/client-address.ts';
 import { createFront } from './edge/front.ts';
@@ -156,11 +157,10 @@ function endpoints(
       scopes: managementLogin.scopes,
     },
   );
-  return async (slug: string): Promise<McpEndpoint | undefined> => {
-    if (slug === config.managementSlug) return management;
-    const server = await memory.servers.find(slug);
-    return server && endpointOf(server);
-  };
+  return (slug: string): MaybePromise<McpEndpoint | undefined> =>
+    slug === config.managementSlug
+      ? management
+      : whenKnown(memory.servers.find(slug), (server) => server && endpointOf(server));
 }
 
 function callersOf({ keys, grants, findLogin }: Memory, log: Log): CallerOptions {

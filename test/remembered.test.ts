@@ -88,7 +88,7 @@ describe('what a process remembers of the database', () => {
     ]) {
       assert.equal(await check.verify(junk), undefined);
     }
-    await assert.rejects(check.verify(key));
+    await assert.rejects(async () => check.verify(key));
   });
 
   it('a server that changes while it is being read is read again, and several who ask at once share one reading', async () => {

@@ -4,10 +4,13 @@ import type { RequestHeaders } from './mcp.ts';
 /** RFC 6750, 2.1. */
 const bearerPattern = /^Bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
 
+const outerSpace = /^[ \t]|[ \t]$/;
+
 /** One header's value without outer white space (RFC 9110, 5.5); several lines of one name count as none that fits. */
 export function headerValue(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
-  return typeof value === 'string' ? value.replace(/^[ \t]+|[ \t]+$/g, '') : undefined;
+  if (typeof value !== 'string') return undefined;
+  return outerSpace.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
 }
 
 /** The bearer token of a request, or undefined without one. @throws Unauthenticated when the header says something else */

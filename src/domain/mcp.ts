@@ -75,7 +75,7 @@ export type LoginHints = { resourceMetadata: string; scopes: readonly string[] }
 /** What is served under one slug. */
 export type McpEndpoint = {
   /** @throws Unauthenticated */
-  admit(headers: RequestHeaders): Promise<McpServer>;
+  admit(headers: RequestHeaders): McpServer | Promise<McpServer>;
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;
   /** What people are shown who open the address in a browser; nothing secret. */

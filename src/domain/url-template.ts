@@ -106,9 +106,7 @@ export function argumentsIn(parts: readonly Part[]): string[] {
 }
 
 function isDotSegment(segment: string): boolean {
-  if (segment.length > '%2e%2e'.length) return false;
-  const plain = segment.replaceAll(/%2e/gi, '.');
-  return plain === '.' || plain === '..';
+  return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
 const unreserved = /^[A-Za-z0-9._~-]*$/;

@@ -1,13 +1,14 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { apiKeyId } from '../domain/api-key.ts';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import type { Db } from '../store/database.ts';
 
 /** Tells whose key a presented one is. One check serves calling and managing. */
 export type ApiKeyCheck = {
   /** The key, or undefined for anything that is not a valid one now: the reasons are not told apart. */
-  verify(presented: string): Promise<ApiKey | undefined>;
+  verify(presented: string): MaybePromise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
   forget(id: string): void;
 };
@@ -28,19 +29,22 @@ export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => bool
   let forgotten = 0;
   const isValid = (key: ApiKey) =>
     key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
+  async function look(id: string, secretHash: string): Promise<ApiKey | undefined> {
+    const before = forgotten;
+    const key = await findApiKey(db, id);
+    if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
+    // What changed while it was being read must not be remembered in its old form.
+    if (before === forgotten) remembered.set(secretHash, key);
+    return isValid(key) ? key : undefined;
+  }
+
   return {
-    async verify(presented) {
+    verify(presented) {
       const secretHash = credentialHash(presented);
       const known = isFresh() ? remembered.get(secretHash) : undefined;
       if (known) return isValid(known) ? known : undefined;
       const id = apiKeyId(presented);
-      if (id === undefined) return undefined;
-      const before = forgotten;
-      const key = await findApiKey(db, id);
-      if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
-      // What changed while it was being read must not be remembered in its old form.
-      if (before === forgotten) remembered.set(secretHash, key);
-      return isValid(key) ? key : undefined;
+      return id === undefined ? undefined : look(id, secretHash);
     },
     forget(id) {
       forgotten++;

@@ -1,6 +1,7 @@
 import { looksLikeOurs } from '../domain/api-key.ts';
 import { credentialHeader } from '../domain/authentication.ts';
 import { bearerToken, headerValue } from '../domain/credential.ts';
+import { type MaybePromise, whenKnown } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
 import { fillPlaceholders } from '../domain/placeholders.ts';
 import { covers } from '../domain/scopes.ts';
@@ -31,7 +32,7 @@ export type Login = {
 };
 
 export type CallerOptions = {
-  verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
+  verifyApiKey: (key: string) => MaybePromise<ApiKey | undefined>;
   /** Undefined for everything but a live token of this very server. */
   findLogin: (server: HostedServer, bearer: string) => Promise<Login | undefined>;
   /** Told when one of our API keys was about to reach a stranger's upstream. */
@@ -42,20 +43,16 @@ export type CallerOptions = {
  * Decides who calls (design 4). The four kinds of credential have disjoint shapes and never fall back to one another.
  * @throws Unauthenticated 401, or 403 when a valid key may not call this server
  */
-export async function resolveCaller(
+export function resolveCaller(
   server: HostedServer,
   headers: RequestHeaders,
   options: CallerOptions,
-): Promise<Caller> {
+): MaybePromise<Caller> {
   const bearer = presentedCredential(server, headers);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
-    case 'oauth': {
-      const login = await options.findLogin(server, bearer);
-      if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
-      const { grantId: keyId, token, renew, giveUp } = login;
-      return { kind: 'oauth', keyId, token: () => token, renew, giveUp };
-    }
+    case 'oauth':
+      return loginCaller(server, bearer, options);
     case 'passthrough':
       if (looksLikeOurs(bearer))
         throw new Unauthenticated(
@@ -64,7 +61,7 @@ export async function resolveCaller(
         );
       return { kind: 'oauth', keyId: undefined, token: () => bearer };
     case 'api_key':
-      return { ...(await keyCaller(server, bearer, options)), token: (origin) => storedToken(server, origin) };
+      return keyCaller(server, bearer, options, (origin) => storedToken(server, origin));
     case 'caller_token':
       return looksLikeOurs(bearer)
         ? openApiCaller(server, bearer, options)
@@ -73,7 +70,7 @@ export async function resolveCaller(
 }
 
 /** On a server that forwards nothing a key identifies the caller; on one that forwards the bearer it must not be used. */
-async function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
+function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
   if (server.config.authentication) {
     options.onMisdirectedKey(server);
     throw new Unauthenticated(
@@ -81,17 +78,30 @@ async function openApiCaller(server: HostedServer, bearer: string, options: Call
       'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
     );
   }
-  return keyCaller(server, bearer, options);
+  return keyCaller(server, bearer, options, () => undefined);
 }
 
-async function keyCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
-  const key = await options.verifyApiKey(bearer);
-  if (key?.workspaceId !== server.workspaceId)
-    throw new Unauthenticated('invalid', 'the API key is not valid for this server');
-  if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
-    throw new Unauthenticated('forbidden', 'the API key may not call this server');
-  }
-  return { kind: 'api_key', keyId: key.id, token: () => undefined };
+function keyCaller(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  token: Caller['token'],
+): MaybePromise<Caller> {
+  return whenKnown(options.verifyApiKey(bearer), (key) => {
+    if (key?.workspaceId !== server.workspaceId)
+      throw new Unauthenticated('invalid', 'the API key is not valid for this server');
+    if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
+      throw new Unauthenticated('forbidden', 'the API key may not call this server');
+    }
+    return { kind: 'api_key', keyId: key.id, token };
+  });
+}
+
+async function loginCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
+  const login = await options.findLogin(server, bearer);
+  if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
+  const { grantId: keyId, token, renew, giveUp } = login;
+  return { kind: 'oauth', keyId, token: () => token, renew, giveUp };
 }
 
 /** The stored credential of `authentication.token`. */

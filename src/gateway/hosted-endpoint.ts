@@ -1,3 +1,4 @@
+import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { type CallerOptions, resolveCaller } from './caller.ts';
@@ -17,9 +18,10 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
   return {
     hints,
-    async admit(headers) {
-      const caller = await resolveCaller(server, headers, parts.callers);
-      return mcpServer(server, (call) => callTool(server, caller, call, parts));
+    admit(headers) {
+      return whenKnown(resolveCaller(server, headers, parts.callers), (caller) =>
+        mcpServer(server, (call) => callTool(server, caller, call, parts)),
+      );
     },
     about: { name: config.name, description: config.description, access: server.access, tools: config.tools.length },
   };

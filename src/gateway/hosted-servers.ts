@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { Db } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { openSecrets } from '../store/secrets.ts';
@@ -8,7 +9,7 @@ import { compileServer, type HostedServer } from './hosted-server.ts';
 /** The hosted servers in use, compiled and remembered by slug. */
 export type HostedServers = {
   /** @throws whatever the database throws when the server is not remembered */
-  find(slug: string): Promise<HostedServer | undefined>;
+  find(slug: string): MaybePromise<HostedServer | undefined>;
   /** Forgets a server by its id or slug, because it changed. */
   forget(ref: string): void;
 };
@@ -35,7 +36,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   }
 
   return {
-    async find(slug) {
+    find(slug) {
       const known = options.isFresh() ? remembered.get(slug) : undefined;
       if (known !== undefined) return known || undefined;
       const underWay = loading.get(slug);

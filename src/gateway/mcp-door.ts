@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { readBody } from '../read-body.ts';
@@ -10,7 +11,7 @@ import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
 
 export type McpDoorParts = {
-  find: (slug: string) => Promise<McpEndpoint | undefined>;
+  find: (slug: string) => MaybePromise<McpEndpoint | undefined>;
   serverUrl: (slug: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** How long a client may take to read an answer, in ms. */
@@ -76,8 +77,10 @@ export function createMcpDoor(parts: McpDoorParts) {
 }
 
 function checkContentType(request: IncomingMessage): void {
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
+  const type = request.headers['content-type'];
+  if (type === 'application/json') return;
+  if (type?.split(';')[0]?.trim().toLowerCase() !== 'application/json')
+    throw new AppError('unsupported', 'Content-Type must be application/json');
 }
 
 /** A browser asks for HTML by name; MCP clients ask for an event stream. */

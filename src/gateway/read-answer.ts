@@ -52,12 +52,9 @@ export function readAnswer(answer: Answer, reading: Reading, redact: (text: stri
 }
 
 function mediaType(answer: Answer): string {
-  return (
-    String(answer.headers['content-type'] ?? '')
-      .split(';')[0]
-      ?.trim()
-      .toLowerCase() ?? ''
-  );
+  const type = String(answer.headers['content-type'] ?? '');
+  if (type === 'application/json') return type;
+  return type.split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
 export function isJson(type: string): boolean {

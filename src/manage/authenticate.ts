@@ -1,4 +1,5 @@
 import { bearerToken } from '../domain/credential.ts';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
@@ -6,7 +7,7 @@ import type { ApiKey } from '../store/api-keys.ts';
 
 /** Who manages: by an API key, or by a token of the sign-in at the management server. */
 export type ManagerCredentials = {
-  verifyApiKey: (key: string) => Promise<ApiKey | undefined>;
+  verifyApiKey: (key: string) => MaybePromise<ApiKey | undefined>;
   /** The person behind a token of the sign-in, or undefined for anything else. */
   findPerson: (bearer: string) => Promise<Actor | undefined>;
 };
