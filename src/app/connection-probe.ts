@@ -13,6 +13,7 @@ import { mcpServer } from '../gateway/hosted-endpoint.ts';
 import type { HostedServer } from '../gateway/hosted-server.ts';
 import type { HostedServers } from '../gateway/hosted-servers.ts';
 import { answer } from '../gateway/protocol/core.ts';
+import { textOf } from '../gateway/protocol/results.ts';
 import { registerClient } from '../oauth/client.ts';
 import type { OAuthParts } from '../oauth/parts.ts';
 import type { ConnectionProbe, Json } from '../operations/connection-probe.ts';
@@ -82,7 +83,7 @@ async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers
   const ask = async (method: string, params: Json, headers: RequestHeaders): Promise<Json> => {
     const context = { headers, requestId: 'connection-check', bytesIn: 0, onGone: () => undefined };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
-    return JSON.parse(reply.body ?? '{}') as Json;
+    return JSON.parse(textOf(reply.body ?? '{}')) as Json;
   };
   const legacy = (method: string, params: Json = {}) => ask(method, params, {});
   const modern = (method: string) =>

@@ -58,8 +58,8 @@ export type McpServer = {
   /** JSON text of `{name, title, version}`. */
   info: string;
   instructions: string | undefined;
-  /** JSON text of the array of tool definitions. */
-  tools(): string;
+  /** JSON text of the array of tool definitions, as bytes, because it is long and always the same. */
+  tools(): Buffer;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
   /** @throws AppError for what is no tool result: limits, a missing database */

@@ -23,7 +23,7 @@ export type HostedServer = {
   secrets: ReadonlyMap<string, OpenSecret>;
   /** Until when calls are captured, in epoch ms; undefined when they are not. */
   captureUntil: number | undefined;
-  toolsJson: () => string;
+  toolsJson: () => Buffer;
   tool: (name: string) => HostedTool | undefined;
 };
 
@@ -57,7 +57,7 @@ export function compileServer(
   const { config } = source;
   const byName = new Map(config.tools.map((tool) => [tool.name, tool]));
   const compiled = new Map<string, HostedTool>();
-  let toolsJson: string | undefined;
+  let toolsJson: Buffer | undefined;
   return {
     id: source.id,
     workspaceId: source.workspaceId,
@@ -68,7 +68,7 @@ export function compileServer(
     secrets,
     captureUntil: source.captureUntil,
     toolsJson: () => {
-      toolsJson ??= JSON.stringify(config.tools.map(toolDefinition));
+      toolsJson ??= Buffer.from(JSON.stringify(config.tools.map(toolDefinition)));
       return toolsJson;
     },
     tool: (name) => {

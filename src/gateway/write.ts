@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Pieces } from './protocol/results.ts';
 
 /**
  * Ends a response. `headers` alternates names and values; nothing has been set on the response itself.
@@ -8,12 +9,19 @@ export function write(
   response: ServerResponse,
   status: number,
   headers: string[],
-  body: string | undefined,
+  body: string | Pieces | undefined,
   slowReaderMs: number,
 ): void {
   if (response.destroyed) return;
   if (body === undefined) response.writeHead(status, headers).end();
-  else {
+  else if (typeof body !== 'string') {
+    headers.push('Content-Length', String(body.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)));
+    // Corked, the pieces and the head still leave in one write.
+    response.cork();
+    response.writeHead(status, headers);
+    for (const piece of body) response.write(piece);
+    response.end();
+  } else {
     const bytes = Buffer.byteLength(body);
     headers.push('Content-Length', String(bytes));
     // Text goes out in one write with the head. That of ASCII alone is also Latin-1, which is the cheapest to write.

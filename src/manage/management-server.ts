@@ -37,16 +37,18 @@ export function createManagementServer(
   const offered = operations.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
-  let tools: string | undefined;
+  let tools: Buffer | undefined;
   const toolsJson = () => {
-    tools ??= JSON.stringify(
-      offered.map((op) => ({
-        name: op.name,
-        description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
-        inputSchema: inputSchemaOf(op),
-        outputSchema: outputSchemaOf(op),
-        annotations: annotationsOf(op),
-      })),
+    tools ??= Buffer.from(
+      JSON.stringify(
+        offered.map((op) => ({
+          name: op.name,
+          description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
+          inputSchema: inputSchemaOf(op),
+          outputSchema: outputSchemaOf(op),
+          annotations: annotationsOf(op),
+        })),
+      ),
     );
     return tools;
   };

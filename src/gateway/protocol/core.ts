@@ -18,14 +18,15 @@ import {
   type Message,
   type RequestId,
   RpcError,
+  resultPieces,
   resultText,
   toMessage,
 } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
-import { legacyResults, modernResults } from './results.ts';
+import { legacyResults, modernResults, type Pieces, textOf } from './results.ts';
 
-/** What the client gets: a JSON text, the frames of a short event stream, or nothing (202). */
-export type Reply = { status: number; body: string | undefined; stream?: boolean };
+/** What the client gets: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
+export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
 
 /** The surroundings of a message. */
 export type Context = {
@@ -95,7 +96,7 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
 
 async function answerInBatch(server: McpServer, message: Message, context: Context): Promise<string> {
   try {
-    return await answerLegacy(server, message, context);
+    return textOf(await answerLegacy(server, message, context));
   } catch (error) {
     if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
     // A call that is refused for now must not take the answers of the others with it.
@@ -122,7 +123,7 @@ async function answerModern(server: McpServer, message: Message, context: Contex
       return { status: 200, body: resultText(id, modernResults.discover(server)) };
     case 'tools/list':
       checkCursor(params);
-      return { status: 200, body: resultText(id, modernResults.tools(server)) };
+      return { status: 200, body: resultPieces(id, modernResults.tools(server)) };
     case 'tools/call': {
       const { name, args } = checkCall(server, params);
       checkMirroredArguments(context.headers, args, server.mirrored(name) ?? []);
@@ -183,7 +184,7 @@ function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
   throw new RpcError(400, codes.invalidRequest, `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`);
 }
 
-async function answerLegacy(server: McpServer, message: Message, context: Context): Promise<string> {
+async function answerLegacy(server: McpServer, message: Message, context: Context): Promise<string | Pieces> {
   const { method, params } = message;
   const id = message.id as RequestId;
   switch (method) {
@@ -193,7 +194,7 @@ async function answerLegacy(server: McpServer, message: Message, context: Contex
       return resultText(id, '{}');
     case 'tools/list':
       checkCursor(params);
-      return resultText(id, legacyResults.tools(server));
+      return resultPieces(id, legacyResults.tools(server));
     case 'tools/call': {
       const call = checkCall(server, params);
       const trace = traceContext(context.headers, params._meta);

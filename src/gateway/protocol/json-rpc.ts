@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isRawNumber, parseJson } from '../../domain/json.ts';
 import { scanJson } from '../../domain/json-scan.ts';
+import type { Pieces } from './results.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
 export const codes = {
@@ -89,6 +90,11 @@ export function toMessage(value: unknown): Message {
 
 export function resultText(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
+/** The same of a result in pieces. */
+export function resultPieces(id: RequestId, result: Pieces): Pieces {
+  return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, ...result, '}'];
 }
 
 export function errorText(id: RequestId | undefined, code: number, message: string, data?: object): string {

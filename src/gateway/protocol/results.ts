@@ -1,6 +1,14 @@
 import type { McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
+/** A JSON text in pieces, of which some are kept as bytes. */
+export type Pieces = readonly (string | Buffer)[];
+
+/** The text of an answer as one. */
+export function textOf(body: string | Pieces): string {
+  return typeof body === 'string' ? body : body.join('');
+}
+
 /** How long a client may reuse a list. Lists depend on who asks, so they are never shared between callers. */
 const listTtlMs = 30_000;
 
@@ -18,14 +26,14 @@ function instructions(server: McpServer): string {
 export const modernResults = {
   discover: (server: McpServer) =>
     `{"supportedVersions":${JSON.stringify(revisions)},"capabilities":{"tools":{}}${instructions(server)},${caching},${stamp(server)}}`,
-  tools: (server: McpServer) => `{"tools":${server.tools()},${caching},${stamp(server)}}`,
+  tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), `,${caching},${stamp(server)}}`],
   call: (server: McpServer, result: ToolResult) => `{${callFields(result, true)},${stamp(server)}}`,
 };
 
 export const legacyResults = {
   initialize: (server: McpServer, revision: string) =>
     `{"protocolVersion":"${revision}","capabilities":{"tools":{}},"serverInfo":${server.info}${instructions(server)}}`,
-  tools: (server: McpServer) => `{"tools":${server.tools()}}`,
+  tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), '}'],
   call: (result: ToolResult) => `{${callFields(result, false)}}`,
 };
 
