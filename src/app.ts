@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { limitCalls } from './app/call-limits.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
 import { startUpkeep } from './app/upkeep.ts';
-import type { Config } from './config.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import { clientAddress } from './edge/client-address.ts';
@@ -16,7 +16,6 @@ import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
 import type { HostedServer } from './gateway/hosted-server.ts';
-import { createLimits } from './gateway/limits.ts';
 import { createMcpDoor } from './gateway/mcp-door.ts';
 import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
@@ -62,7 +61,9 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
     onDropped: (rows) => log.error({ rows }, 'call records were given up'),
   });
-  const callParts: CallToolParts = { door, limits: limitsOf(config), record: callLog.add, now, onUnexpected };
+  const limited = limitCalls(config, surroundings, door);
+  const { limits } = limited;
+  const callParts: CallToolParts = { door: limited.door, limits, record: callLog.add, now, onUnexpected };
   const endpointOf = hosting(config, memory, callParts, log);
   const login = loginDoor(config, memory, onUnexpected);
   const runner: Runner = {
@@ -72,6 +73,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       ...createTryOut(memory.servers, callParts),
       probeConnection: createConnectionProbe({ servers: memory.servers, endpointOf, login, oauth: memory.oauthParts }),
       flushCalls: callLog.flush,
+      presentUse: limited.presentUse,
     },
     onCommitted: memory.changes.lookAfterCommit,
   };
@@ -108,6 +110,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     },
     async close() {
       upkeep.stop();
+      limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();
       await door.close();
@@ -189,14 +192,5 @@ function loginDoor(config: FullConfig, memory: Memory, onUnexpected: (error: unk
     rate: createRateLimit(loginRequestsPerMinute),
     addressOf: (c) => clientAddress(c.env.incoming, config.trustedProxies),
     onUnexpected,
-  });
-}
-
-function limitsOf(config: Config) {
-  return createLimits({
-    callsPerSecond: config.callsPerSecond,
-    concurrentPerServer: config.concurrentCalls,
-    concurrentPerKey: config.concurrentCallsPerKey,
-    clock: () => performance.now(),
   });
 }

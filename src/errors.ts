@@ -104,7 +104,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** Why the way out gave no answer. `blocked` is the address guard; nothing was sent then. */
+/** Why the way out gave no answer. `blocked` is the address guard, `circuit_open` an upstream that fails; nothing was sent then. */
 export type OutboundReason =
   | 'blocked'
   | 'dns'
@@ -115,9 +115,10 @@ export type OutboundReason =
   | 'truncated'
   | 'malformed'
   | 'oversize'
+  | 'circuit_open'
   | 'cancelled';
 
-/** Thrown by the outbound door alone. `message` is a sentence without address, path or query. */
+/** Thrown by the outbound door, and what stands before it, alone. `message` is a sentence without address, path or query. */
 export class OutboundError extends Error {
   readonly reason: OutboundReason;
 
@@ -142,6 +143,7 @@ export const outcomes = [
   'transform',
   'secret_missing',
   'limited',
+  'circuit_open',
   'cancelled',
   'internal',
 ] as const;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Surroundings } from './app/foundation.ts';
+import { startLoopLag } from './app/loop-lag.ts';
 import { type App, createApp } from './app.ts';
 import { type Config, readConfig } from './config.ts';
 import { AppError } from './errors.ts';
@@ -21,7 +22,13 @@ const requestMs = 30_000;
 const keepAliveMs = 65_000;
 const drainMs = 25_000;
 
-const usualSurroundings: Surroundings = { resolve: systemResolve, slowReaderMs: 30_000, now: Date.now };
+const usualSurroundings: Surroundings = {
+  resolve: systemResolve,
+  slowReaderMs: 30_000,
+  now: Date.now,
+  clock: () => performance.now(),
+  startLoopLag,
+};
 
 /** Starts the service and resolves when it can serve. @throws ConfigError, AppError conflict */
 export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings = usualSurroundings): Promise<Running> {

@@ -39,7 +39,13 @@ describe('what a process remembers of the database', () => {
       () => fresh,
     );
   const hostedServers = () =>
-    createHostedServers({ db, keyring: createKeyring([Buffer.alloc(32)]), isFresh: () => fresh, userAgent: 'test' });
+    createHostedServers({
+      db,
+      keyring: createKeyring([Buffer.alloc(32)]),
+      isFresh: () => fresh,
+      userAgent: 'test',
+      defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
+    });
 
   it('a key is read once, until it is reported to have changed, or changes are no longer seen', async () => {
     const { id, key } = await storeKey();

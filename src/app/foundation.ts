@@ -10,12 +10,21 @@ import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
+import type { LoopLag } from './loop-lag.ts';
 
 /** The workspace of whoever is at the machine. */
 export const localWorkspace = { id: 'local', name: 'Local' };
 
-/** What a process may bring of its own; tests bring their name server, their clock and their patience. */
-export type Surroundings = { resolve: Resolve; slowReaderMs: number; now: () => number };
+/** What a process may bring of its own; tests bring their name server, their clocks and their patience. */
+export type Surroundings = {
+  resolve: Resolve;
+  slowReaderMs: number;
+  /** Epoch ms. */
+  now: () => number;
+  /** Monotonic ms. */
+  clock: () => number;
+  startLoopLag: (clock: () => number) => LoopLag;
+};
 
 /** A configuration with everything that local mode finds out at the start. */
 export type FullConfig = Config & {
@@ -44,7 +53,7 @@ export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'flushCalls'> {
+): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'flushCalls' | 'presentUse'> {
   const ownHosts = [new URL(config.baseUrl).host];
   return {
     keyring,
@@ -55,7 +64,12 @@ export function operationParts(
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
+    defaultLimits: defaultLimits(config),
     now,
     random: randomBytes,
   };
+}
+
+export function defaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {
+  return { callsPerSecond, concurrentCalls, concurrentPerKey: concurrentCallsPerKey };
 }

@@ -16,7 +16,7 @@ import { followChanges } from '../store/follow-changes.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
-import { type FullConfig, localWorkspace } from './foundation.ts';
+import { defaultLimits, type FullConfig, localWorkspace } from './foundation.ts';
 import { createLoginServers } from './login-servers.ts';
 import { createManagementLogin } from './management-login.ts';
 
@@ -43,7 +43,13 @@ export function remember(
   });
   const keys = createApiKeyCheck(db, now, changes.isFresh);
   const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
-  const servers = createHostedServers({ db, keyring, isFresh: changes.isFresh, userAgent });
+  const servers = createHostedServers({
+    db,
+    keyring,
+    isFresh: changes.isFresh,
+    userAgent,
+    defaultLimits: defaultLimits(config),
+  });
   const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
   const signIn = signInOf(config, db, now);
   const { managementLogin } = signIn;
@@ -67,7 +73,12 @@ export function remember(
     log: (message, fields) => log.info(fields, message),
   };
   const grants = createGrantUse(oauthParts, changes.isFresh);
-  const forget = { server: servers.forget, key: keys.forget, grant: grants.forget };
+  const forget = {
+    server: servers.forget,
+    key: keys.forget,
+    grant: grants.forget,
+    workspace: servers.forgetWorkspace,
+  };
   return { keys, servers, grants, changes, findLogin, oauthParts, ...signIn };
 }
 

@@ -5,24 +5,34 @@ import { newId } from '../domain/ids.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
-import { type Actor, operations } from '../operations/index.ts';
+import { type Actor, operations, operatorOperations } from '../operations/index.ts';
 import { runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { localWorkspace, openStore, operationParts } from './foundation.ts';
 
+export type OperatorOperation =
+  | 'createApiKey'
+  | 'listApiKeys'
+  | 'revokeApiKey'
+  | 'getServerLimits'
+  | 'setServerLimits'
+  | 'getWorkspaceLimits'
+  | 'setWorkspaceLimits';
+
 /** Whoever is at the machine, working straight on the database, also while the service runs. */
 export type Operator = {
   /** Which database it is, for people. */
   place: string;
-  run(operation: 'createApiKey' | 'listApiKeys' | 'revokeApiKey', input: object): Promise<object>;
+  run(operation: OperatorOperation, input: object): Promise<object>;
   close(): Promise<void>;
 };
 
 /** Needs the database and no other setting. @throws AppError notFound for an unknown workspace */
 export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWorkspace.id): Promise<Operator> {
-  const { DATA_DIR, DATABASE_URL } = env;
-  const config = readConfig({ DATA_DIR, DATABASE_URL }, readNothing);
+  const { DATA_DIR, DATABASE_URL, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } = env;
+  const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
+  const config = readConfig({ DATA_DIR, DATABASE_URL, ...limits }, readNothing);
   const { db, close } = await openStore(config, false, createLog('warn'), Date.now);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
@@ -36,6 +46,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
     previewCall: refuse,
     probeConnection: refuse,
     flushCalls: async () => undefined,
+    presentUse: undefined,
   };
   const runner = { db, parts, onCommitted: async () => undefined };
   const actor: Actor = {
@@ -48,7 +59,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
   return {
     place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     run(operation, input) {
-      const op = operations.find((candidate) => candidate.name === operation);
+      const op = [...operations, ...operatorOperations].find((candidate) => candidate.name === operation);
       if (!op) throw new Error(`there is no operation ${operation}`);
       return runOperation(runner, op, actor, input, newId(randomBytes, 'cli'));
     },

@@ -35,7 +35,7 @@ type Trail = {
 
 /**
  * One `tools/call`: validate, build, send, read. Whatever the model should read comes back as a result.
- * @throws AppError tooMany
+ * @throws AppError tooMany, or unavailable when the service is overloaded
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
  */
 export async function callTool(
@@ -58,11 +58,12 @@ export async function callTool(
   };
   let result: ToolResult | undefined;
   try {
-    const leave = await parts.limits.enter(server.id, caller.keyId);
+    const entered = parts.limits.enter(server, caller.keyId, call.era === 'modern' ? call.cancellation : undefined);
+    const place = entered instanceof Promise ? await entered : entered;
     try {
       result = await exchange(server, tool, caller, call, parts, trail);
     } finally {
-      leave();
+      parts.limits.leave(place);
     }
     return result;
   } catch (error) {
@@ -185,6 +186,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   malformed: 'malformed',
   timeout: 'timeout',
   oversize: 'oversize',
+  circuit_open: 'circuit_open',
   cancelled: 'cancelled',
 };
 

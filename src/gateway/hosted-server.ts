@@ -1,6 +1,7 @@
 import { type Access, accessOf } from '../domain/access.ts';
 import { argumentsOf, toJsonSchema } from '../domain/input-schema.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
+import type { CallLimits } from '../domain/limits.ts';
 import type { MirroredArgument } from '../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../domain/request-template.ts';
 import { parseDotPath } from '../domain/response-transform.ts';
@@ -21,6 +22,7 @@ export type HostedServer = {
   access: Access;
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
+  limits: { server: CallLimits; workspace: CallLimits };
   /** Until when calls are captured, in epoch ms; undefined when they are not. */
   captureUntil: number | undefined;
   toolsJson: () => Buffer;
@@ -52,6 +54,7 @@ const defaultLimitBytes = 10 * 1024 * 1024;
 export function compileServer(
   source: Source,
   secrets: ReadonlyMap<string, OpenSecret>,
+  limits: HostedServer['limits'],
   userAgent: string,
 ): HostedServer {
   const { config } = source;
@@ -66,6 +69,7 @@ export function compileServer(
     access: accessOf(config),
     info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
     secrets,
+    limits,
     captureUntil: source.captureUntil,
     toolsJson: () => {
       toolsJson ??= Buffer.from(JSON.stringify(config.tools.map(toolDefinition)));

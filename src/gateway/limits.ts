@@ -1,110 +1,195 @@
-import { AppError } from '../errors.ts';
+import type { CallLimits, LimitUse } from '../domain/limits.ts';
+import { type AppError, ToolFailure } from '../errors.ts';
+import {
+  createLanes,
+  giveBack,
+  hasPlace,
+  type Lane,
+  noteArrival,
+  overdueMs,
+  queueLength,
+  waitForPlace,
+} from './lane.ts';
+import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
+import { type RefusedBy, refusal, refusals } from './refusal.ts';
 
-/** How much one server and one key may ask for; 0 is no limit. */
 export type LimitOptions = {
-  callsPerSecond: number;
-  concurrentPerServer: number;
+  /** Calls with one key at once; 0 is no limit. */
   concurrentPerKey: number;
   /** Monotonic milliseconds. */
   clock: () => number;
+  /** How late the event loop is, in ms. */
+  lagMs: () => number;
+  /** Calls that the process has room for, waiting ones too. */
+  places?: number;
 };
+
+/** What is called, as far as limits go. */
+export type Limited = {
+  id: string;
+  workspaceId: string;
+  limits: { server: CallLimits; workspace: CallLimits };
+};
+
+/** The place of one call; given back with `leave`. */
+export type Place = { key: Lane | undefined; server: Lane; workspace: Lane };
+
+export type LimitsSnapshot = {
+  running: number;
+  waiting: number;
+  /** Since the start, by the limit that refused. */
+  refused: Record<RefusedBy, number>;
+};
+
+type Cancellation = { cancel?: () => void };
 
 /** Lets calls in, holds them for a moment, or refuses them. */
 export type Limits = {
   /**
-   * Resolves with the function that gives the place back.
-   * @throws AppError tooMany with the seconds to wait
+   * A place, at once unless the call has to wait for it. `cancellation` ends the waiting early.
+   * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(serverId: string, keyId: string | undefined): Promise<() => void>;
+  enter(server: Limited, keyId: string | undefined, cancellation?: Cancellation): Place | Promise<Place>;
+  leave(place: Place): void;
+  serverUse(serverId: string): LimitUse;
+  workspaceUse(workspaceId: string): LimitUse;
+  /** Plain numbers of the whole process, for metrics. */
+  snapshot(): LimitsSnapshot;
 };
 
-const queueLength = 50;
+/** Waiting for all places of a call together. */
 const queueMs = 2000;
-/** A server that was idle may use up this much of its rate at once. */
-const burstMs = 1000;
+const shedAboveMs = 200;
+const usualPlaces = 4000;
+const minuteMs = 60_000;
 
-type Waiting = { start: () => void };
-
-/** What one server or one key has under way, and who waits for a place. */
-type Lane = { running: number; waiting: Waiting[] };
+/** What is counted for the whole process. */
+type Counts = { inside: number; running: number; refused: Record<RefusedBy, number>; clock: () => number };
 
 export function createLimits(options: LimitOptions): Limits {
-  const lanes = new Map<string, Lane>();
-  /** Theoretical arrival time of the next call of a server (GCRA). */
-  const arrivals = new Map<string, number>();
-
-  function take(name: string, places: number): Promise<() => void> | (() => void) {
-    if (places === 0) return () => undefined;
-    let lane = lanes.get(name);
-    if (!lane) {
-      lane = { running: 0, waiting: [] };
-      lanes.set(name, lane);
-    }
-    const held = lane;
-    const leave = () => {
-      const next = held.waiting.shift();
-      if (next) next.start();
-      else if (--held.running === 0) lanes.delete(name);
-    };
-    if (held.running < places) {
-      held.running++;
-      return leave;
-    }
-    if (held.waiting.length >= queueLength) throw busy(queueMs);
-    return queued(held, leave);
-  }
-
-  function checkRate(serverId: string): void {
-    if (options.callsPerSecond === 0) return;
-    const now = options.clock();
-    const interval = 1000 / options.callsPerSecond;
-    const due = Math.max(now, arrivals.get(serverId) ?? 0);
-    if (due - now > burstMs) throw busy(due - now - burstMs);
-    arrivals.set(serverId, due + interval);
-    if (arrivals.size > 10_000) forgetIdle(arrivals, now);
-  }
-
+  const { clock, concurrentPerKey, lagMs, places = usualPlaces } = options;
+  const servers = createLanes(clock);
+  const workspaces = createLanes(clock);
+  const keys = createLanes(clock);
+  const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
+  const counts: Counts = { inside: 0, running: 0, refused: none, clock };
   return {
-    async enter(serverId, keyId) {
-      checkRate(serverId);
-      // The key comes first: its calls wait for each other without keeping places of the server from other keys.
-      const leaveKey = keyId === undefined ? () => undefined : await take(`key ${keyId}`, options.concurrentPerKey);
-      try {
-        const leaveServer = await take(`server ${serverId}`, options.concurrentPerServer);
-        return () => {
-          leaveServer();
-          leaveKey();
-        };
-      } catch (error) {
-        leaveKey();
-        throw error;
-      }
+    enter({ id, workspaceId, limits }, keyId, cancellation) {
+      const key = keyId === undefined || concurrentPerKey === 0 ? undefined : keys.laneOf(keyId);
+      const place: Place = { key, server: servers.laneOf(id), workspace: workspaces.laneOf(workspaceId) };
+      if (lagMs() > shedAboveMs) throw refuse(counts, place, 'overload');
+      // What one workspace has inside is never more than what is left: another one always finds room.
+      if (place.workspace.inside >= places - counts.inside) throw refuse(counts, place, 'fair_share');
+      checkRates(counts, place, limits);
+      if (key) key.places = concurrentPerKey;
+      place.server.places = limits.server.concurrentCalls;
+      place.workspace.places = limits.workspace.concurrentCalls;
+      goIn(counts, place);
+      if ((key && !hasPlace(key)) || !hasPlace(place.server) || !hasPlace(place.workspace))
+        return wait(counts, place, cancellation);
+      if (key) key.running++;
+      place.server.running++;
+      place.workspace.running++;
+      counts.running++;
+      return place;
     },
+    leave(place) {
+      counts.running--;
+      goOut(counts, place);
+      giveBack(place.workspace);
+      giveBack(place.server);
+      if (place.key) giveBack(place.key);
+    },
+    serverUse: (id) => lanedUse(servers.find(id), clock),
+    workspaceUse: (id) => lanedUse(workspaces.find(id), clock),
+    snapshot: () => ({
+      running: counts.running,
+      waiting: counts.inside - counts.running,
+      refused: { ...counts.refused },
+    }),
   };
 }
 
-/** A place in the queue of a lane, given up after a while. */
-function queued(lane: Lane, leave: () => void): Promise<() => void> {
-  return new Promise((resolve, reject) => {
-    const waiting: Waiting = {
-      start: () => {
-        clearTimeout(timer);
-        resolve(leave);
-      },
-    };
-    const timer = setTimeout(() => {
-      lane.waiting.splice(lane.waiting.indexOf(waiting), 1);
-      reject(busy(queueMs));
-    }, queueMs);
-    lane.waiting.push(waiting);
-  });
+function goIn(counts: Counts, place: Place): void {
+  counts.inside++;
+  place.workspace.inside++;
+  place.server.inside++;
+  if (place.key) place.key.inside++;
 }
 
-function forgetIdle(arrivals: Map<string, number>, now: number): void {
-  for (const [serverId, due] of arrivals) if (due < now) arrivals.delete(serverId);
+function goOut(counts: Counts, place: Place): void {
+  counts.inside--;
+  place.workspace.inside--;
+  place.server.inside--;
+  if (place.key) place.key.inside--;
 }
 
-function busy(waitMs: number): AppError {
-  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  return new AppError('tooMany', `too many calls at once; try again in ${seconds} s`, { retryAfterS: seconds });
+/** A call that one rate refuses does not count in the other. */
+function checkRates(counts: Counts, place: Place, { server, workspace }: Limited['limits']): void {
+  if (server.callsPerSecond === 0 && workspace.callsPerSecond === 0) return;
+  const now = counts.clock();
+  const serverMs = overdueMs(place.server, server.callsPerSecond, now);
+  if (serverMs > 0) throw refuse(counts, place, 'server_rate', server.callsPerSecond, serverMs);
+  const workspaceMs = overdueMs(place.workspace, workspace.callsPerSecond, now);
+  if (workspaceMs > 0) throw refuse(counts, place, 'workspace_rate', workspace.callsPerSecond, workspaceMs);
+  noteArrival(place.server, server.callsPerSecond, now);
+  noteArrival(place.workspace, workspace.callsPerSecond, now);
+}
+
+/** One lane after the other: a call that waits for its key keeps no place of the server, nor for it of the workspace. */
+async function wait(counts: Counts, place: Place, cancellation: Cancellation | undefined): Promise<Place> {
+  const until = counts.clock() + queueMs;
+  const lanes = [
+    [place.key, 'key_concurrency'],
+    [place.server, 'server_concurrency'],
+    [place.workspace, 'workspace_concurrency'],
+  ] as const;
+  const taken: Lane[] = [];
+  try {
+    for (const [lane, by] of lanes) {
+      if (!lane) continue;
+      await take(counts, lane, by, place, until, cancellation);
+      taken.push(lane);
+    }
+    counts.running++;
+    return place;
+  } catch (error) {
+    goOut(counts, place);
+    for (const lane of taken) giveBack(lane);
+    throw error;
+  }
+}
+
+async function take(
+  counts: Counts,
+  lane: Lane,
+  by: RefusedBy,
+  place: Place,
+  until: number,
+  cancellation: Cancellation | undefined,
+): Promise<void> {
+  if (hasPlace(lane)) {
+    lane.running++;
+    return;
+  }
+  if (lane.waiting.length >= queueLength) throw refuse(counts, place, by, lane.places, queueMs);
+  const how = await waitForPlace(lane, Math.max(0, until - counts.clock()), cancellation);
+  if (how === 'late') throw refuse(counts, place, by, lane.places, queueMs);
+  if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
+}
+
+function refuse({ refused, clock }: Counts, place: Place, by: RefusedBy, limit = 0, waitMs = 1000): AppError {
+  refused[by]++;
+  const now = clock();
+  for (const lane of [place.server, place.workspace]) {
+    lane.refused ??= createRecentCount(minuteMs, 12);
+    countAt(lane.refused, now);
+  }
+  return refusal(by, limit, waitMs);
+}
+
+function lanedUse(lane: Lane | undefined, clock: () => number): LimitUse {
+  if (!lane) return { running: 0, waiting: 0, refused: 0 };
+  const refused = lane.refused ? recentTotal(lane.refused, clock()) : 0;
+  return { running: lane.running, waiting: lane.inside - lane.running, refused };
 }

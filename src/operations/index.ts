@@ -3,6 +3,7 @@ import { callOperations } from './calls.ts';
 import { captureOperations } from './captures.ts';
 import { connectionOperations } from './connection-check.ts';
 import { grantOperations } from './grants.ts';
+import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
 import { secretOperations } from './secrets.ts';
@@ -15,11 +16,15 @@ export const operations: readonly Operation[] = [
   ...secretOperations,
   ...callOperations,
   ...captureOperations,
+  ...limitOperations,
   ...connectionOperations,
   ...statisticsOperations,
   ...apiKeyOperations,
   ...grantOperations,
   ...peopleOperations,
 ];
+
+/** What only the operator does, at the machine: no door offers it. */
+export const operatorOperations: readonly Operation[] = [setWorkspaceLimits];
 
 export type { Actor } from './operation.ts';

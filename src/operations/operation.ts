@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Random } from '../domain/ids.ts';
+import type { CallLimits, CircuitState, LimitUse } from '../domain/limits.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
@@ -32,6 +33,13 @@ export type TriedCall = {
   request: UpstreamRequest | undefined;
 };
 
+/** What goes on under the limits in the process that is asked. */
+export type PresentUse = {
+  ofServer: (serverId: string) => LimitUse;
+  ofWorkspace: (workspaceId: string) => LimitUse;
+  circuitOf: (workspaceId: string, origin: string) => CircuitState;
+};
+
 /** What operations need of the rest of the product; `app.ts` fills it in. */
 export type Parts = {
   keyring: Keyring;
@@ -41,6 +49,10 @@ export type Parts = {
   callbackUrl: (slug: string) => string;
   now: () => number;
   random: Random;
+  /** Limits where none were set, and of one credential; 0 is none. */
+  defaultLimits: CallLimits & { concurrentPerKey: number };
+  /** Undefined in a process that serves no calls. */
+  presentUse: PresentUse | undefined;
   /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
   callTool: (call: {
     slug: string;

@@ -1,6 +1,6 @@
 import type { Db } from './database.ts';
 
-export type Change = { id: string; kind: 'server' | 'key' | 'grant'; ref: string };
+export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
 /** Written in the transaction of the change itself. No workspace: replicas follow all of them. */
 export async function recordChange(db: Db, change: Change & { at: number }): Promise<void> {

@@ -4,7 +4,7 @@ import type { Outcome } from '../errors.ts';
 /** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
 export type Tables = {
   migrations: { name: string; applied_at: number };
-  workspaces: { id: string; name: string; created_at: number };
+  workspaces: { id: string; name: string; created_at: number; limits: string | null };
   users: {
     id: string;
     issuer: string;
@@ -40,6 +40,7 @@ export type Tables = {
     updated_at: number;
     deleted_at: number | null;
     capture_until: number | null;
+    limits: string | null;
   };
   server_versions: {
     server_id: string;
@@ -88,7 +89,7 @@ export type Tables = {
     detail: string;
     request_id: string;
   };
-  changes: { id: string; at: number; kind: 'server' | 'key' | 'grant'; ref: string };
+  changes: { id: string; at: number; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
   sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
   invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };
   authorizations: {

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely';
+import type { SetLimits } from '../domain/limits.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { deleteServerCaptures } from './captures.ts';
 import type { Db } from './database.ts';
@@ -18,6 +19,8 @@ export type StoredServer = {
   updatedAt: number;
   /** Until when its calls are captured; may be past. */
   captureUntil?: number;
+  /** Absent where none were set. */
+  limits?: SetLimits;
 };
 
 function toServer(row: Selectable<Tables['servers']>): StoredServer {
@@ -32,6 +35,7 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     ...(row.capture_until !== null && { captureUntil: row.capture_until }),
+    ...(row.limits !== null && { limits: JSON.parse(row.limits) as SetLimits }),
   };
 }
 
@@ -91,6 +95,16 @@ export async function setCapture(db: Db, server: StoredServer, until: number | u
   await db
     .updateTable('servers')
     .set({ capture_until: until ?? null })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+/** Limits the calls of a server; without any the defaults count. */
+export async function setServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ limits: JSON.stringify(limits) })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .execute();

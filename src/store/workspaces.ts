@@ -1,3 +1,4 @@
+import type { SetLimits } from '../domain/limits.ts';
 import type { Db } from './database.ts';
 
 export type Workspace = { id: string; name: string };
@@ -17,4 +18,18 @@ export async function findWorkspace(db: Db, id: string): Promise<Workspace | und
 
 export async function renameWorkspace(db: Db, id: string, name: string): Promise<void> {
   await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
+}
+
+/** What the operator set for a workspace. */
+export async function findWorkspaceLimits(db: Db, id: string): Promise<SetLimits> {
+  const row = await db.selectFrom('workspaces').select('limits').where('id', '=', id).executeTakeFirst();
+  return row?.limits ? (JSON.parse(row.limits) as SetLimits) : {};
+}
+
+export async function setWorkspaceLimits(db: Db, id: string, limits: SetLimits): Promise<void> {
+  await db
+    .updateTable('workspaces')
+    .set({ limits: JSON.stringify(limits) })
+    .where('id', '=', id)
+    .execute();
 }

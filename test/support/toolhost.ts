@@ -90,7 +90,15 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       EGRESS_ALLOW: (options.egress ?? []).map((port) => `127.0.0.1:${port}`).join(','),
       ...options.env,
     },
-    { resolve: systemResolve, slowReaderMs: 30_000, now: Date.now, ...options.surroundings },
+    {
+      resolve: systemResolve,
+      slowReaderMs: 30_000,
+      now: Date.now,
+      clock: () => performance.now(),
+      // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
+      startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
+      ...options.surroundings,
+    },
   );
   const { runner } = running.app;
   const url = running.baseUrl;

@@ -1,0 +1,66 @@
+/** How often a second, and how many at once, something may be called; 0 is no limit. */
+export type CallLimits = { callsPerSecond: number; concurrentCalls: number };
+export type LimitName = keyof CallLimits;
+export const limitNames: readonly LimitName[] = ['callsPerSecond', 'concurrentCalls'];
+
+/** What was set; what is absent has its default. */
+export type SetLimits = Partial<CallLimits>;
+
+/** Who decided a limit: nobody, somebody for the thing itself, or the workspace's own limit, which caps everything. */
+export const limitSources = ['default', 'set', 'workspace'] as const;
+export type LimitSource = (typeof limitSources)[number];
+
+/** `value` 0 is no limit. */
+export type SourcedLimit = { value: number; from: LimitSource };
+
+/** So many busy servers have room in a workspace for which nothing was set. */
+export const workspaceShare = 5;
+
+export function limitOfWorkspace(name: LimitName, defaults: CallLimits, set: SetLimits): SourcedLimit {
+  const own = set[name];
+  return own === undefined ? { value: defaults[name] * workspaceShare, from: 'default' } : { value: own, from: 'set' };
+}
+
+export function limitOfServer(
+  name: LimitName,
+  defaults: CallLimits,
+  set: SetLimits,
+  workspace: SourcedLimit,
+): SourcedLimit {
+  const own = set[name];
+  const wanted: SourcedLimit =
+    own === undefined ? { value: defaults[name], from: 'default' } : { value: own, from: 'set' };
+  const isAbove = wanted.value === 0 || wanted.value > workspace.value;
+  return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : wanted;
+}
+
+/** The limits that count for the calls of a server. */
+export function effectiveLimits(
+  defaults: CallLimits,
+  set: { server: SetLimits; workspace: SetLimits },
+): { server: CallLimits; workspace: CallLimits } {
+  const workspace = (name: LimitName) => limitOfWorkspace(name, defaults, set.workspace);
+  const server = (name: LimitName) => limitOfServer(name, defaults, set.server, workspace(name)).value;
+  return {
+    server: { callsPerSecond: server('callsPerSecond'), concurrentCalls: server('concurrentCalls') },
+    workspace: {
+      callsPerSecond: workspace('callsPerSecond').value,
+      concurrentCalls: workspace('concurrentCalls').value,
+    },
+  };
+}
+
+/** What goes on under a limit in one process; `refused` is of the last minute. */
+export type LimitUse = { running: number; waiting: number; refused: number };
+
+export const circuitStates = ['closed', 'open', 'half_open'] as const;
+
+/** Whether the calls of a workspace to an upstream origin are sent. */
+export type CircuitState = {
+  state: (typeof circuitStates)[number];
+  /** Calls of the last half minute, and how many of them failed. */
+  calls: number;
+  failures: number;
+  /** Until one attempt is made, in ms; undefined when closed. */
+  retryMs: number | undefined;
+};

@@ -1,0 +1,109 @@
+import { type RecentCount, recentTotal } from './recent-count.ts';
+
+/** What one server, workspace or key has under way, and who waits for a place. */
+export type Lane = {
+  /** How many may run at once; 0 is no limit. It may change at any time. */
+  places: number;
+  running: number;
+  /** Calls that run, wait here, or wait elsewhere and will come here. */
+  inside: number;
+  waiting: Waiting[];
+  /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
+  dueAt: number;
+  /** Calls refused in the last minute; undefined before the first. */
+  refused: RecentCount | undefined;
+};
+
+type Waiting = { start: () => void };
+
+export type Waited = 'started' | 'late' | 'gone';
+
+export const queueLength = 50;
+/** What was idle may use up this much of its rate at once. */
+const burstMs = 1000;
+const sweepAbove = 10_000;
+
+function createLane(): Lane {
+  return { places: 0, running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined };
+}
+
+/** Whether a call may run at once, without overtaking one that waits. */
+export function hasPlace(lane: Lane): boolean {
+  return lane.places === 0 || (lane.running < lane.places && lane.waiting.length === 0);
+}
+
+export function giveBack(lane: Lane): void {
+  lane.running--;
+  if (lane.waiting.length > 0) advance(lane);
+}
+
+function advance(lane: Lane): void {
+  while (lane.waiting.length > 0 && (lane.places === 0 || lane.running < lane.places)) {
+    lane.running++;
+    lane.waiting.shift()?.start();
+  }
+}
+
+/**
+ * Waits in the queue of a lane, first come, first served. The place is taken when it resolves with `started`; `late`
+ * is after `forMs`, `gone` when the cancellation was used.
+ */
+export function waitForPlace(
+  lane: Lane,
+  forMs: number,
+  cancellation: { cancel?: () => void } | undefined,
+): Promise<Waited> {
+  const { promise, resolve } = Promise.withResolvers<Waited>();
+  const end = (how: Waited) => {
+    clearTimeout(timer);
+    if (cancellation) cancellation.cancel = () => undefined;
+    resolve(how);
+  };
+  const giveUp = (how: Waited) => {
+    const at = lane.waiting.indexOf(waiting);
+    if (at < 0) return;
+    lane.waiting.splice(at, 1);
+    end(how);
+  };
+  const waiting: Waiting = { start: () => end('started') };
+  const timer = setTimeout(() => giveUp('late'), forMs);
+  lane.waiting.push(waiting);
+  if (cancellation) cancellation.cancel = () => giveUp('gone');
+  // Its limit may have been raised since the others began to wait.
+  advance(lane);
+  return promise;
+}
+
+/** How long until the next call is due under a rate (GCRA); 0 when it may come now. */
+export function overdueMs(lane: Lane, perSecond: number, now: number): number {
+  return perSecond === 0 ? 0 : Math.max(0, lane.dueAt - now - burstMs);
+}
+
+export function noteArrival(lane: Lane, perSecond: number, now: number): void {
+  if (perSecond !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / perSecond;
+}
+
+/** The lanes in use, by id. Those that nobody needs any more are forgotten now and then, not after each call. */
+export function createLanes(clock: () => number) {
+  const lanes = new Map<string, Lane>();
+  let most = sweepAbove;
+  return {
+    laneOf(id: string): Lane {
+      const known = lanes.get(id);
+      if (known) return known;
+      if (lanes.size >= most) {
+        const now = clock();
+        for (const [old, lane] of lanes) if (isIdle(lane, now)) lanes.delete(old);
+        most = Math.max(sweepAbove, lanes.size * 2);
+      }
+      const lane = createLane();
+      lanes.set(id, lane);
+      return lane;
+    },
+    find: (id: string) => lanes.get(id),
+  };
+}
+
+function isIdle(lane: Lane, now: number): boolean {
+  return lane.inside === 0 && lane.dueAt <= now && !(lane.refused && recentTotal(lane.refused, now) > 0);
+}

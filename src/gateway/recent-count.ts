@@ -1,0 +1,37 @@
+/** How often something happened of late: one count a slot, the oldest slot forgotten as time goes on. */
+export type RecentCount = { slotMs: number; slots: number[]; slot: number; total: number };
+
+/** Counts between `windowMs` less one slot, and `windowMs`. */
+export function createRecentCount(windowMs: number, slots: number): RecentCount {
+  return { slotMs: windowMs / slots, slots: new Array<number>(slots).fill(0), slot: 0, total: 0 };
+}
+
+/** `now` is monotonic, in ms. */
+export function countAt(count: RecentCount, now: number): void {
+  forget(count, now);
+  const at = count.slot % count.slots.length;
+  count.slots[at] = (count.slots[at] as number) + 1;
+  count.total++;
+}
+
+export function recentTotal(count: RecentCount, now: number): number {
+  forget(count, now);
+  return count.total;
+}
+
+export function clearCount(count: RecentCount): void {
+  count.slots.fill(0);
+  count.total = 0;
+}
+
+function forget(count: RecentCount, now: number): void {
+  const slot = Math.floor(now / count.slotMs);
+  if (slot === count.slot) return;
+  const { slots } = count;
+  for (let passed = Math.min(slot - count.slot, slots.length); passed > 0; passed--) {
+    const at = (slot - passed + 1) % slots.length;
+    count.total -= slots[at] as number;
+    slots[at] = 0;
+  }
+  count.slot = slot;
+}

@@ -1,0 +1,204 @@
+import { z } from 'zod';
+import { newId } from '../domain/ids.ts';
+import {
+  circuitStates,
+  type LimitUse,
+  limitOfServer,
+  limitOfWorkspace,
+  limitSources,
+  type SetLimits,
+  type SourcedLimit,
+  workspaceShare,
+} from '../domain/limits.ts';
+import { recordChange } from '../store/changes.ts';
+import { type StoredServer, setServerLimits as storeServerLimits } from '../store/servers.ts';
+import { findWorkspaceLimits, setWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
+import { type Context, operation } from './operation.ts';
+import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
+import { noteChange } from './store-server.ts';
+
+const most = 100_000;
+const limitInput = (of: string) =>
+  z.int().min(1).max(most).nullable().optional().describe(`${of}; null goes back to the default.`);
+const limitInputs = {
+  calls_per_second: limitInput('Calls a second'),
+  concurrent_calls: limitInput('Calls at once'),
+};
+type LimitInputs = { calls_per_second?: number | null | undefined; concurrent_calls?: number | null | undefined };
+
+const limitRecord = z.object({
+  limit: z.number().optional().describe('What counts; absent when there is no limit.'),
+  from: z.enum(limitSources).describe('Where it comes from; workspace is the limit of all its servers together.'),
+  set: z.number().optional().describe('What was set here; absent when nothing was.'),
+});
+const useRecord = z
+  .object({
+    running: z.int(),
+    waiting: z.int(),
+    refused: z.int().describe('Calls refused in the last minute.'),
+  })
+  .describe('Of the process that answers; absent where no calls are served.');
+const limitsRecord = z.object({
+  calls_per_second: limitRecord,
+  concurrent_calls: limitRecord,
+  use: useRecord.optional(),
+});
+const serverLimits = limitsRecord.extend({
+  slug: z.string(),
+  concurrent_calls_per_key: z.number().optional().describe('Calls at once with one key or login.'),
+  workspace: limitsRecord.describe('All servers of the workspace together.'),
+  upstreams: z
+    .array(
+      z.object({
+        origin: z.string(),
+        state: z.enum(circuitStates).describe('open: it fails too often, so nothing is sent until the next attempt.'),
+        calls: z.int().describe('In the last half minute.'),
+        failures: z.int().describe('Of these.'),
+        next_attempt_at: time.optional(),
+      }),
+    )
+    .describe('What the process that answers knows of the upstreams.'),
+});
+
+const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.input<typeof limitRecord> => ({
+  ...(value !== 0 && { limit: value }),
+  from,
+  ...(set !== undefined && { set }),
+});
+
+async function workspaceRecord(context: Context): Promise<z.input<typeof limitsRecord>> {
+  const { defaultLimits, actor } = context;
+  const set = await findWorkspaceLimits(context.db, actor.workspaceId);
+  return {
+    calls_per_second: recordOf(limitOfWorkspace('callsPerSecond', defaultLimits, set), set.callsPerSecond),
+    concurrent_calls: recordOf(limitOfWorkspace('concurrentCalls', defaultLimits, set), set.concurrentCalls),
+    ...presentIn(context.presentUse?.ofWorkspace(actor.workspaceId)),
+  };
+}
+
+async function serverRecord(context: Context, server: StoredServer): Promise<z.input<typeof serverLimits>> {
+  const { defaultLimits, presentUse } = context;
+  const workspace = await workspaceRecord(context);
+  const set = server.limits ?? {};
+  const capped = (name: keyof SetLimits, cap: z.input<typeof limitRecord>) =>
+    recordOf(limitOfServer(name, defaultLimits, set, { value: cap.limit ?? 0, from: cap.from }), set[name]);
+  return {
+    slug: server.slug,
+    calls_per_second: capped('callsPerSecond', workspace.calls_per_second),
+    concurrent_calls: capped('concurrentCalls', workspace.concurrent_calls),
+    ...(defaultLimits.concurrentPerKey !== 0 && { concurrent_calls_per_key: defaultLimits.concurrentPerKey }),
+    ...presentIn(presentUse?.ofServer(server.id)),
+    workspace,
+    upstreams: presentUse ? originsOf(server.config).map((origin) => upstreamOf(context, server, origin)) : [],
+  };
+}
+
+const presentIn = (use: LimitUse | undefined) => (use ? { use } : {});
+
+function upstreamOf(context: Context, server: StoredServer, origin: string) {
+  const found = context.presentUse?.circuitOf(server.workspaceId, origin);
+  const { state = 'closed', calls = 0, failures = 0, retryMs } = found ?? {};
+  const next = retryMs === undefined ? {} : { next_attempt_at: isoTime(context.now() + retryMs) };
+  return { origin, state, calls, failures, ...next };
+}
+
+/** What was set before, changed by what is given: a number replaces it, null removes it. */
+function changed(before: SetLimits, input: LimitInputs): SetLimits {
+  const { calls_per_second: rate, concurrent_calls: atOnce } = input;
+  const callsPerSecond = rate === undefined ? before.callsPerSecond : (rate ?? undefined);
+  const concurrentCalls = atOnce === undefined ? before.concurrentCalls : (atOnce ?? undefined);
+  return {
+    ...(callsPerSecond !== undefined && { callsPerSecond }),
+    ...(concurrentCalls !== undefined && { concurrentCalls }),
+  };
+}
+
+const words = ({ limit, from }: z.input<typeof limitRecord>) =>
+  `${limit ?? 'any number'} (${from === 'workspace' ? 'capped by the workspace' : from})`;
+
+function said(output: z.input<typeof serverLimits>): string {
+  const lines = [
+    `The server ${output.slug} takes ${words(output.calls_per_second)} calls a second and runs ${words(output.concurrent_calls)} at once.`,
+  ];
+  const { use } = output;
+  if (use)
+    lines.push(`Now: ${use.running} running, ${use.waiting} waiting, ${use.refused} refused in the last minute.`);
+  for (const { origin, state, next_attempt_at } of output.upstreams) {
+    if (state !== 'closed') lines.push(`${origin} fails: nothing is sent to it until ${next_attempt_at}.`);
+  }
+  return lines.join('\n');
+}
+
+const getServerLimits = operation({
+  name: 'getServerLimits',
+  summary: 'Get the limits of the calls of a hosted server, and their present use',
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/servers/{slug}/limits' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: serverLimits,
+  run: async (context, { slug }) => serverRecord(context, await getServer(context, slug)),
+  say: said,
+});
+
+const setServerLimits = operation({
+  name: 'setServerLimits',
+  summary: 'Set or reset the limits of the calls of a hosted server',
+  description:
+    'What is absent stays. The limits of the workspace, which the operator sets, cap whatever is set here. They count in every process within a second.',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'PATCH', path: '/servers/{slug}/limits' },
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, ...limitInputs }),
+  output: serverLimits,
+  async run(context, input) {
+    const server = await getServer(context, input.slug);
+    const limits = changed(server.limits ?? {}, input);
+    await storeServerLimits(context.db, server, limits);
+    await noteChange(context, server);
+    return serverRecord(context, { ...server, limits });
+  },
+  audit: ({ slug, ...limits }) => ({ target: slug, detail: limits }),
+  say: said,
+});
+
+const getWorkspaceLimits = operation({
+  name: 'getWorkspaceLimits',
+  summary: 'Get the limits of the calls of all servers of the workspace together, and their present use',
+  description: `Where the operator set none, they are ${workspaceShare} times the defaults of one server.`,
+  scope: 'manage:read',
+  effect: 'read',
+  route: { method: 'GET', path: '/workspace/limits' },
+  isTool: true,
+  input: z.strictObject({}),
+  output: limitsRecord,
+  run: workspaceRecord,
+});
+
+export const setWorkspaceLimits = operation({
+  name: 'setWorkspaceLimits',
+  summary: 'Set or reset the limits of the calls of all servers of a workspace together',
+  scope: 'manage:write',
+  effect: 'write',
+  route: { method: 'PATCH', path: '/workspace/limits' },
+  isTool: false,
+  input: z.strictObject(limitInputs),
+  output: limitsRecord,
+  async run(context, input) {
+    const { workspaceId } = context.actor;
+    const limits = changed(await findWorkspaceLimits(context.db, workspaceId), input);
+    await storeWorkspaceLimits(context.db, workspaceId, limits);
+    await recordChange(context.db, {
+      id: newId(context.random, 'chg'),
+      at: context.now(),
+      kind: 'workspace',
+      ref: workspaceId,
+    });
+    return workspaceRecord(context);
+  },
+  audit: (input) => ({ detail: input }),
+});
+
+export const limitOperations = [getServerLimits, setServerLimits, getWorkspaceLimits];
