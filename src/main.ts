@@ -25,6 +25,7 @@ const drainMs = 25_000;
 const usualSurroundings: Surroundings = {
   resolve: systemResolve,
   slowReaderMs: 30_000,
+  queueMs: 2000,
   now: Date.now,
   clock: () => performance.now(),
   startLoopLag,

@@ -5,9 +5,9 @@ import type { OutboundDoor } from '../outbound/door.ts';
 import type { Surroundings } from './foundation.ts';
 
 /** What stands between a call and its upstream, so that no workspace is slowed by another. */
-export function limitCalls(config: Config, { clock, startLoopLag }: Surroundings, door: OutboundDoor) {
+export function limitCalls(config: Config, { clock, queueMs, startLoopLag }: Surroundings, door: OutboundDoor) {
   const lag = startLoopLag(clock);
-  const limits = createLimits({ concurrentPerKey: config.concurrentCallsPerKey, clock, lagMs: lag.ms });
+  const limits = createLimits({ concurrentPerKey: config.concurrentCallsPerKey, clock, queueMs, lagMs: lag.ms });
   const breaker = createCircuitBreaker(clock);
   return {
     limits,

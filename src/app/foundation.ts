@@ -19,6 +19,8 @@ export const localWorkspace = { id: 'local', name: 'Local' };
 export type Surroundings = {
   resolve: Resolve;
   slowReaderMs: number;
+  /** How long a call waits for a place. */
+  queueMs: number;
   /** Epoch ms. */
   now: () => number;
   /** Monotonic ms. */

@@ -4,6 +4,7 @@ import { addCall } from './call.ts';
 import { addCheck } from './check.ts';
 import { reportFailure } from './failure.ts';
 import { addKeys } from './keys.ts';
+import { addLimits } from './limits.ts';
 import { addSecrets } from './secrets.ts';
 import { addServe } from './serve.ts';
 import { addServers } from './servers.ts';
@@ -35,7 +36,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
-  for (const add of [addServe, addKeys, addServers, addSecrets, addCall, addCheck]) add(program);
+  for (const add of [addServe, addKeys, addLimits, addServers, addSecrets, addCall, addCheck]) add(program);
   return program;
 }
 

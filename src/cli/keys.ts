@@ -1,13 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Operator } from '../app/operator.ts';
 import { type KeyScope, keyScopes } from '../domain/scopes.ts';
 import { messageOf } from '../errors.ts';
-import { environmentUrl, jsonOption } from './connection.ts';
+import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
+import { environmentUrl } from './connection.ts';
 import { expiryOf } from './expiry.ts';
 import { print, printJson, table } from './print.ts';
 
-type Common = { workspace?: string; json?: true };
-type CreateOptions = Common & { name: string; scopes: KeyScope[]; server?: string[]; expires?: string };
+type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; server?: string[]; expires?: string };
 
 type KeyRecord = {
   id: string;
@@ -24,7 +23,7 @@ export function addKeys(program: Command): void {
   const keys = program
     .command('keys')
     .description('make, list and revoke API keys, directly on the database (DATA_DIR or DATABASE_URL)');
-  addCommonOptions(keys.command('create'))
+  addOperatorOptions(keys.command('create'))
     .description('make an API key; it is shown once')
     .requiredOption('--name <name>', 'what the key is for')
     .requiredOption('--scopes <list>', `what it may do, comma-separated: ${keyScopes.join(', ')}`, scopesOf)
@@ -42,17 +41,13 @@ Examples:
   export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
     )
     .action(create);
-  addCommonOptions(keys.command('list'))
+  addOperatorOptions(keys.command('list'))
     .description('list the API keys of a workspace, without the keys themselves')
     .action(list);
-  addCommonOptions(keys.command('revoke'))
+  addOperatorOptions(keys.command('revoke'))
     .description('revoke an API key; it stops working everywhere within two seconds')
     .argument('<id>', 'id of the key, key_…')
     .action(revoke);
-}
-
-function addCommonOptions(command: Command): Command {
-  return command.option('--workspace <id>', 'workspace of the key (default: the local one)').addOption(jsonOption());
 }
 
 function scopesOf(text: string): KeyScope[] {
@@ -72,16 +67,6 @@ function expires(text: string): string {
     return expiryOf(text, Date.now());
   } catch (error) {
     throw new InvalidArgumentError(messageOf(error));
-  }
-}
-
-async function asOperator(options: Common, work: (operator: Operator) => Promise<void>): Promise<void> {
-  const { openOperator } = await import('../app/operator.ts');
-  const operator = await openOperator(process.env, options.workspace);
-  try {
-    await work(operator);
-  } finally {
-    await operator.close();
   }
 }
 
@@ -116,7 +101,7 @@ To use it:
   curl ${url}/api/v1/servers -H "Authorization: Bearer $TOOLHOST_API_KEY"`;
 }
 
-async function list(options: Common): Promise<void> {
+async function list(options: OperatorOptions): Promise<void> {
   await asOperator(options, async (operator) => {
     const keys: KeyRecord[] = [];
     let cursor: string | undefined;
@@ -151,7 +136,7 @@ function stateOf({ revoked_at, expires_at }: KeyRecord): string {
   return `${Date.parse(expires_at) <= Date.now() ? 'expired' : 'good until'} ${expires_at}`;
 }
 
-async function revoke(id: string, options: Common): Promise<void> {
+async function revoke(id: string, options: OperatorOptions): Promise<void> {
   await asOperator(options, async (operator) => {
     const revoked = await operator.run('revokeApiKey', { id });
     if (options.json) printJson(revoked);

@@ -1,7 +1,8 @@
 /** How often a second, and how many at once, something may be called; 0 is no limit. */
 export type CallLimits = { callsPerSecond: number; concurrentCalls: number };
 export type LimitName = keyof CallLimits;
-export const limitNames: readonly LimitName[] = ['callsPerSecond', 'concurrentCalls'];
+/** What may be set goes from 1 to this. */
+export const mostLimit = 100_000;
 
 /** What was set; what is absent has its default. */
 export type SetLimits = Partial<CallLimits>;

@@ -20,6 +20,8 @@ export type LimitOptions = {
   clock: () => number;
   /** How late the event loop is, in ms. */
   lagMs: () => number;
+  /** How long a call waits for all its places together, in ms. */
+  queueMs: number;
   /** Calls that the process has room for, waiting ones too. */
   places?: number;
 };
@@ -57,22 +59,26 @@ export type Limits = {
   snapshot(): LimitsSnapshot;
 };
 
-/** Waiting for all places of a call together. */
-const queueMs = 2000;
 const shedAboveMs = 200;
 const usualPlaces = 4000;
 const minuteMs = 60_000;
 
 /** What is counted for the whole process. */
-type Counts = { inside: number; running: number; refused: Record<RefusedBy, number>; clock: () => number };
+type Counts = {
+  inside: number;
+  running: number;
+  refused: Record<RefusedBy, number>;
+  clock: () => number;
+  queueMs: number;
+};
 
 export function createLimits(options: LimitOptions): Limits {
-  const { clock, concurrentPerKey, lagMs, places = usualPlaces } = options;
+  const { clock, concurrentPerKey, lagMs, queueMs, places = usualPlaces } = options;
   const servers = createLanes(clock);
   const workspaces = createLanes(clock);
   const keys = createLanes(clock);
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
-  const counts: Counts = { inside: 0, running: 0, refused: none, clock };
+  const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs };
   return {
     enter({ id, workspaceId, limits }, keyId, cancellation) {
       const key = keyId === undefined || concurrentPerKey === 0 ? undefined : keys.laneOf(keyId);
@@ -138,7 +144,7 @@ function checkRates(counts: Counts, place: Place, { server, workspace }: Limited
 
 /** One lane after the other: a call that waits for its key keeps no place of the server, nor for it of the workspace. */
 async function wait(counts: Counts, place: Place, cancellation: Cancellation | undefined): Promise<Place> {
-  const until = counts.clock() + queueMs;
+  const until = counts.clock() + counts.queueMs;
   const lanes = [
     [place.key, 'key_concurrency'],
     [place.server, 'server_concurrency'],
@@ -172,9 +178,9 @@ async function take(
     lane.running++;
     return;
   }
-  if (lane.waiting.length >= queueLength) throw refuse(counts, place, by, lane.places, queueMs);
+  if (lane.waiting.length >= queueLength) throw refuse(counts, place, by, lane.places, counts.queueMs);
   const how = await waitForPlace(lane, Math.max(0, until - counts.clock()), cancellation);
-  if (how === 'late') throw refuse(counts, place, by, lane.places, queueMs);
+  if (how === 'late') throw refuse(counts, place, by, lane.places, counts.queueMs);
   if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
 }
 

@@ -6,6 +6,7 @@ import {
   limitOfServer,
   limitOfWorkspace,
   limitSources,
+  mostLimit,
   type SetLimits,
   type SourcedLimit,
   workspaceShare,
@@ -17,9 +18,8 @@ import { type Context, operation } from './operation.ts';
 import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
 import { noteChange } from './store-server.ts';
 
-const most = 100_000;
 const limitInput = (of: string) =>
-  z.int().min(1).max(most).nullable().optional().describe(`${of}; null goes back to the default.`);
+  z.int().min(1).max(mostLimit).nullable().optional().describe(`${of}; null goes back to the default.`);
 const limitInputs = {
   calls_per_second: limitInput('Calls a second'),
   concurrent_calls: limitInput('Calls at once'),

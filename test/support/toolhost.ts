@@ -93,6 +93,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     {
       resolve: systemResolve,
       slowReaderMs: 30_000,
+      queueMs: 2000,
       now: Date.now,
       clock: () => performance.now(),
       // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
