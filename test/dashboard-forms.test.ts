@@ -196,7 +196,7 @@ describe('the forms of the dashboard', { concurrency: 3 }, () => {
           ['/servers/viewed/connect', []],
           ['/servers/viewed/secrets', ['Store secret']],
           ['/servers/viewed/versions', [/^Restore/]],
-          ['/servers/viewed/options', ['Delete server…']],
+          ['/servers/viewed/options', ['Delete server…', 'Save limits']],
           ['/settings', ['Invite', 'Rename', /^Remove/]],
         ] as const) {
           await page.goto(path);
@@ -218,6 +218,7 @@ describe('the forms of the dashboard', { concurrency: 3 }, () => {
       ['PUT', '/servers/viewed/secrets/A', { value: 'b' }],
       ['DELETE', '/servers/viewed/secrets/A'],
       ['POST', '/servers/viewed/capture', { hours: 1 }],
+      ['PATCH', '/servers/viewed/limits', { concurrent_calls: 1 }],
       ['POST', '/servers/viewed/tools/read/call', { arguments: { count: 1 } }],
     ];
     const ofAll: typeof changes = [

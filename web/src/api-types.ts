@@ -44,6 +44,18 @@ export type Verdict = { valid: boolean; problems: FieldProblem[]; warnings: Fiel
 export type Version = { version: number; created_at: string; created_by: string; config: JsonObject };
 export type Secret = { name: string; origins: string[]; used_by: string[]; updated_at: string };
 
+export type Limit = { limit?: number; from: 'default' | 'set' | 'workspace'; set?: number };
+export type LimitUse = { running: number; waiting: number; refused: number };
+type Limits = { calls_per_second: Limit; concurrent_calls: Limit; use?: LimitUse };
+export type UpstreamState = {
+  origin: string;
+  state: 'closed' | 'open' | 'half_open';
+  calls: number;
+  failures: number;
+  next_attempt_at?: string;
+};
+export type ServerLimits = Limits & { slug: string; workspace: Limits; upstreams: UpstreamState[] };
+
 export type KeyScope = 'manage' | 'manage:read' | 'manage:write' | 'call';
 export type ApiKey = {
   id: string;

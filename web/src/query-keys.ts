@@ -6,6 +6,7 @@ export const queryKeys = {
   server: (slug: string) => ['servers', slug],
   versions: (slug: string) => ['servers', slug, 'versions'],
   secrets: (slug: string) => ['servers', slug, 'secrets'],
+  limits: (slug: string) => ['limits', slug],
   activity: ['activity'],
   keys: ['keys'],
   calls: (filter: object) => ['calls', filter],

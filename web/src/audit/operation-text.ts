@@ -7,6 +7,8 @@ const texts: { [operation: string]: string } = {
   deleteMcpServer: 'Deleted a server',
   restoreVersion: 'Restored a version',
   captureCalls: 'Changed what is captured',
+  setServerLimits: 'Changed the limits of a server',
+  setWorkspaceLimits: 'Changed the limits of the workspace',
   setSecret: 'Set a secret',
   deleteSecret: 'Deleted a secret',
   createApiKey: 'Made an API key',

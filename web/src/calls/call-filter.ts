@@ -34,6 +34,7 @@ export const outcomes: { [outcome: string]: string } = {
   transform: 'Part of the answer missing',
   secret_missing: 'Secret missing',
   limited: 'Too many calls',
+  circuit_open: 'API fails, not called',
   cancelled: 'Cancelled',
   internal: 'Internal error',
 };

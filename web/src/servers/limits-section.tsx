@@ -1,0 +1,181 @@
+import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { useQuery } from '@tanstack/react-query';
+import { ApiProblem, api, path } from '../api.ts';
+import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../api-types.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { Loaded } from '../ui/loaded.tsx';
+import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { Section } from '../ui/section.tsx';
+import { useAction } from '../ui/use-action.ts';
+import { useShownServer } from './server-page.tsx';
+
+type Field = 'calls_per_second' | 'concurrent_calls';
+/** Empty is the default. */
+type Values = Record<Field, number | string>;
+
+const most = 100_000;
+const labels: Record<Field, string> = { calls_per_second: 'Calls a second', concurrent_calls: 'Calls at once' };
+const fields = Object.keys(labels) as Field[];
+const count = new Intl.NumberFormat('en');
+
+/** How much a server may be called, and what goes on under its limits. */
+export function LimitsSection() {
+  const { server } = useShownServer();
+  const query = useQuery({
+    queryKey: queryKeys.limits(server.slug),
+    queryFn: ({ signal }) => api<ServerLimits>('GET', path`/servers/${server.slug}/limits`, { signal }),
+    refetchInterval: 5000,
+  });
+  return (
+    <Section
+      title="Limits"
+      text="Calls above a limit wait for up to two seconds and are then refused, with the time to wait. Nothing reaches the API."
+    >
+      <Loaded query={query}>
+        {(limits) => (
+          <Stack gap="md">
+            <LimitsForm limits={limits} />
+            <PresentUse limits={limits} />
+          </Stack>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function LimitsForm({ limits }: { limits: ServerLimits }) {
+  const canEdit = useCanEdit();
+  const form = useForm<Values>({
+    initialValues: {
+      calls_per_second: limits.calls_per_second.set ?? '',
+      concurrent_calls: limits.concurrent_calls.set ?? '',
+    },
+    validate: { calls_per_second: problemWith, concurrent_calls: problemWith },
+  });
+  const save = useAction({
+    run: (values: Values) => api('PATCH', path`/servers/${limits.slug}/limits`, { body: bodyOf(values) }),
+    done: (_, values) =>
+      fields.every((field) => values[field] === '') ? 'The default limits count' : 'Saved the limits',
+    refresh: [queryKeys.limits(limits.slug)],
+    onDone: (_, values) => {
+      form.setValues(values);
+      form.resetDirty(values);
+    },
+  });
+  const problems = save.error instanceof ApiProblem ? save.error.problems : [];
+  const errorOf = (field: Field) => {
+    const found = problems.find((problem) => problem.path === field);
+    return form.errors[field] ?? (found && sentence(found.message));
+  };
+  const isSet = fields.some((field) => limits[field].set !== undefined);
+  return (
+    <form onSubmit={form.onSubmit((values) => save.mutate(values))} noValidate>
+      <Stack gap="sm">
+        {save.isError && problems.length === 0 && <ProblemAlert error={save.error} />}
+        <Group gap="sm" align="flex-start">
+          {fields.map((field) => (
+            <NumberInput
+              key={field}
+              label={labels[field]}
+              description={describe(limits[field], limits.workspace[field])}
+              placeholder={limits[field].from === 'default' ? shown(limits[field]) : 'Default'}
+              allowDecimal={false}
+              allowNegative={false}
+              clampBehavior="none"
+              hideControls
+              thousandSeparator=","
+              inputMode="numeric"
+              flex="1 1 14rem"
+              maw={320}
+              readOnly={!canEdit}
+              {...form.getInputProps(field)}
+              error={errorOf(field)}
+            />
+          ))}
+        </Group>
+        {canEdit && (
+          <Group gap="sm">
+            <Button type="submit" variant="default" loading={save.isPending} disabled={!form.isDirty()}>
+              Save limits
+            </Button>
+            {isSet && (
+              <Button
+                variant="subtle"
+                disabled={save.isPending}
+                onClick={() => save.mutate({ calls_per_second: '', concurrent_calls: '' })}
+              >
+                Use the defaults
+              </Button>
+            )}
+          </Group>
+        )}
+      </Stack>
+    </form>
+  );
+}
+
+function problemWith(value: number | string): string | null {
+  const isAllowed = value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most);
+  return isAllowed ? null : `Allowed: a whole number from 1 to ${count.format(most)}, or nothing for the default.`;
+}
+
+const bodyOf = (values: Values) =>
+  Object.fromEntries(fields.map((field) => [field, values[field] === '' ? null : values[field]]));
+
+const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
+
+function describe(own: Limit, workspace: Limit): string {
+  if (own.from === 'workspace') return `${shown(own)} counts: the workspace has no more for all its servers together.`;
+  const source = own.from === 'default' ? 'The default' : 'Set here';
+  return workspace.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
+}
+
+function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {
+  return (
+    <Stack gap={6}>
+      {use && <Text size="sm">Now: {inWords(use)}</Text>}
+      {workspace.use && (
+        <Text size="sm" c="dimmed">
+          All servers of the workspace: {inWords(workspace.use)}
+        </Text>
+      )}
+      {upstreams.map((upstream) => (
+        <Upstream key={upstream.origin} upstream={upstream} />
+      ))}
+    </Stack>
+  );
+}
+
+const inWords = ({ running, waiting, refused }: LimitUse) =>
+  `${count.format(running)} running, ${count.format(waiting)} waiting, ${count.format(refused)} refused in the last minute.`;
+
+const states = {
+  closed: { color: 'green', text: 'Called normally' },
+  open: { color: 'red', text: 'Fails, not called' },
+  half_open: { color: 'yellow', text: 'About to be tried' },
+} as const;
+
+const secondsUntil = (at: string) => Math.max(1, Math.ceil((Date.parse(at) - Date.now()) / 1000));
+
+function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at } }: { upstream: UpstreamState }) {
+  return (
+    <Group gap="xs">
+      <Text size="sm" className="th-mono" component="span">
+        {origin}
+      </Text>
+      <Badge color={states[state].color}>{states[state].text}</Badge>
+      {failures > 0 && (
+        <Text size="sm" c="dimmed" component="span">
+          {failures} of {calls} calls failed in the last half minute
+        </Text>
+      )}
+      {state === 'open' && next_attempt_at && (
+        <Text size="sm" c="dimmed" component="span">
+          next attempt in {secondsUntil(next_attempt_at)} s
+        </Text>
+      )}
+    </Group>
+  );
+}
