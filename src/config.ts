@@ -64,12 +64,12 @@ export const variables = {
   CALLS_PER_SECOND: {
     schema: z.coerce.number().min(0),
     fallback: '60',
-    meaning: 'Calls a second of one hosted server; 0 is no limit.',
+    meaning: 'Calls a second of one hosted server, a fifth of what its workspace gets; 0 is no limit.',
   },
   CONCURRENT_CALLS: {
     schema: z.coerce.number().int().min(0),
     fallback: '50',
-    meaning: 'Calls of one hosted server at once; 0 is no limit.',
+    meaning: 'Calls of one hosted server at once, a fifth of what its workspace gets; 0 is no limit.',
   },
   CONCURRENT_CALLS_PER_KEY: {
     schema: z.coerce.number().int().min(0),

@@ -51,7 +51,7 @@ describe('limits in the dashboard', () => {
       await page.keyboard.type('9000');
       await page.keyboard.press('Enter');
       await page.getByText('Saved the limits').waitFor();
-      await page.getByText('250 counts: the workspace has no more').waitFor();
+      await page.getByText('250 counts, the limit of the whole workspace.').waitFor();
       const { calls_per_second, concurrent_calls } = await limitsOf('limited');
       assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
       assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });

@@ -31,7 +31,7 @@ export function LimitsSection() {
   return (
     <Section
       title="Limits"
-      text="Calls above a limit wait for up to two seconds and are then refused, with the time to wait. Nothing reaches the API."
+      text="Too many at once wait for up to two seconds. What is refused never reaches the API and says when to try again."
     >
       <Loaded query={query}>
         {(limits) => (
@@ -127,7 +127,7 @@ const bodyOf = (values: Values) =>
 const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
 
 function describe(own: Limit, workspace: Limit): string {
-  if (own.from === 'workspace') return `${shown(own)} counts: the workspace has no more for all its servers together.`;
+  if (own.from === 'workspace') return `${shown(own)} counts, the limit of the whole workspace.`;
   const source = own.from === 'default' ? 'The default' : 'Set here';
   return workspace.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
 }
