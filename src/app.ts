@@ -11,7 +11,7 @@ import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import { clientAddress } from './edge/client-address.ts';
 import { createFront } from './edge/front.ts';
-import { createCallLog } from './gateway/call-log.ts';
+import { type CallLog, createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
@@ -31,8 +31,8 @@ import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
 import { createCallWriter } from './store/calls.ts';
-import type { Db } from './store/database.ts';
-import { createKeyring } from './store/sealing.ts';
+import type { Database, Db } from './store/database.ts';
+import { createKeyring, type Keyring } from './store/sealing.ts';
 import { version } from './version.ts';
 
 export type App = {
@@ -54,13 +54,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const door = createOutboundDoor({ allow: config.egressAllow, resolve: surroundings.resolve });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember(config, database, keyring, door, log, now);
-  const callLog = createCallLog({
-    db: database.db,
-    writeCalls: createCallWriter(database.db),
-    keyring,
-    onError: (error) => log.warn({ err: error }, 'could not write call records'),
-    onDropped: (rows) => log.error({ rows }, 'call records were given up'),
-  });
+  const callLog = callLogOf(database.db, keyring, log);
   const limited = limitCalls(config, surroundings, door);
   const { limits } = limited;
   const callParts: CallToolParts = { door: limited.door, limits, record: callLog.add, now, onUnexpected };
@@ -117,6 +111,16 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       await database.close();
     },
   };
+}
+
+function callLogOf(db: Database['db'], keyring: Keyring, log: Log): CallLog {
+  return createCallLog({
+    db,
+    writeCalls: createCallWriter(db),
+    keyring,
+    onError: (error) => log.warn({ err: error }, 'could not write call records'),
+    onDropped: (rows) => log.error({ rows }, 'call records were given up'),
+  });
 }
 
 /** Who uses the REST API: a browser with a session, or whoever holds an API key. */

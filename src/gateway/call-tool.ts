@@ -58,7 +58,7 @@ export async function callTool(
   };
   let result: ToolResult | undefined;
   try {
-    const entered = parts.limits.enter(server, caller.keyId, call.era === 'modern' ? call.cancellation : undefined);
+    const entered = parts.limits.enter(server, caller.keyId, call.era === 'modern' ? call.onGone : undefined);
     const place = entered instanceof Promise ? await entered : entered;
     try {
       result = await exchange(server, tool, caller, call, parts, trail);

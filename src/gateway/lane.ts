@@ -46,17 +46,16 @@ function advance(lane: Lane): void {
 
 /**
  * Waits in the queue of a lane, first come, first served. The place is taken when it resolves with `started`; `late`
- * is after `forMs`, `gone` when the cancellation was used.
+ * is after `forMs`, `gone` when the caller went away.
  */
 export function waitForPlace(
   lane: Lane,
   forMs: number,
-  cancellation: { cancel?: () => void } | undefined,
+  onGone: ((cancel: () => void) => void) | undefined,
 ): Promise<Waited> {
   const { promise, resolve } = Promise.withResolvers<Waited>();
   const end = (how: Waited) => {
     clearTimeout(timer);
-    if (cancellation) cancellation.cancel = () => undefined;
     resolve(how);
   };
   const giveUp = (how: Waited) => {
@@ -68,7 +67,7 @@ export function waitForPlace(
   const waiting: Waiting = { start: () => end('started') };
   const timer = setTimeout(() => giveUp('late'), forMs);
   lane.waiting.push(waiting);
-  if (cancellation) cancellation.cancel = () => giveUp('gone');
+  onGone?.(() => giveUp('gone'));
   // Its limit may have been raised since the others began to wait.
   advance(lane);
   return promise;

@@ -43,15 +43,16 @@ export type LimitsSnapshot = {
   refused: Record<RefusedBy, number>;
 };
 
-type Cancellation = { cancel?: () => void };
+/** Told what to do when the caller goes away. */
+type OnGone = (cancel: () => void) => void;
 
 /** Lets calls in, holds them for a moment, or refuses them. */
 export type Limits = {
   /**
-   * A place, at once unless the call has to wait for it. `cancellation` ends the waiting early.
+   * A place, at once unless the call has to wait for it. `onGone` ends the waiting early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(server: Limited, keyId: string | undefined, cancellation?: Cancellation): Place | Promise<Place>;
+  enter(server: Limited, keyId: string | undefined, onGone?: OnGone): Place | Promise<Place>;
   leave(place: Place): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
@@ -80,7 +81,7 @@ export function createLimits(options: LimitOptions): Limits {
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs };
   return {
-    enter({ id, workspaceId, limits }, keyId, cancellation) {
+    enter({ id, workspaceId, limits }, keyId, onGone) {
       const key = keyId === undefined || concurrentPerKey === 0 ? undefined : keys.laneOf(keyId);
       const place: Place = { key, server: servers.laneOf(id), workspace: workspaces.laneOf(workspaceId) };
       if (lagMs() > shedAboveMs) throw refuse(counts, place, 'overload');
@@ -92,7 +93,7 @@ export function createLimits(options: LimitOptions): Limits {
       place.workspace.places = limits.workspace.concurrentCalls;
       goIn(counts, place);
       if ((key && !hasPlace(key)) || !hasPlace(place.server) || !hasPlace(place.workspace))
-        return wait(counts, place, cancellation);
+        return wait(counts, place, onGone);
       if (key) key.running++;
       place.server.running++;
       place.workspace.running++;
@@ -143,7 +144,7 @@ function checkRates(counts: Counts, place: Place, { server, workspace }: Limited
 }
 
 /** One lane after the other: a call that waits for its key keeps no place of the server, nor for it of the workspace. */
-async function wait(counts: Counts, place: Place, cancellation: Cancellation | undefined): Promise<Place> {
+async function wait(counts: Counts, place: Place, onGone: OnGone | undefined): Promise<Place> {
   const until = counts.clock() + counts.queueMs;
   const lanes = [
     [place.key, 'key_concurrency'],
@@ -154,7 +155,7 @@ async function wait(counts: Counts, place: Place, cancellation: Cancellation | u
   try {
     for (const [lane, by] of lanes) {
       if (!lane) continue;
-      await take(counts, lane, by, place, until, cancellation);
+      await take(counts, lane, by, place, until, onGone);
       taken.push(lane);
     }
     counts.running++;
@@ -172,14 +173,14 @@ async function take(
   by: RefusedBy,
   place: Place,
   until: number,
-  cancellation: Cancellation | undefined,
+  onGone: OnGone | undefined,
 ): Promise<void> {
   if (hasPlace(lane)) {
     lane.running++;
     return;
   }
   if (lane.waiting.length >= queueLength) throw refuse(counts, place, by, lane.places, counts.queueMs);
-  const how = await waitForPlace(lane, Math.max(0, until - counts.clock()), cancellation);
+  const how = await waitForPlace(lane, Math.max(0, until - counts.clock()), onGone);
   if (how === 'late') throw refuse(counts, place, by, lane.places, counts.queueMs);
   if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
 }
