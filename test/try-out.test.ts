@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { serverAt, toolAt } from './support/configs.ts';
+import { personSession } from './support/dashboard.ts';
+import { personRequest } from './support/person-request.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
@@ -52,6 +54,44 @@ describe('trying a tool out', () => {
     const again = await post('call', { name: 'Ada' });
     const captured = (await recordOf(again.call_id)).capture as Json;
     assert.deepEqual([captured.request, captured.curl], [again.request, again.curl]);
+  });
+
+  it('is recorded as a try-out of the key or person who asked, and found by that', async () => {
+    const key = await toolhost.key();
+    const { call_id } = await post('call', { name: 'Ada' }, key);
+    const { call } = (await recordOf(call_id)) as { call: Json };
+    assert.deepEqual([call.caller_kind, call.key_id], ['try_out', `key_${key.split('_')[1]}`]);
+
+    const session = await personSession(toolhost, { name: 'Anna', role: 'editor' });
+    const path = '/servers/tried/tools/get/call';
+    const tried = await personRequest(toolhost, session, 'POST', path, { arguments: { name: 'Ada' } });
+    const byPerson = (await recordOf(tried.body.call_id)).call as Json;
+    assert.deepEqual([byPerson.caller_kind, byPerson.key_id], ['try_out', `usr_${session}`]);
+
+    await toolhost.callTool('tried', key, 'get', { name: 'Ada' });
+    const kinds = async (wanted: string) => {
+      const { body } = await toolhost.rest('GET', `/calls?slug=tried&limit=200&caller_kind=${wanted}`);
+      return new Set((body.calls as Json[]).map(({ caller_kind }) => caller_kind));
+    };
+    assert.deepEqual([...(await kinds('try_out'))], ['try_out']);
+    assert.deepEqual([...(await kinds('api_key'))], ['api_key']);
+    assert.match((await toolhost.rest('GET', '/calls.csv?slug=tried&caller_kind=try_out')).text, /,ok,try_out,usr_/);
+    assert.equal((await toolhost.rest('GET', '/calls?caller_kind=dashboard')).status, 400);
+  });
+
+  it('leaves no record where the token is missing that it needs', async () => {
+    await toolhost.createServer({
+      ...serverAt('forwards', upstream.url),
+      authentication: { type: 'Bearer' },
+    });
+    const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
+    const refused = await call({});
+    const message = 'this server forwards the token of its caller; give one to try it with';
+    assert.deepEqual([refused.status, refused.body.problems], [400, [{ path: 'token', message }]]);
+    const records = async () => (await toolhost.rest('GET', '/servers/forwards/calls')).body.calls as Json[];
+    assert.deepEqual(await records(), []);
+    assert.equal((await call({ token: 'of-the-caller' })).status, 200);
+    assert.equal((await records()).length, 1);
   });
 
   it('shows no request where the arguments become none', async () => {

@@ -67,6 +67,7 @@ export function operationParts(
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
     defaultLimits: defaultLimits(config),
+    callRetentionDays: config.callRetentionDays,
     now,
     random: randomBytes,
   };

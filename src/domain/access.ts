@@ -5,6 +5,10 @@ import type { ServerConfig } from './server-config.ts';
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];
 
+/** Who made a call, as its record says: by which credential, or `try_out` for whoever tried the tool out as an operation. */
+export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out'] as const;
+export type CallerKind = (typeof callerKinds)[number];
+
 export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' | 'tools'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
   const stored = config.authentication?.token !== undefined;

@@ -70,10 +70,19 @@ export const toolSchema = z.strictObject({
     .max(100)
     .optional()
     .describe('Keep only these dot paths of the answer, or of each of its items when it is an array.'),
+  disabled: z
+    .boolean()
+    .optional()
+    .describe('true keeps the tool in the configuration and hides it from agents, who cannot call it either.'),
 });
 
 export type Tool = z.infer<typeof toolSchema>;
 export type Annotations = z.infer<typeof annotationsSchema>;
+
+/** The tools that agents get, in their order. */
+export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
+  return config.tools.filter((tool) => tool.disabled !== true);
+}
 
 /** The hints of a tool: what its owner said, and what the method implies (RFC 9110, 9.2) for the rest. */
 export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {

@@ -1,7 +1,7 @@
 import { argumentNames, toJsonSchema } from './input-schema.ts';
 import { placeholderNames } from './placeholders.ts';
 import { hiddenCharacters, type ServerConfig } from './server-config.ts';
-import type { Tool } from './tool.ts';
+import { enabledTools, type Tool } from './tool.ts';
 import { parseUrlTemplate } from './url-template.ts';
 
 /** A configuration that is valid but will probably disappoint. */
@@ -10,9 +10,9 @@ export type Warning = { path: string; message: string };
 const manyTools = 40;
 const manyTokens = 10_000;
 
-/** About four characters of JSON make a token for the models in use. */
+/** What the list of tools costs an agent: about four characters of JSON make a token for the models in use. */
 export function estimatedTokens(config: ServerConfig): number {
-  const list = config.tools.map((t) => ({
+  const list = enabledTools(config).map((t) => ({
     name: t.name,
     description: t.description,
     inputSchema: toJsonSchema(t.input_schema),
@@ -25,11 +25,12 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
   const warnings: Warning[] = config.tools.flatMap((tool, index) =>
     toolWarnings(tool, `tools[${index}]`, storedSecrets),
   );
-  if (config.tools.length === 0) warnings.push({ path: 'tools', message: 'the server has no tools yet' });
-  if (config.tools.length > manyTools) {
+  const count = enabledTools(config).length;
+  if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
+  if (count > manyTools) {
     warnings.push({
       path: 'tools',
-      message: `${config.tools.length} tools: some clients cut off above ${manyTools}; consider several servers`,
+      message: `${count} tools: some clients cut off above ${manyTools}; consider several servers`,
     });
   }
   const tokens = estimatedTokens(config);
@@ -52,6 +53,13 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
     warnings.push({ path: 'description', message: 'has invisible characters' });
   }
   return warnings;
+}
+
+/** What to say of a server that has nothing to call. */
+export function noTools(config: Pick<ServerConfig, 'tools'>): string {
+  return config.tools.length === 0
+    ? 'the server has no tools yet'
+    : 'every tool of the server is disabled; agents see none';
 }
 
 function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>): Warning[] {
@@ -77,7 +85,8 @@ function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>
   }
   for (const [name, value] of Object.entries(tool.headers)) {
     for (const secret of placeholderNames(value)) {
-      if (!storedSecrets.has(secret)) warnings.push(missingSecret(`${at}.headers.${name}`, secret));
+      if (!storedSecrets.has(secret) && tool.disabled !== true)
+        warnings.push(missingSecret(`${at}.headers.${name}`, secret));
     }
     if (/^(authorization|apikey|x-api-key)$/i.test(name) && placeholderNames(value).length === 0) {
       warn(`headers.${name}`, 'looks like a credential in clear text; store it as a secret and write {{NAME}}');

@@ -1,3 +1,4 @@
+import type { CallerKind } from '../domain/access.ts';
 import { looksLikeOurs } from '../domain/api-key.ts';
 import { credentialHeader } from '../domain/authentication.ts';
 import { bearerToken, headerValue } from '../domain/credential.ts';
@@ -13,8 +14,8 @@ import { secretFor } from './secret-use.ts';
 
 /** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
 export type Caller = {
-  kind: 'api_key' | 'caller_token' | 'oauth';
-  /** The API key, or the grant of a login. */
+  kind: CallerKind;
+  /** The API key, the grant of a login, or the key or user that tries out. */
   keyId: string | undefined;
   token: (origin: string) => string | undefined;
   /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */

@@ -1,5 +1,6 @@
 import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
+import { enabledTools } from '../domain/tool.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { type CallerOptions, resolveCaller } from './caller.ts';
 import type { HostedServer } from './hosted-server.ts';
@@ -23,7 +24,12 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
         mcpServer(server, (call) => callTool(server, caller, call, parts)),
       );
     },
-    about: { name: config.name, description: config.description, access: server.access, tools: config.tools.length },
+    about: {
+      name: config.name,
+      description: config.description,
+      access: server.access,
+      tools: enabledTools(config).length,
+    },
   };
 }
 

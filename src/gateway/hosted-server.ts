@@ -6,7 +6,7 @@ import type { MirroredArgument } from '../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../domain/request-template.ts';
 import { parseDotPath } from '../domain/response-transform.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
-import { annotationsOf, type Tool } from '../domain/tool.ts';
+import { annotationsOf, enabledTools, type Tool } from '../domain/tool.ts';
 import type { Reading } from './read-answer.ts';
 import { type ArgumentCheck, compileArgumentCheck, compileOutputCheck } from './validate-arguments.ts';
 
@@ -26,6 +26,7 @@ export type HostedServer = {
   /** Until when calls are captured, in epoch ms; undefined when they are not. */
   captureUntil: number | undefined;
   toolsJson: () => Buffer;
+  /** Undefined for a disabled tool too. */
   tool: (name: string) => HostedTool | undefined;
 };
 
@@ -58,7 +59,8 @@ export function compileServer(
   userAgent: string,
 ): HostedServer {
   const { config } = source;
-  const byName = new Map(config.tools.map((tool) => [tool.name, tool]));
+  const tools = enabledTools(config);
+  const byName = new Map(tools.map((tool) => [tool.name, tool]));
   const compiled = new Map<string, HostedTool>();
   let toolsJson: Buffer | undefined;
   return {
@@ -72,7 +74,7 @@ export function compileServer(
     limits,
     captureUntil: source.captureUntil,
     toolsJson: () => {
-      toolsJson ??= Buffer.from(JSON.stringify(config.tools.map(toolDefinition)));
+      toolsJson ??= Buffer.from(JSON.stringify(tools.map(toolDefinition)));
       return toolsJson;
     },
     tool: (name) => {

@@ -9,23 +9,37 @@ import type { HostedServer } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 import { findPreview, previewCall } from './preview-call.ts';
 
-export type TryOutCall = { slug: string; tool: string; args: Arguments; token: string | undefined; requestId: string };
+export type TryOutCall = {
+  slug: string;
+  tool: string;
+  args: Arguments;
+  token: string | undefined;
+  /** The API key or the user that asks. */
+  actorId: string;
+  requestId: string;
+};
 
 /** Trying a tool out from the outside of a call: for the operations, which have checked who asks. */
 export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   async function find(slug: string, tool: string) {
     const server = await servers.find(slug);
     const found = server?.tool(tool);
-    if (!server || !found) throw new AppError('notFound', `the server has no tool ${JSON.stringify(tool)}`);
+    if (!server || !found) {
+      const isDisabled = server?.config.tools.some(({ name }) => name === tool);
+      const said = JSON.stringify(tool);
+      const why = isDisabled ? `the tool ${said} is disabled; enable it first` : `the server has no tool ${said}`;
+      throw new AppError('notFound', why);
+    }
     return { server, tool: found };
   }
   return {
     async callTool(call: TryOutCall) {
       const { server, tool } = await find(call.slug, call.tool);
+      checkToken(server, call.token);
       const written: { row?: CallRow } = {};
       const result = await callTool(
         server,
-        { kind: 'api_key', keyId: undefined, token: (origin) => tokenFor(server, call.token, origin) },
+        { kind: 'try_out', keyId: call.actorId, token: (origin) => tokenFor(server, call.token, origin) },
         {
           name: call.tool,
           args: call.args,
@@ -58,15 +72,17 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   };
 }
 
+/** A try-out without the token that it needs is no call, and leaves no record of one. @throws AppError invalid */
+function checkToken(server: HostedServer, given: string | undefined): void {
+  if (given !== undefined || server.access === 'api_key' || !server.config.authentication) return;
+  throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
+    problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
+  });
+}
+
 /** The stored credential, or the one that was given for a server that forwards its caller's. */
 function tokenFor(server: HostedServer, given: string | undefined, origin: string): string | undefined {
-  if (server.access === 'api_key') return storedToken(server, origin);
-  if (given === undefined && server.config.authentication) {
-    throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
-      problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
-    });
-  }
-  return given;
+  return server.access === 'api_key' ? storedToken(server, origin) : given;
 }
 
 function shown(result: ToolResult) {

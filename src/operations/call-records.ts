@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type CallerKind, callerKinds } from '../domain/access.ts';
 import { parseJson } from '../domain/json.ts';
 import { AppError, outcomes } from '../errors.ts';
 import { type CallFilter, type CallRecord, findCall, listCalls as findCalls } from '../store/calls.ts';
@@ -15,8 +16,15 @@ const callRecord = z.object({
   server: z.string().describe('Slug.'),
   tool: z.string(),
   outcome: z.enum(outcomes),
-  caller_kind: z.string(),
-  key_id: z.string().optional(),
+  caller_kind: z
+    .enum(callerKinds)
+    .describe(
+      'How the caller was let in; try_out is a call by callTool, from the dashboard or by an agent that manages.',
+    ),
+  key_id: z
+    .string()
+    .optional()
+    .describe('The API key; of a login its grant; of somebody who tries out their key or user.'),
   upstream_host: z.string().optional(),
   upstream_status: z.int().optional(),
   duration_ms: z.int(),
@@ -33,7 +41,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     server: row.slug,
     tool: row.tool,
     outcome: row.outcome,
-    caller_kind: row.caller_kind,
+    caller_kind: row.caller_kind as CallerKind,
     ...(row.key_id !== null && { key_id: row.key_id }),
     ...(row.upstream_host !== null && { upstream_host: row.upstream_host }),
     ...(row.upstream_status !== null && { upstream_status: row.upstream_status }),
@@ -48,6 +56,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
 const filters = {
   tool: toolInput.optional(),
   outcome: z.enum(outcomes).optional().describe('How the call ended.'),
+  caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
   key_id: z.string().max(100).optional().describe('Only calls made with this API key.'),
   since: z.iso.datetime().optional().describe('Only calls that started at this time or later.'),
   until: z.iso.datetime().optional().describe('Only calls that started before this time.'),
@@ -62,6 +71,7 @@ async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
     ...(context.actor.servers && { slugs: context.actor.servers }),
     ...(wanted.tool !== undefined && { tool: wanted.tool }),
     ...(wanted.outcome !== undefined && { outcome: wanted.outcome }),
+    ...(wanted.caller_kind !== undefined && { callerKind: wanted.caller_kind }),
     ...(wanted.key_id !== undefined && { keyId: wanted.key_id }),
     ...(wanted.since !== undefined && { since: Date.parse(wanted.since) }),
     ...(wanted.until !== undefined && { until: Date.parse(wanted.until) }),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { looksLikeOurs } from '../domain/api-key.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
-import { listAuditEvents as findAuditEvents } from '../store/audit-events.ts';
+import { listAuditEvents as findAuditEvents, namesOfActors } from '../store/audit-events.ts';
 import { callRecordOperations } from './call-records.ts';
 import { operation } from './operation.ts';
 import {
@@ -62,6 +62,7 @@ const callTool = operation({
         tool,
         args,
         token,
+        actorId: context.actor.id,
         requestId: context.requestId,
       });
       const upstreamMs = record?.upstream_ms ?? undefined;
@@ -100,6 +101,10 @@ const auditRecord = z.object({
   at: time,
   actor_kind: z.string(),
   actor_id: z.string(),
+  actor_name: z
+    .string()
+    .optional()
+    .describe('What the user or the API key is called now, or the client called itself; absent where it has no name.'),
   operation: z.string(),
   target: z.string().optional(),
   detail: z.record(z.string(), z.unknown()),
@@ -117,12 +122,20 @@ const listAuditEvents = operation({
   output: z.object({ events: z.array(auditRecord), next_cursor: nextCursor }),
   async run(context, input) {
     const { rows, next } = await findAuditEvents(context.db, context.actor.workspaceId, pageFrom(input));
-    const events = rows.map(({ at, detail, target, workspace_id: _, ...row }) => ({
-      ...row,
-      at: isoTime(at),
-      ...(target !== null && { target }),
-      detail: JSON.parse(detail) as Record<string, unknown>,
-    }));
+    const ids = rows.map((row) => row.actor_id);
+    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
+    const events = rows.map(({ at, detail: text, target, workspace_id: _, ...row }) => {
+      const detail = JSON.parse(text) as Record<string, unknown>;
+      const client = row.actor_kind === 'client' && typeof detail.client === 'string' ? detail.client : undefined;
+      const name = names.get(row.actor_id) ?? client;
+      return {
+        ...row,
+        at: isoTime(at),
+        ...(name !== undefined && { actor_name: name }),
+        ...(target !== null && { target }),
+        detail,
+      };
+    });
     return { events, next_cursor: next };
   },
 });

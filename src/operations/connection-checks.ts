@@ -2,7 +2,8 @@ import { accessOf } from '../domain/access.ts';
 import { modernRevision, revisions } from '../domain/mcp.ts';
 import { placeholderNames } from '../domain/placeholders.ts';
 import { configSecrets, type ServerConfig } from '../domain/server-config.ts';
-import { estimatedTokens } from '../domain/warnings.ts';
+import { enabledTools } from '../domain/tool.ts';
+import { estimatedTokens, noTools } from '../domain/warnings.ts';
 import type { SecretInfo } from '../store/secrets.ts';
 import type { ConnectionProbe, Json } from './connection-probe.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from './known-clients.ts';
@@ -137,9 +138,10 @@ function judgeHandshake({ probe: { answers } }: Examined): Verdict {
 }
 
 function judgeToolList({ probe: { answers }, config }: Examined): Verdict {
+  const expected = enabledTools(config).length;
   for (const reply of [answers.tools, answers.modernTools]) {
     const { tools } = resultOf(reply);
-    if (!Array.isArray(tools) || tools.length !== config.tools.length) return problem('tools/list is not complete.');
+    if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
     const broken = (tools as Json[]).find(
       (tool) => typeof tool.name !== 'string' || (tool.inputSchema as Json | undefined)?.type !== 'object',
     );
@@ -149,9 +151,9 @@ function judgeToolList({ probe: { answers }, config }: Examined): Verdict {
 }
 
 function judgeToolCount({ config }: Examined): Verdict {
-  const count = config.tools.length;
+  const count = enabledTools(config).length;
   const tools = count === 1 ? '1 tool' : `${count} tools`;
-  if (count === 0) return warning('The server has no tools yet.');
+  if (count === 0) return warning(`${sentence(noTools(config))}.`);
   const limited = knownClients.filter((client) => client.maxTools !== undefined);
   const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
   const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
@@ -159,10 +161,11 @@ function judgeToolCount({ config }: Examined): Verdict {
   return warning(`${tools}; limits, over all servers of a client: ${limits}. Split the server.`, namesOf(exceeded));
 }
 
+const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 const namesOf = (clients: readonly { name: string }[]) => clients.map((client) => client.name);
 
 function judgeToolNames({ config }: Examined): Verdict {
-  const names = config.tools.map((tool) => tool.name);
+  const names = enabledTools(config).map((tool) => tool.name);
   const strange = names.filter((name) => !toolNameOfModels.test(name));
   const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
     names
@@ -195,7 +198,8 @@ function judgeTokens({ config }: Examined): Verdict {
 }
 
 function judgeSecrets({ config, secrets }: Examined): Verdict {
-  const texts = [config.authentication?.token ?? '', ...config.tools.flatMap((tool) => Object.values(tool.headers))];
+  const headers = enabledTools(config).flatMap((tool) => Object.values(tool.headers));
+  const texts = [config.authentication?.token ?? '', ...headers];
   const wanted = [...new Set(texts.flatMap(placeholderNames))];
   const missing = wanted.filter((name) => !secrets.some((secret) => secret.name === name));
   if (missing.length > 0) return problem(`Calls will fail without a value for ${missing.join(', ')}.`);

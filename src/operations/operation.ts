@@ -47,6 +47,7 @@ export type Parts = {
   baseUrl: string;
   serverUrl: (slug: string) => string;
   callbackUrl: (slug: string) => string;
+  callRetentionDays: number;
   now: () => number;
   random: Random;
   /** Limits where none were set, and of one credential; 0 is none. */
@@ -59,6 +60,8 @@ export type Parts = {
     tool: string;
     args: Arguments;
     token: string | undefined;
+    /** The API key or the user that asks. */
+    actorId: string;
     requestId: string;
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */

@@ -23,6 +23,7 @@ const sessionRecord = z.object({
   workspaces: z.array(workspaceRecord),
   base_url: z.string(),
   management_url: z.string(),
+  call_retention_days: z.int().describe('How long call records are kept.'),
 });
 
 async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
@@ -44,6 +45,7 @@ async function describe(context: Context, workspaceId: string): Promise<z.input<
     workspaces,
     base_url: context.baseUrl,
     management_url: context.serverUrl(context.rules.managementSlug),
+    call_retention_days: context.callRetentionDays,
   };
 }
 
@@ -147,7 +149,10 @@ const inviteMember = operation({
   route: { method: 'POST', path: '/invitations' },
   isTool: false,
   input: z.strictObject({
-    email: z.email().max(200).describe('Address that their identity provider knows them by.'),
+    email: z
+      .email('allowed: one e-mail address, such as anna@example.com')
+      .max(200)
+      .describe('Address that their identity provider knows them by.'),
     role: roleInput,
   }),
   output: z.object({ email: z.string(), role: z.enum(roles) }),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { accessKinds, accessOf } from '../domain/access.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
+import { enabledTools } from '../domain/tool.ts';
 import { AppError } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
 import { findServer, type StoredServer } from '../store/servers.ts';
@@ -35,7 +36,7 @@ export const serverRecord = z.object({
     .describe(
       'Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.',
     ),
-  tool_count: z.int(),
+  tool_count: z.int().describe('Tools that agents get; disabled ones do not count.'),
   version: z.int(),
   created_at: time,
   updated_at: time,
@@ -59,7 +60,7 @@ export function toRecord(server: StoredServer, serverUrl: (slug: string) => stri
     ...(config.description !== undefined && { description: config.description }),
     url: serverUrl(server.slug),
     access: accessOf(config),
-    tool_count: config.tools.length,
+    tool_count: enabledTools(config).length,
     version: server.version,
     created_at: isoTime(server.createdAt),
     updated_at: isoTime(server.updatedAt),

@@ -10,6 +10,30 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
   await db.insertInto('audit_events').values(event).execute();
 }
 
+/**
+ * What the users and API keys among these ids are called now. Of users no workspace: who did something in one may have
+ * left it since.
+ */
+export async function namesOfActors(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = [...new Set(ids), ''];
+  const users = await db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', wanted).execute();
+  const keys = await db
+    .selectFrom('api_keys')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', wanted)
+    .execute();
+  const named = [
+    ...users.map(({ id, name, email }) => [id, name ?? email] as const),
+    ...keys.map((key) => [key.id, key.name] as const),
+  ];
+  return new Map(named.filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
 export async function listAuditEvents(
   db: Db,
   workspaceId: string,

@@ -12,6 +12,7 @@ export type CallFilter = {
   slugs?: readonly string[];
   tool?: string;
   outcome?: Outcome;
+  callerKind?: string;
   keyId?: string;
   since?: number;
   /** Only calls that started before. */
@@ -63,6 +64,7 @@ export async function listCalls(
   if (filter.slugs) query = query.where('slug', 'in', [...filter.slugs, '']);
   if (filter.tool !== undefined) query = query.where('tool', '=', filter.tool);
   if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
+  if (filter.callerKind !== undefined) query = query.where('caller_kind', '=', filter.callerKind);
   if (filter.keyId !== undefined) query = query.where('key_id', '=', filter.keyId);
   if (filter.since !== undefined) query = query.where('started_at', '>=', filter.since);
   if (filter.until !== undefined) query = query.where('started_at', '<', filter.until);
