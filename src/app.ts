@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { limitCalls } from './app/call-limits.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
+import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
 import { startUpkeep } from './app/upkeep.ts';
@@ -66,6 +67,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       ...operationParts(config, keyring, now),
       ...createTryOut(memory.servers, callParts),
       probeConnection: createConnectionProbe({ servers: memory.servers, endpointOf, login, oauth: memory.oauthParts }),
+      finishLogin: createLoginCheck({ oauth: memory.oauthParts, grants: memory.grants }),
       flushCalls: callLog.flush,
       presentUse: limited.presentUse,
     },

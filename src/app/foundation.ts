@@ -55,7 +55,7 @@ export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'flushCalls' | 'presentUse'> {
+): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'finishLogin' | 'flushCalls' | 'presentUse'> {
   const ownHosts = [new URL(config.baseUrl).host];
   return {
     keyring,

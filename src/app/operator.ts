@@ -45,6 +45,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
     callTool: refuse,
     previewCall: refuse,
     probeConnection: refuse,
+    finishLogin: refuse,
     flushCalls: async () => undefined,
     presentUse: undefined,
   };

@@ -20,6 +20,7 @@ const pages = [
   '/audit',
   '/settings',
   '/settings/*',
+  '/login-check',
 ];
 
 const yearS = 365 * 24 * 60 * 60;

@@ -165,6 +165,8 @@ const passing = new Set([
   'unauthorized_client',
 ]);
 
+const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
+
 /** The provider's own words stay out of what clients see. Providers have many words for a login that is over. */
 function refusal({ status }: Answer, error: unknown): OAuthError {
   const code = typeof error === 'string' ? error : '';
@@ -173,7 +175,7 @@ function refusal({ status }: Answer, error: unknown): OAuthError {
     return new OAuthError('temporarily_unavailable', 'the token endpoint of the provider is not available', detail);
   }
   const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
-  return isOver
-    ? new OAuthError('invalid_grant', 'the provider does not accept this login', detail)
-    : new OAuthError('server_error', 'the token endpoint refused the request', detail);
+  if (isOver) return new OAuthError('invalid_grant', 'the provider does not accept this login', detail);
+  const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
+  return new OAuthError('server_error', `the token endpoint refused ${what} (status ${status})`, detail);
 }

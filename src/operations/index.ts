@@ -4,6 +4,7 @@ import { captureOperations } from './captures.ts';
 import { connectionOperations } from './connection-check.ts';
 import { grantOperations } from './grants.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
+import { loginCheckOperations } from './login-checks.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
 import { secretOperations } from './secrets.ts';
@@ -18,6 +19,7 @@ export const operations: readonly Operation[] = [
   ...captureOperations,
   ...limitOperations,
   ...connectionOperations,
+  ...loginCheckOperations,
   ...statisticsOperations,
   ...apiKeyOperations,
   ...grantOperations,

@@ -8,6 +8,7 @@ import type { Db } from '../store/database.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 import type { ConnectionProbe } from './connection-probe.ts';
+import type { GivenLogin, LoginAttempt } from './login-checks.ts';
 
 /** Who does something: a key, a person, or the operator at the machine itself. */
 export type Actor = {
@@ -68,6 +69,8 @@ export type Parts = {
   previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
   /** Plays what a client does first at a hosted server. */
   probeConnection: (slug: string) => Promise<ConnectionProbe>;
+  /** Redeems a login that was begun to try it, and ends it. */
+  finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
   /** Writes the call records that are still waiting, so that a list shows them. */
   flushCalls: () => Promise<void>;
 };

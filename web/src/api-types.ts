@@ -10,7 +10,7 @@ export type Session = {
   workspaces: Workspace[];
   base_url: string;
   management_url: string;
-  call_retention_days?: number;
+  call_retention_days: number;
 };
 
 export type Access = 'oauth' | 'passthrough' | 'api_key' | 'caller_token';

@@ -1,6 +1,7 @@
 import { createBrowserRouter, type RouteObject } from 'react-router';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
+import { returnPath } from './servers/login-check/channel.ts';
 import { LoadingPage } from './ui/loading.tsx';
 
 const serverTabs: RouteObject[] = [
@@ -39,6 +40,11 @@ const pages: RouteObject[] = [
 
 export function createRouter() {
   return createBrowserRouter([
+    {
+      path: returnPath,
+      HydrateFallback: LoadingPage,
+      lazy: async () => ({ Component: (await import('./servers/login-check/return-page.tsx')).LoginReturnPage }),
+    },
     {
       path: '/',
       Component: Frame,

@@ -11,12 +11,12 @@ import { Loading } from '../ui/loading.tsx';
 import { BusyTools } from './busy-tools.tsx';
 import { type CallFilter, queryOf } from './call-filter.ts';
 
-/** Calls, errors and how long calls took, over time. Outcome and key do not narrow them. */
+/** Calls, errors and how long calls took, over time. Outcome, caller and key do not narrow them. */
 export function CallCharts({ filter: { server, tool, period } }: { filter: CallFilter }) {
   const query = useQuery({
     queryKey: queryKeys.statistics({ server, tool, period }),
     queryFn: async ({ signal }) => {
-      const { slug, since } = queryOf({ server, tool, period, outcome: undefined, key: undefined });
+      const { slug, since } = queryOf({ server, tool, period, outcome: undefined, caller: undefined, key: undefined });
       try {
         return await api<Statistics>('GET', '/statistics', { query: { slug, tool, since, buckets: 48 }, signal });
       } catch (error) {

@@ -2,6 +2,7 @@ import { Anchor, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call } from '../api-types.ts';
+import { PersonName } from '../ui/person-name.tsx';
 import { exactTime } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';
 import { callerText } from './caller-text.ts';
@@ -26,7 +27,7 @@ function factsOf(call: Call): [string, ReactNode][] {
     ['Time', exactTime(call.at)],
     ['Took', `${call.duration_ms} ms${waiting}`],
     ['API', upstream ?? 'nothing was sent'],
-    ['Caller', `${callerText(call.caller_kind)}${call.key_id ? ` ${call.key_id}` : ''}`],
+    ['Caller', <Caller key="caller" call={call} />],
     ['Size', `${bytes(call.bytes_in)} in, ${bytes(call.bytes_out)} out`],
     [
       'Request',
@@ -35,6 +36,16 @@ function factsOf(call: Call): [string, ReactNode][] {
       </span>,
     ],
   ];
+}
+
+function Caller({ call: { caller_kind, key_id } }: { call: Call }) {
+  const isPerson = key_id?.startsWith('usr_');
+  return (
+    <>
+      {callerText(caller_kind)}
+      {caller_kind === 'try_out' && ' by'} {key_id && (isPerson ? <PersonName id={key_id} /> : visible(key_id))}
+    </>
+  );
 }
 
 export function CallFacts({ call }: { call: Call }) {

@@ -5,6 +5,7 @@ export type CallFilter = {
   server: string | undefined;
   tool: string | undefined;
   outcome: string | undefined;
+  caller: string | undefined;
   key: string | undefined;
   period: Period;
 };
@@ -47,6 +48,7 @@ export function useCallFilter() {
     server: given('server'),
     tool: given('tool'),
     outcome: given('outcome'),
+    caller: given('caller'),
     key: given('key'),
     period: period && period in spans ? (period as Period) : '24h',
   };
@@ -64,6 +66,7 @@ export function useCallFilter() {
 }
 
 /** The filter as the REST API takes it, counted from now. */
-export function queryOf({ server, tool, outcome, key, period }: CallFilter) {
-  return { slug: server, tool, outcome, key_id: key, since: new Date(Date.now() - spans[period]).toISOString() };
+export function queryOf({ server, tool, outcome, caller, key, period }: CallFilter) {
+  const since = new Date(Date.now() - spans[period]).toISOString();
+  return { slug: server, tool, outcome, caller_kind: caller, key_id: key, since };
 }

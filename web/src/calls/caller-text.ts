@@ -1,10 +1,12 @@
-const kinds: { [kind: string]: string } = {
+/** Kinds of callers in words. */
+export const callerKinds: { [kind: string]: string } = {
   api_key: 'API key',
   oauth: 'Login',
   caller_token: 'Own token',
+  try_out: 'Try-out',
 };
 
 /** Who called, in words. */
 export function callerText(kind: string): string {
-  return kinds[kind] ?? kind.replaceAll('_', ' ');
+  return callerKinds[kind] ?? kind.replaceAll('_', ' ');
 }

@@ -9,6 +9,7 @@ import { queryKeys } from '../query-keys.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { visible } from '../ui/visible.ts';
 import { type CallFilter, outcomes, periods } from './call-filter.ts';
+import { callerKinds } from './caller-text.ts';
 
 type Props = {
   filter: CallFilter;
@@ -16,7 +17,10 @@ type Props = {
   onClear: () => void;
 };
 
-const outcomeChoices = Object.entries(outcomes).map(([value, label]) => ({ value, label }));
+const choicesOf = (words: { [value: string]: string }) =>
+  Object.entries(words).map(([value, label]) => ({ value, label }));
+const outcomeChoices = choicesOf(outcomes);
+const callerChoices = choicesOf(callerKinds);
 
 export function FilterBar({ filter, onChange, onClear }: Props) {
   const servers = useServerChoices();
@@ -25,7 +29,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
     queryFn: async ({ signal }) =>
       (await api<{ keys: ApiKey[] }>('GET', '/keys', { query: { limit: 200 }, signal })).keys,
   });
-  const isNarrowed = Boolean(filter.server || filter.tool || filter.outcome || filter.key);
+  const isNarrowed = Boolean(filter.server || filter.tool || filter.outcome || filter.caller || filter.key);
   const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const keyChoices = keys.data?.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
   return (
@@ -47,6 +51,15 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
         data={outcomeChoices}
         value={filter.outcome ?? null}
         onChange={(value) => onChange('outcome', value)}
+        clearable
+        className="th-filter"
+      />
+      <Select
+        label="Caller"
+        placeholder="All"
+        data={callerChoices}
+        value={filter.caller ?? null}
+        onChange={(value) => onChange('caller', value)}
         clearable
         className="th-filter"
       />

@@ -54,6 +54,11 @@ export function toolsOf(config: Config): JsonObject[] {
   return Array.isArray(config.tools) ? config.tools.map((tool) => (isObject(tool) ? tool : {})) : [];
 }
 
+/** Whether agents do not get a tool. */
+export function isDisabled(tool: unknown): boolean {
+  return valueAt(tool, ['disabled']) === true;
+}
+
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
 }

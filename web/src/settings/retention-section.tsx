@@ -8,10 +8,7 @@ export function RetentionSection() {
   return (
     <Section title="Retention" text="The operator of the service sets how long records are kept.">
       <List size="sm" spacing={4}>
-        <List.Item>
-          Calls: {days === undefined ? 'as long as CALL_RETENTION_DAYS says (30 days unless set)' : `${days} days`},
-          without arguments and bodies.
-        </List.Item>
+        <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
         <List.Item>Captured calls: a day at most, only while capture is on for a server.</List.Item>
         <List.Item>Audit and versions: for as long as the workspace exists.</List.Item>
       </List>

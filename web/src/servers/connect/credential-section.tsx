@@ -7,6 +7,7 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { ProblemAlert } from '../../ui/problem-alert.tsx';
 import { Section } from '../../ui/section.tsx';
 import { useAction } from '../../ui/use-action.ts';
+import { LoginCheck } from '../login-check/login-check.tsx';
 import { useShownServer } from '../server-page.tsx';
 
 type Props = { credential: string; onCredential: (credential: string) => void; isForwarded: boolean };
@@ -37,12 +38,10 @@ export function CredentialSection({ credential, onCredential, isForwarded }: Pro
 }
 
 function LoginHint() {
+  const { server } = useShownServer();
   return (
     <Section title="Credential" text="None to copy: the client opens the login when it connects for the first time.">
-      <Text size="sm">
-        To try the login, connect one of the clients below, for example with <code>npx mcp-remote</code>. The login then
-        shows under Logins.
-      </Text>
+      <LoginCheck slug={server.slug} url={server.url} />
     </Section>
   );
 }

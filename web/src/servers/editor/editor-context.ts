@@ -6,6 +6,8 @@ export type EditorModel = {
   config: Config;
   isNew: boolean;
   isReadOnly: boolean;
+  /** Whether there is anything that is not stored yet. */
+  isChanged: boolean;
   problems: readonly FieldProblem[];
   warnings: readonly FieldProblem[];
   callbackUrl: string | undefined;

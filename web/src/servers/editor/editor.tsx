@@ -46,6 +46,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
     config: model.config,
     isNew,
     isReadOnly,
+    isChanged: model.isChanged,
     problems,
     warnings: withoutStored(verdict?.warnings ?? [], storedSecrets),
     callbackUrl,

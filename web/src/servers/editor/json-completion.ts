@@ -28,6 +28,7 @@ const names: Record<string, readonly string[]> = {
     'array_format',
     'body',
     'response_limit_bytes',
+    'disabled',
   ],
   annotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
   field: [

@@ -4,6 +4,7 @@ import { useSession } from '../../frame/session.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Folded } from '../../ui/folded.tsx';
 import { mask, slugFrom, textOf } from '../config.ts';
+import { LoginCheck } from '../login-check/login-check.tsx';
 import { ChoiceField, ListField, SwitchField, TextField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
 import { JsonField } from './json-field.tsx';
@@ -45,23 +46,31 @@ export function OAuthFields() {
           fallback={true}
         />
       </Folded>
+      <StoredLogin />
     </Stack>
   );
 }
 
+/** Trying the login, once there is one. */
+function StoredLogin() {
+  const { config, isNew, isChanged } = useEditor();
+  const { base_url } = useSession();
+  const slug = textOf(config.slug);
+  if (isNew) return null;
+  return <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />;
+}
+
 function CallbackHint() {
-  const { config, callbackUrl } = useEditor();
+  const { config, callbackUrl, isNew } = useEditor();
   const { base_url } = useSession();
   const slug = textOf(config.slug) || slugFrom(textOf(config.name)) || 'SLUG';
   return (
     <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
       <Text size="sm" mb="xs">
         Exactly in this form; a provider compares it letter by letter.
+        {isNew && ' The login can be tried once the server is stored.'}
       </Text>
       <CodeBlock code={callbackUrl ?? `${base_url}/mcp/${slug}/callback`} label="callback URL" />
-      <Text size="sm" mt="xs">
-        Once the server is stored, try the login under Connect.
-      </Text>
     </Alert>
   );
 }

@@ -11,9 +11,10 @@ import {
 } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
 import { visible } from '../../ui/visible.ts';
-import { textOf, valueAt } from '../config.ts';
+import { isDisabled, textOf, valueAt } from '../config.ts';
 import { useEditor, useField } from './editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
+import { ToolSwitch } from './tool-switch.tsx';
 
 type Props = {
   index: number;
@@ -34,6 +35,7 @@ export function ToolItem(props: Props) {
   const [isOver, setOver] = useState(false);
   const tool = valueAt(config, ['tools', index]);
   const name = visible(textOf(valueAt(tool, ['name']))) || `Tool ${index + 1}`;
+  const isOff = isDisabled(tool);
   const allow = (event: DragEvent, over: boolean) => {
     event.preventDefault();
     setOver(over);
@@ -43,6 +45,7 @@ export function ToolItem(props: Props) {
       className="th-card th-tool"
       data-over={isOver || undefined}
       data-open={isOpen || undefined}
+      data-off={isOff || undefined}
       onDragOver={(event) => allow(event, true)}
       onDragLeave={() => setOver(false)}
       onDrop={(event) => {
@@ -59,15 +62,26 @@ export function ToolItem(props: Props) {
         <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
-            <Badge color={methodColor(textOf(valueAt(tool, ['method'])))} className="th-mono" miw={62} flex="none">
+            <Badge
+              color={isOff ? 'gray' : methodColor(textOf(valueAt(tool, ['method'])))}
+              className="th-mono"
+              miw={62}
+              flex="none"
+            >
               {textOf(valueAt(tool, ['method'])) || '–'}
             </Badge>
-            <Text className="th-mono" fw={600} truncate>
+            <Text className="th-mono" fw={600} truncate c={isOff ? 'dimmed' : ''}>
               {name}
             </Text>
+            {isOff && (
+              <Badge color="gray" variant="outline" flex="none">
+                Disabled
+              </Badge>
+            )}
             <Marks index={index} />
           </Group>
         </UnstyledButton>
+        {!isReadOnly && <ToolSwitch index={index} name={name} />}
         {!isReadOnly && <ToolActions {...props} name={name} />}
       </Group>
       <Collapse expanded={isOpen} keepMounted={false}>

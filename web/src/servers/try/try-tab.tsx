@@ -7,7 +7,7 @@ import type { JsonObject, Tried } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Empty } from '../../ui/empty.tsx';
 import { useAction } from '../../ui/use-action.ts';
-import { isObject, textOf, toolsOf } from '../config.ts';
+import { isDisabled, isObject, textOf, toolsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { argumentsOf, type Typed, valuesOf } from './arguments.ts';
 import { Outgoing } from './outgoing.tsx';
@@ -17,13 +17,22 @@ import { TryForm } from './try-form.tsx';
 /** Calls a tool for real and shows everything about it. */
 export function TryTab() {
   const detail = useShownServer();
-  const tools = toolsOf(detail.config);
+  const all = toolsOf(detail.config);
+  const tools = all.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
   const chosen = tools.find(({ name }) => name === search.get('tool')) ?? tools[0];
   if (!chosen) {
     return (
       <div className="th-card">
-        <Empty icon={<IconTool size={24} />} title="Nothing to try yet" text="Add a tool under Configuration first." />
+        <Empty
+          icon={<IconTool size={24} />}
+          title="Nothing to try yet"
+          text={
+            all.length === 0
+              ? 'Add a tool under Configuration first.'
+              : 'Every tool is disabled. Enable one under Configuration first.'
+          }
+        />
       </div>
     );
   }

@@ -1,0 +1,11 @@
+/** How the page that a login comes back to hands its answer to the page that began it: within this origin alone. */
+export type LoginMessage =
+  | { kind: 'answer'; state: string; code?: string; issuer?: string; error?: string; description?: string }
+  | { kind: 'taken'; state: string }
+  | { kind: 'finished'; state: string; isGood: boolean };
+
+export const returnPath = '/login-check';
+
+export function openChannel(): BroadcastChannel {
+  return new BroadcastChannel('toolhost-login-check');
+}

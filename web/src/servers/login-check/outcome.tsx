@@ -1,0 +1,120 @@
+import { Alert, Anchor, Badge, Button, Group, Loader, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { sentence } from '../../ui/problem-alert.tsx';
+import { visible } from '../../ui/visible.ts';
+import { adviceOn } from './advice.ts';
+import type { GivenLogin, LoginCheck } from './use-login-check.ts';
+
+type Props = { check: LoginCheck; callbackUrl: string; onStop: () => void };
+
+/** Where a login that is being tried stands, and what came of it. */
+export function Outcome({ check, callbackUrl, onStop }: Props) {
+  switch (check.step) {
+    case 'idle':
+    case 'starting':
+      return null;
+    case 'waiting':
+      return <Waiting url={check.url} isBlocked={check.isBlocked} callbackUrl={callbackUrl} onStop={onStop} />;
+    case 'finishing':
+      return (
+        <Group gap="sm">
+          <Loader size="xs" aria-hidden />
+          <Text size="sm">Asking the provider’s answer what it gives…</Text>
+        </Group>
+      );
+    case 'good':
+      return <Good given={check.given} />;
+    case 'bad':
+      return (
+        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="The login did not work">
+          <Text size="sm">{sentence(check.description)}</Text>
+          <Text size="sm" mt="xs">
+            {adviceOn(check.error, check.description)}
+          </Text>
+        </Alert>
+      );
+  }
+}
+
+type WaitingProps = { url: string; isBlocked: boolean; callbackUrl: string; onStop: () => void };
+
+function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
+  return (
+    <Alert color="accent" icon={<Loader size={16} aria-hidden />} title="Log in in the new tab">
+      <Stack gap="xs">
+        {isBlocked ? (
+          <Text size="sm">
+            Your browser did not let a tab open.{' '}
+            <Anchor href={url} target="_blank" rel="noreferrer" size="sm">
+              Open the login
+            </Anchor>
+          </Text>
+        ) : (
+          <Text size="sm">Allow the login check there and log in as any person would. This page waits for it.</Text>
+        )}
+        <Text size="sm">
+          Does the provider show an error instead of its login? Then it does not know the client id, or this callback
+          URL is not registered there exactly so (<code>redirect_uri_mismatch</code>):
+        </Text>
+        <CodeBlock code={callbackUrl} label="callback URL to register" />
+        <Group>
+          <Button size="xs" variant="default" onClick={onStop}>
+            Stop waiting
+          </Button>
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}
+
+function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds, renewable } }: { given: GivenLogin }) {
+  return (
+    <Alert color="green" icon={<IconCircleCheck size={18} />} title="The login works">
+      <Stack gap={6}>
+        <Text size="sm">The provider gave a token.</Text>
+        <Group gap={6}>
+          <Text size="sm">Scopes:</Text>
+          {scopes.length === 0 && <Text size="sm">those that the provider grants by default</Text>}
+          {scopes.map((scope) => (
+            <Badge key={scope} color="gray" className="th-mono">
+              {visible(scope)}
+            </Badge>
+          ))}
+        </Group>
+        {missing.length > 0 && (
+          <Text size="sm">
+            Asked for, but not named in the provider’s answer: <code>{visible(missing.join(' '))}</code>. Some providers
+            leave out offline access; others did not grant it.
+          </Text>
+        )}
+        <Text size="sm">
+          {seconds === undefined
+            ? 'The provider did not say how long the token lasts.'
+            : `The token lasts ${spanText(seconds)}.`}{' '}
+          {renewable
+            ? 'It came with a refresh token, so people stay logged in.'
+            : 'It came without a refresh token, so people log in again when it ends; many providers give one for the scope offline_access or an extra parameter.'}
+        </Text>
+        <Text size="sm" c="dimmed">
+          Nothing was kept: Toolhost deleted the token unused, and it never reached this page.
+        </Text>
+      </Stack>
+    </Alert>
+  );
+}
+
+const units = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
+
+/** 3600 → `1 hour`, 5400 → `90 minutes`: in the largest unit that leaves at least two, or divides evenly. */
+function spanText(seconds: number): string {
+  const [unit, size] =
+    units.find(([, size]) => seconds >= 2 * size || (seconds >= size && seconds % size === 0)) ?? units[3];
+  const count = Math.round(seconds / size);
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

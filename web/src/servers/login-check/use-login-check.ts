@@ -1,0 +1,89 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
+import { api, path } from '../../api.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { messageOf } from '../../ui/problem-alert.tsx';
+import { type Attempt, beginLogin } from './begin-login.ts';
+import { type LoginMessage, openChannel } from './channel.ts';
+
+export type GivenLogin = { scopes: string[]; missing_scopes: string[]; expires_in_s?: number; renewable: boolean };
+
+export type LoginCheck =
+  | { step: 'idle' | 'starting' | 'finishing' }
+  | { step: 'waiting'; url: string; isBlocked: boolean }
+  | { step: 'good'; given: GivenLogin }
+  | { step: 'bad'; error: string; description: string };
+
+type Answer = Extract<LoginMessage, { kind: 'answer' }>;
+
+/** A real login at a server's provider, with this page as its client. What it gave is ended at once. */
+export function useLoginCheck(slug: string, issuer: string) {
+  const [check, setCheck] = useState<LoginCheck>({ step: 'idle' });
+  const attempt = useRef<Attempt>(undefined);
+  const channel = useRef<BroadcastChannel>(undefined);
+  const client = useQueryClient();
+
+  const end = (next: LoginCheck) => {
+    if (attempt.current) {
+      const message: LoginMessage = { kind: 'finished', state: attempt.current.state, isGood: next.step === 'good' };
+      channel.current?.postMessage(message);
+    }
+    attempt.current = undefined;
+    setCheck(next);
+    void client.invalidateQueries({ queryKey: queryKeys.grants(slug) });
+  };
+
+  const finish = async (answer: Answer, begun: Attempt) => {
+    channel.current?.postMessage({ kind: 'taken', state: answer.state } satisfies LoginMessage);
+    setCheck({ step: 'finishing' });
+    const outcome = await outcomeOf(slug, answer, begun);
+    if (attempt.current === begun) end(outcome);
+  };
+
+  const taken = useRef<string>(undefined);
+  const hear = useRef<(message: LoginMessage) => void>(undefined);
+  hear.current = (message) => {
+    const begun = attempt.current;
+    if (message.kind !== 'answer' || message.state !== begun?.state || taken.current === message.state) return;
+    taken.current = message.state;
+    void finish(message, begun);
+  };
+  useEffect(() => {
+    const opened = openChannel();
+    opened.onmessage = ({ data }: MessageEvent<LoginMessage>) => hear.current?.(data);
+    channel.current = opened;
+    return () => opened.close();
+  }, []);
+
+  const start = async () => {
+    // Opened before anything is awaited, or the browser takes it for a window that nobody asked for.
+    const tab = window.open('about:blank');
+    setCheck({ step: 'starting' });
+    try {
+      attempt.current = await beginLogin(issuer);
+      const { url } = attempt.current;
+      setCheck({ step: 'waiting', url, isBlocked: tab === null });
+      tab?.location.assign(url);
+    } catch (error) {
+      tab?.close();
+      end({ step: 'bad', error: 'registration', description: messageOf(error) });
+    }
+  };
+  const stop = () => end({ step: 'idle' });
+  return { check, start, stop };
+}
+
+async function outcomeOf(slug: string, answer: Answer, begun: Attempt): Promise<LoginCheck> {
+  const { code, issuer, error, description } = answer;
+  // RFC 9207, 2.4: an answer of another server is none.
+  if (issuer !== begun.issuer)
+    return { step: 'bad', error: 'issuer', description: 'the answer came from another server than the one asked' };
+  if (code === undefined) return { step: 'bad', error: error ?? '', description: description ?? 'the login failed' };
+  const { clientId: client_id, verifier: code_verifier, redirectUri: redirect_uri } = begun;
+  try {
+    const body = { client_id, code, code_verifier, redirect_uri };
+    return { step: 'good', given: await api<GivenLogin>('POST', path`/servers/${slug}/login-check`, { body }) };
+  } catch (failure) {
+    return { step: 'bad', error: 'finish', description: messageOf(failure) };
+  }
+}
