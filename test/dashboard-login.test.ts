@@ -196,22 +196,6 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('is refused for a code that is not one, without a login, and to a key that only reads', async () => {
-    await serve('by-rest');
-    await toolhost.createServer({ name: 'No login', slug: 'no-login', tools: [] });
-    const attempt = { client_id: 'x', code: 'y', code_verifier: 'z', redirect_uri: 'https://agent.example/' };
-    const check = (slug: string, key?: string) =>
-      toolhost.rest('POST', `/servers/${slug}/login-check`, { body: attempt, ...(key !== undefined && { key }) });
-    assert.equal((await check('no-login')).status, 404);
-    const { status, body } = await check('by-rest');
-    assert.deepEqual(
-      [status, /could not be finished: the client is not known here/.test(String(body.detail))],
-      [400, true],
-    );
-    assert.equal((await check('by-rest', await toolhost.key({ scopes: ['manage:read'] }))).status, 403);
-    assert.equal((await check('by-rest', await toolhost.key({ workspace: 'other' }))).status, 404);
-  });
-
   const views = [
     ['light', 400],
     ['dark', 1440],

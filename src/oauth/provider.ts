@@ -177,5 +177,5 @@ function refusal({ status }: Answer, error: unknown): OAuthError {
   const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
   if (isOver) return new OAuthError('invalid_grant', 'the provider does not accept this login', detail);
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
-  return new OAuthError('server_error', `the token endpoint refused ${what} (status ${status})`, detail);
+  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}`, detail);
 }

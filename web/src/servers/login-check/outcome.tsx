@@ -111,10 +111,11 @@ const units = [
   ['second', 1],
 ] as const;
 
-/** 3600 → `1 hour`, 5400 → `90 minutes`: in the largest unit that leaves at least two, or divides evenly. */
-function spanText(seconds: number): string {
-  const [unit, size] =
-    units.find(([, size]) => seconds >= 2 * size || (seconds >= size && seconds % size === 0)) ?? units[3];
+/** 3599 → `1 hour`, 5400 → `90 minutes`: the largest unit of which there are two, or a whole one. */
+function spanText(given: number): string {
+  const seconds = given < 120 ? given : Math.round(given / 60) * 60;
+  const fits = ([, size]: (typeof units)[number]) => seconds >= 2 * size || seconds === size;
+  const [unit, size] = units.find(fits) ?? units[3];
   const count = Math.round(seconds / size);
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }
