@@ -88,7 +88,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
         if (response.url().includes('/api/')) void response.text().then((text) => bodies.push(text));
       });
       const tab = await begin(page, context);
-      await said(page, 'Log in in the new tab').waitFor();
+      await said(page, 'Waiting for the login in the new tab').waitFor();
       await logIn(tab);
       await said(tab, 'The login works').waitFor();
       assert.equal(tab.url(), `${toolhost.url}/login-check`, 'the code is not left in the address');
@@ -155,11 +155,11 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       const tab = await begin(page, context);
       await button(tab, 'Allow and log in').click();
       await tab.waitForURL(`${provider.url}/**`);
-      await said(page, 'Log in in the new tab').getByText('redirect_uri_mismatch').waitFor();
+      await said(page, 'Waiting for the login in the new tab').getByText('redirect_uri_mismatch').waitFor();
       const url = page.getByLabel('callback URL to register', { exact: true });
       assert.equal(await url.textContent(), `${toolhost.url}/mcp/mistyped/callback`);
       await button(page, 'Stop waiting').click();
-      await said(page, 'Log in in the new tab').waitFor({ state: 'hidden' });
+      await said(page, 'Waiting for the login in the new tab').waitFor({ state: 'hidden' });
       assert.equal(await button(page, 'Try the login').isEnabled(), true);
     });
   });
@@ -192,7 +192,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       await said(forged, 'Nobody waits for this login').waitFor();
       await forged.goto('/login-check');
       await said(forged, 'Nobody waits for this login').waitFor();
-      assert.equal(await said(page, 'Log in in the new tab').isVisible(), true);
+      assert.equal(await said(page, 'Waiting for the login in the new tab').isVisible(), true);
     });
   });
 
@@ -206,7 +206,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       const options = { colorScheme, viewport: { width, height: 900 } };
       const follow = async (page: Page, context: BrowserContext) => {
         const tab = await begin(page, context);
-        await said(page, 'Log in in the new tab').waitFor();
+        await said(page, 'Waiting for the login in the new tab').waitFor();
         await check(page);
         await logIn(tab);
         await said(page, 'The login works').waitFor();

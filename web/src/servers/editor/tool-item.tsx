@@ -61,7 +61,7 @@ export function ToolItem(props: Props) {
         )}
         <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
-            {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
+            {isOpen ? <IconChevronDown {...chevron} /> : <IconChevronRight {...chevron} />}
             <Badge
               color={isOff ? 'gray' : methodColor(textOf(valueAt(tool, ['method'])))}
               className="th-mono"
@@ -74,7 +74,7 @@ export function ToolItem(props: Props) {
               {name}
             </Text>
             {isOff && (
-              <Badge color="gray" variant="outline" flex="none">
+              <Badge variant="default" c="dimmed" flex="none" className="th-off-mark">
                 Disabled
               </Badge>
             )}
@@ -92,6 +92,8 @@ export function ToolItem(props: Props) {
     </Box>
   );
 }
+
+const chevron = { size: 16, style: { flex: 'none' } } as const;
 
 function methodColor(method: string): string {
   if (method === 'GET') return 'accent';

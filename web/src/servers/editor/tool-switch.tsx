@@ -14,6 +14,7 @@ export function ToolSwitch({ index, name }: { index: number; name: string }) {
         aria-label={`Agents get ${name}`}
         checked={isOn}
         onChange={({ currentTarget: { checked } }) => field.set(checked ? undefined : true)}
+        className="th-tool-switch"
         size="sm"
         mx={4}
         flex="none"

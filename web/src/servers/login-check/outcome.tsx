@@ -20,7 +20,7 @@ export function Outcome({ check, callbackUrl, onStop }: Props) {
       return (
         <Group gap="sm">
           <Loader size="xs" aria-hidden />
-          <Text size="sm">Asking the provider’s answer what it gives…</Text>
+          <Text size="sm">Finishing the login…</Text>
         </Group>
       );
     case 'good':
@@ -41,7 +41,7 @@ type WaitingProps = { url: string; isBlocked: boolean; callbackUrl: string; onSt
 
 function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
   return (
-    <Alert color="accent" icon={<Loader size={16} aria-hidden />} title="Log in in the new tab">
+    <Alert color="accent" icon={<Loader size={16} aria-hidden />} title="Waiting for the login in the new tab">
       <Stack gap="xs">
         {isBlocked ? (
           <Text size="sm">
@@ -51,7 +51,7 @@ function Waiting({ url, isBlocked, callbackUrl, onStop }: WaitingProps) {
             </Anchor>
           </Text>
         ) : (
-          <Text size="sm">Allow the login check there and log in as any person would. This page waits for it.</Text>
+          <Text size="sm">Allow the login check there and log in as any person would.</Text>
         )}
         <Text size="sm">
           Does the provider show an error instead of its login? Then it does not know the client id, or this callback
