@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import axe from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { checkPage } from './support/check-page.ts';
 import { launchChromium } from './support/chromium.ts';
 import { button, choose, contextOf, type Person, watch } from './support/dashboard.ts';
 import { eventually } from './support/eventually.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
+
+/** A machine that does many things at once is slow. */
+const patienceMs = 30_000;
 
 describe('tools that are switched off or tried out in the dashboard', { concurrency: 2 }, () => {
   let upstream: RecordingUpstream;
@@ -44,6 +47,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     options?: BrowserContextOptions,
   ): Promise<void> {
     const context = await contextOf(browser, toolhost, person, options);
+    context.setDefaultTimeout(patienceMs);
     try {
       const page = await context.newPage();
       const { complaints, foreign } = watch(page, toolhost.url);
@@ -180,16 +184,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
         await enabled(page, 'write').focus();
         await page.keyboard.press('Space');
         assert.equal(await enabled(page, 'write').isChecked(), false);
-        const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
-        assert.ok(overflow <= 0, `${overflow} px too wide`);
-        await page.evaluate('Promise.allSettled(document.getAnimations().map((animation) => animation.finished))');
-        await page.evaluate(axe.source);
-        const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults;
-        const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-        assert.deepEqual(
-          serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
-          [],
-        );
+        await checkPage(page);
       };
       await at(`/servers/${slug}`, look, { name: 'Anna' }, { colorScheme, viewport: { width, height: 900 } });
     });

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+
+/** Nothing to scroll sideways, and nothing serious that axe finds once what moves has come to rest. */
+export async function checkPage(page: Page): Promise<void> {
+  const ending = 'document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity)';
+  await page.evaluate(`Promise.allSettled(${ending}.map((animation) => animation.finished))`);
+  const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+  assert.ok(overflow <= 0, `${page.url()} is ${overflow} px too wide`);
+  await page.evaluate(axe.source);
+  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults;
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  assert.deepEqual(
+    serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
+    [],
+  );
+}
