@@ -27,7 +27,6 @@ export function readBody(request: IncomingMessage, limitBytes: number): Promise<
       else if (size > drainBytes) request.destroy();
     });
     request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    request.on('error', reject);
-    request.on('aborted', () => reject(new AppError('invalid', 'the request ended before its body did')));
+    request.on('error', () => reject(new AppError('invalid', 'the request ended before its body did')));
   });
 }

@@ -140,7 +140,9 @@ function queryPairs(name: string, value: unknown, format: ArrayFormat): string[]
 function headersOf(template: RequestTemplate, secret: (name: string) => string): string[] {
   const headers: string[] = [];
   for (const { name, value, filled } of template.headers) {
-    addHeader(headers, name, filled ? fillPlaceholders(value, secret) : value);
+    // What a configuration says has been judged with it; what a secret says has not.
+    if (filled) addHeader(headers, name, fillPlaceholders(value, secret));
+    else headers.push(name, value);
   }
   return headers;
 }

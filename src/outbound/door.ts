@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type Dispatcher, Pool } from 'undici';
 import { OutboundError } from '../errors.ts';
 import { guardedConnector, type Resolve } from './connector.ts';
+import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import { toOutboundError } from './failure.ts';
@@ -43,6 +44,7 @@ const keepAliveMs = 10_000;
 const maxHeaderBytes = 64 * 1024;
 
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
+  const deadlines = createDeadlines();
   const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void pool.close() });
 
   function poolFor(workspaceId: string, origin: string): Pool {
@@ -67,10 +69,13 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
     async send(exchange) {
       const pool = poolFor(exchange.workspaceId, exchange.origin);
       const until = performance.now() + exchange.timeoutMs;
-      const answer = await dispatch(pool, exchange, until).catch((error: unknown) => {
+      let answer: Answer;
+      try {
+        answer = await dispatch(pool, exchange, until, deadlines);
+      } catch (error) {
         if (!mayRetry(exchange, error)) throw error;
-        return dispatch(pool, exchange, until);
-      });
+        answer = await dispatch(pool, exchange, until, deadlines);
+      }
       const coding = answer.headers['content-encoding'];
       if (coding !== undefined) answer.body = await decodeBody(answer.body, coding, exchange.limitBytes);
       return answer;
@@ -90,7 +95,7 @@ function mayRetry(exchange: Exchange, error: unknown): boolean {
   return exchange.method === 'GET' && error instanceof OutboundError && error.reason === 'reset';
 }
 
-function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer> {
+function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Deadlines): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const chunks: Buffer[] = [];
   const answer: Answer = { status: 0, statusText: '', headers: {}, body: Buffer.alloc(0) };
@@ -101,11 +106,12 @@ function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer
   const fail = (error: OutboundError) => {
     if (settled) return;
     settled = true;
-    clearTimeout(timer);
+    deadlines.remove(deadline);
     reject(error);
     controller?.abort(error);
   };
-  const timer = setTimeout(() => fail(timedOut(exchange.timeoutMs)), Math.max(0, until - performance.now()));
+  const deadline = { until, expire: () => fail(timedOut(exchange.timeoutMs)) };
+  deadlines.add(deadline);
   exchange.onGone?.(() => fail(new OutboundError('cancelled', 'the caller went away')));
   // A caller that has gone already is told of at once.
   if (settled) return promise;
@@ -132,7 +138,7 @@ function dispatch(pool: Pool, exchange: Exchange, until: number): Promise<Answer
       onResponseEnd() {
         if (settled) return;
         settled = true;
-        clearTimeout(timer);
+        deadlines.remove(deadline);
         answer.body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
         resolve(answer);
       },
