@@ -36,6 +36,18 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(await part(json, 'list'), '[-0,1e2,0.0000001,12345678.123456789,1E400]');
   });
 
+  for (const length of [10, 4095, 4096, 50_000]) {
+    it(`[behaviour The tool result] ${length} bytes of JSON are passed on as they came, as text and structured`, async () => {
+      const fixed = '{"quote\\"":"back\\\\slash \\u00e9 é 😀","n":1.10,"pad":""}';
+      const json = fixed.replace('""}', `"${'x'.repeat(Math.max(0, length - Buffer.byteLength(fixed)))}"}`);
+      const slug = await serving(json, {});
+      const { text } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+      assert.ok(text.includes(`"structuredContent":${json}`), text.slice(0, 300));
+      const result = (JSON.parse(text) as { result: { content: { type: string; text: string }[] } }).result;
+      assert.deepEqual(result.content, [{ type: 'text', text: json }]);
+    });
+  }
+
   it('[spec 4.3.9] response_transform selects: everything, a path, an index', async () => {
     const json = '{"data":{"results":[{"id":1},{"id":2}],"empty":null},"a":{"":{"x":1}}}';
     assert.equal(await part(json, '.'), json);

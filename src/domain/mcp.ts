@@ -18,11 +18,14 @@ export type ContentBlock =
       resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string };
     };
 
+/** JSON text; a long one that is passed on stays the bytes that came. */
+export type JsonText = string | Buffer;
+
 /**
  * What a tool call came to. `content` is the JSON text of an array of content blocks and `structured` that of
  * `structuredContent`: text, because an upstream's JSON is passed on as it came.
  */
-export type ToolResult = { content: string; structured: string | undefined; isError: boolean };
+export type ToolResult = { content: JsonText; structured: JsonText | undefined; isError: boolean };
 
 /** A result of one text block. */
 export function textResult(text: string, isError: boolean): ToolResult {

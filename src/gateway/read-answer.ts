@@ -6,7 +6,7 @@ import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { type DotPath, extract, keepFields } from '../domain/response-transform.ts';
 import { ToolFailure } from '../errors.ts';
 import type { Answer } from '../outbound/door.ts';
-import { binaryBlock, multipartBlocks } from './content-blocks.ts';
+import { binaryBlock, jsonTextBlock, multipartBlocks } from './content-blocks.ts';
 
 /** How the answer of a tool is read; compiled from its configuration. */
 export type Reading = {
@@ -19,6 +19,8 @@ export type Reading = {
 };
 
 const maxDepth = 1000;
+/** From this length on, making text of bytes costs more than writing them apart from the rest of the answer. */
+const longBytes = 4096;
 const maxErrorBytes = 8 * 1024;
 
 /**
@@ -134,8 +136,11 @@ function jsonResult(body: Buffer, reading: Reading): ToolResult {
   const scan = scanJson(bytes, maxDepth);
   if (!scan) throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
   if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
-  const text = bytes.toString('utf8');
   const whole = reading.transform.length === 0 && !reading.fields;
+  if (whole && !reading.fits && scan.isCompact && bytes.length >= longBytes) {
+    return { content: jsonTextBlock(bytes, scan.escapes), structured: bytes, isError: false };
+  }
+  const text = bytes.toString('utf8');
   if (whole && !reading.fits) return jsonText(scan.isCompact ? text : compactJson(text));
   const value = parseJson(text);
   const chosen = whole ? value : chosenPart(value, reading);

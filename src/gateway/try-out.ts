@@ -86,12 +86,12 @@ function tokenFor(server: HostedServer, given: string | undefined, origin: strin
 }
 
 function shown(result: ToolResult) {
-  const content = JSON.parse(result.content) as ContentBlock[];
+  const content = JSON.parse(String(result.content)) as ContentBlock[];
   return {
     is_error: result.isError,
     content,
     estimated_tokens: estimatedTokens(content),
-    ...(result.structured !== undefined && { structured_content: parseJson(result.structured) }),
+    ...(result.structured !== undefined && { structured_content: parseJson(String(result.structured)) }),
   };
 }
 

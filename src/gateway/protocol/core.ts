@@ -134,7 +134,7 @@ async function answerModern(server: McpServer, message: Message, context: Contex
         args,
         era: 'modern',
       });
-      return { status: 200, body: resultText(id, modernResults.call(server, result)) };
+      return { status: 200, body: resultPieces(id, modernResults.call(server, result)) };
     }
     case 'subscriptions/listen':
       return listen(id, params);
@@ -198,7 +198,7 @@ async function answerLegacy(server: McpServer, message: Message, context: Contex
     case 'tools/call': {
       const call = checkCall(server, params);
       const trace = traceContext(context.headers, params._meta);
-      return resultText(id, legacyResults.call(await server.call({ ...context, ...trace, ...call, era: 'legacy' })));
+      return resultPieces(id, legacyResults.call(await server.call({ ...context, ...trace, ...call, era: 'legacy' })));
     }
     default:
       throw new RpcError(

@@ -92,8 +92,9 @@ export function resultText(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
 }
 
-/** The same of a result in pieces. */
-export function resultPieces(id: RequestId, result: Pieces): Pieces {
+/** The same of a result that may be in pieces. */
+export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
+  if (typeof result === 'string') return resultText(id, result);
   return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, ...result, '}'];
 }
 

@@ -1,8 +1,8 @@
-import type { McpServer, ToolResult } from '../../domain/mcp.ts';
+import type { JsonText, McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
 /** A JSON text in pieces, of which some are kept as bytes. */
-export type Pieces = readonly (string | Buffer)[];
+export type Pieces = readonly JsonText[];
 
 /** The text of an answer as one. */
 export function textOf(body: string | Pieces): string {
@@ -27,19 +27,31 @@ export const modernResults = {
   discover: (server: McpServer) =>
     `{"supportedVersions":${JSON.stringify(revisions)},"capabilities":{"tools":{}}${instructions(server)},${caching},${stamp(server)}}`,
   tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), `,${caching},${stamp(server)}}`],
-  call: (server: McpServer, result: ToolResult) => `{${callFields(result, true)},${stamp(server)}}`,
+  call: (server: McpServer, result: ToolResult) => asOne(['{', ...callFields(result, true), `,${stamp(server)}}`]),
 };
 
 export const legacyResults = {
   initialize: (server: McpServer, revision: string) =>
     `{"protocolVersion":"${revision}","capabilities":{"tools":{}},"serverInfo":${server.info}${instructions(server)}}`,
   tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), '}'],
-  call: (result: ToolResult) => `{${callFields(result, false)}}`,
+  call: (result: ToolResult) => asOne(['{', ...callFields(result, false), '}']),
 };
 
 /** Up to 2025-11-25 structured content must be an object; a client of that age would refuse anything else. */
-function callFields(result: ToolResult, anyValue: boolean): string {
-  const { structured } = result;
-  const shown = structured !== undefined && (anyValue || structured.startsWith('{'));
-  return `"content":${result.content}${shown ? `,"structuredContent":${structured}` : ''}${result.isError ? ',"isError":true' : ''}`;
+function callFields({ content, structured, isError }: ToolResult, anyValue: boolean): Pieces {
+  const fields: JsonText[] = ['"content":', content];
+  if (structured !== undefined && (anyValue || isObjectText(structured))) {
+    fields.push(',"structuredContent":', structured);
+  }
+  if (isError) fields.push(',"isError":true');
+  return fields;
+}
+
+function isObjectText(text: JsonText): boolean {
+  return typeof text === 'string' ? text.startsWith('{') : text[0] === 0x7b;
+}
+
+/** Without bytes among them the pieces are one text, which is the quickest to write. */
+function asOne(pieces: Pieces): string | Pieces {
+  return pieces.some((piece) => typeof piece !== 'string') ? pieces : pieces.join('');
 }
