@@ -30,10 +30,7 @@ describe('judging JSON without making values of it', () => {
         const text = JSON.stringify(value, undefined, indent);
         const found = scan(text);
         const compact = text === JSON.stringify(value);
-        assert.ok(found);
-        const { escapes, ...counted } = found;
-        assert.deepEqual(counted, { ...shape(value), isCompact: compact });
-        if (compact) assert.equal(JSON.stringify(text).length, text.length + escapes + 2);
+        assert.deepEqual(found, { ...shape(value), isCompact: compact });
       }),
       { numRuns: 1000 },
     );

@@ -10,8 +10,6 @@ export type JsonScan = {
   elements: number;
   /** Whether there is no white space between tokens. */
   isCompact: boolean;
-  /** Number of quotation marks and backslashes: a compact text is that much longer inside a string of another one. */
-  escapes: number;
 };
 
 const code = {
@@ -45,7 +43,7 @@ const next = { value: 0, valueOrEnd: 1, keyOrEnd: 2, key: 3, colon: 4, commaOrEn
  */
 export function scanJson(bytes: Uint8Array, maxDepth: number): JsonScan | undefined {
   const end = bytes.length;
-  const scan: JsonScan = { depth: 0, elements: 0, isCompact: true, escapes: 0 };
+  const scan: JsonScan = { depth: 0, elements: 0, isCompact: true };
   /** For each open container whether it is an object. */
   const open: boolean[] = [];
   let inObject = false;
@@ -55,7 +53,7 @@ export function scanJson(bytes: Uint8Array, maxDepth: number): JsonScan | undefi
     const byte = bytes[at] as number;
     if (byte === code.quote) {
       if (expected > next.key) return undefined;
-      at = stringEnd(bytes, at + 1, scan);
+      at = stringEnd(bytes, at + 1);
       if (at < 0) return undefined;
       expected = expected === next.key || expected === next.keyOrEnd ? next.colon : next.commaOrEnd;
     } else if (byte === code.comma) {
@@ -110,21 +108,17 @@ const endsRun = Uint8Array.from({ length: 256 }, (_, byte) =>
   Number(byte === code.quote || byte === code.backslash || byte < code.space),
 );
 
-/** Where the string that begins at `at` has ended, behind its quote; −1 when it is none. Counts what would be escaped. */
-function stringEnd(bytes: Uint8Array, at: number, scan: JsonScan): number {
+/** Where the string that begins at `at` has ended, behind its quote; −1 when it is none. */
+function stringEnd(bytes: Uint8Array, at: number): number {
   const end = bytes.length;
   let i = at;
   while (i < end) {
     const byte = bytes[i] as number;
     if (endsRun[byte] === 0) i++;
-    else if (byte === code.quote) {
-      scan.escapes += 2;
-      return i + 1;
-    } else if (byte === code.backslash) {
+    else if (byte === code.quote) return i + 1;
+    else if (byte === code.backslash) {
       const length = escapeLength(bytes, i + 1);
       if (length === 0) return -1;
-      const escaped = bytes[i + 1];
-      scan.escapes += escaped === code.quote || escaped === code.backslash ? 2 : 1;
       i += 1 + length;
     } else return -1;
   }

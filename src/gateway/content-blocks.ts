@@ -62,23 +62,10 @@ function partBlock(part: Buffer): ContentBlock {
   return binaryBlock(mimeType, bytes);
 }
 
-const blockStart = '[{"type":"text","text":"';
-const blockEnd = '"}]';
-const quote = 0x22;
-const backslash = 0x5c;
-
 /**
- * The JSON text of one text block that holds a compact JSON text with `escapes` quotation marks and backslashes.
- * Nothing else in it needs escaping (RFC 8259, 7): control characters are escaped already.
+ * The JSON text of one text block that holds a JSON text. Its bytes are taken for characters, one each: what must be
+ * escaped is ASCII, and all else comes out as it went in.
  */
-export function jsonTextBlock(json: Buffer, escapes: number): Buffer {
-  const block = Buffer.allocUnsafe(blockStart.length + json.length + escapes + blockEnd.length);
-  let to = block.write(blockStart, 'latin1');
-  for (let from = 0; from < json.length; from++) {
-    const byte = json[from] as number;
-    if (byte === quote || byte === backslash) block[to++] = backslash;
-    block[to++] = byte;
-  }
-  block.write(blockEnd, to, 'latin1');
-  return block;
+export function jsonTextBlock(json: Buffer): Buffer {
+  return Buffer.from(`[{"type":"text","text":${JSON.stringify(json.toString('latin1'))}}]`, 'latin1');
 }

@@ -138,7 +138,7 @@ function jsonResult(body: Buffer, reading: Reading): ToolResult {
   if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const whole = reading.transform.length === 0 && !reading.fields;
   if (whole && !reading.fits && scan.isCompact && bytes.length >= longBytes) {
-    return { content: jsonTextBlock(bytes, scan.escapes), structured: bytes, isError: false };
+    return { content: jsonTextBlock(bytes), structured: bytes, isError: false };
   }
   const text = bytes.toString('utf8');
   if (whole && !reading.fits) return jsonText(scan.isCompact ? text : compactJson(text));
