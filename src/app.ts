@@ -7,11 +7,14 @@ import { type FullConfig, openStore, operationParts, type Surroundings } from '.
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
+import { roomSources } from './app/room-sources.ts';
+import { type Sight, startSight } from './app/sight.ts';
 import { startUpkeep } from './app/upkeep.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import { clientAddress } from './edge/client-address.ts';
 import { createFront } from './edge/front.ts';
+import { Unauthenticated } from './errors.ts';
 import { type CallLog, createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
@@ -34,11 +37,14 @@ import { routes, urlOf } from './routes.ts';
 import { createCallWriter } from './store/calls.ts';
 import type { Database, Db } from './store/database.ts';
 import { createKeyring, type Keyring } from './store/sealing.ts';
+import type { Metric } from './telemetry/metric.ts';
 import { version } from './version.ts';
 
 export type App = {
   handle: (request: IncomingMessage, response: ServerResponse) => void;
   runner: Runner;
+  /** The metrics of this process, as plain data. */
+  metrics(): Metric[];
   /** Says no to readiness probes, so that a load balancer looks elsewhere. */
   drain(): void;
   close(): Promise<void>;
@@ -48,17 +54,17 @@ const loginRequestsPerMinute = 300;
 
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const { now, slowReaderMs } = surroundings;
+  const { now, resolve, slowReaderMs } = surroundings;
   const { baseUrl } = config;
   const database = await openStore(config, true, log, now);
   const keyring = createKeyring(config.masterKeys);
-  const door = createOutboundDoor({ allow: config.egressAllow, resolve: surroundings.resolve });
+  const sight = await startSight(config, database.engine, log);
+  const door = createOutboundDoor({ allow: config.egressAllow, resolve, onBlocked: sight.onBlocked });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const memory = remember(config, database, keyring, door, log, now);
-  const callLog = callLogOf(database.db, keyring, log);
-  const limited = limitCalls(config, surroundings, door);
-  const { limits } = limited;
-  const callParts: CallToolParts = { door: limited.door, limits, record: callLog.add, now, onUnexpected };
+  const memory = remember(config, database, keyring, door, log, now, sight.onLoginEvent);
+  const callLog = callLogOf(database.db, keyring, sight, log);
+  const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
+  const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
   const endpointOf = hosting(config, memory, callParts, log);
   const login = loginDoor(config, memory, onUnexpected);
   const runner: Runner = {
@@ -74,24 +80,24 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     onCommitted: memory.changes.lookAfterCommit,
   };
   let draining = false;
+  const isServing = () => !draining && memory.changes.isFresh();
+  sight.watch(roomSources({ door, memory, callLog, limits, breaker, isServing }));
   const isFresh = () => memory.changes.isFresh() || memory.changes.look().then(...settled);
+  const find = endpoints(config, memory, endpointOf, runner);
+  const mcpDoor = { onUnexpected, slowReaderMs, ...sight.ofMcpDoor };
   const handle = createFront({
     config,
     random: randomBytes,
-    serveMcp: createMcpDoor({
-      find: endpoints(config, memory, endpointOf, runner),
-      serverUrl: runner.parts.serverUrl,
-      onUnexpected,
-      slowReaderMs,
-    }),
+    serveMcp: createMcpDoor({ ...mcpDoor, find, serverUrl: runner.parts.serverUrl }),
     serveWeb: createWebDoor({
       runner,
-      actorOf: restActor(memory, { db: database.db, now, baseUrl }),
+      actorOf: restActor(memory, { db: database.db, now, baseUrl }, sight),
       baseUrl,
       dashboardFolder: join(import.meta.dirname, '..', 'dist', 'web'),
       version,
       onUnexpected,
       isReady: async () => !draining && (await isFresh()),
+      ...sight.ofWebDoor,
       login,
       signIn: createSignIn({ ...memory.oauthParts, identity: memory.identity, welcome: memory.welcome }),
     }),
@@ -101,6 +107,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   return {
     handle,
     runner,
+    metrics: sight.read,
     drain() {
       draining = true;
     },
@@ -111,27 +118,35 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       await callLog.stop();
       await door.close();
       await database.close();
+      await sight.stop();
     },
   };
 }
 
-function callLogOf(db: Database['db'], keyring: Keyring, log: Log): CallLog {
+function callLogOf(db: Database['db'], keyring: Keyring, sight: Sight, log: Log): CallLog {
   return createCallLog({
     db,
     writeCalls: createCallWriter(db),
     keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
-    onDropped: (rows) => log.error({ rows }, 'call records were given up'),
+    onDropped(rows) {
+      sight.onDropped(rows);
+      log.error({ rows }, 'call records were given up');
+    },
   });
 }
 
 /** Who uses the REST API: a browser with a session, or whoever holds an API key. */
-function restActor(memory: Memory, parts: { db: Db; now: () => number; baseUrl: string }) {
+function restActor(memory: Memory, parts: { db: Db; now: () => number; baseUrl: string }, sight: Sight) {
   // Tokens of the sign-in are good for the management server alone: that is their audience.
   const credentials = { verifyApiKey: memory.keys.verify, findPerson: async () => undefined };
   return async (request: IncomingMessage): Promise<Actor> => {
     const person = request.headers.authorization === undefined ? await sessionActor(request, parts) : undefined;
-    return person ?? authenticate(request.headers, credentials);
+    if (person) return person;
+    return authenticate(request.headers, credentials).catch((error: unknown) => {
+      if (error instanceof Unauthenticated) sight.ofMcpDoor.onRefused(error.refusal);
+      throw error;
+    });
   };
 }
 

@@ -76,6 +76,17 @@ export const variables = {
     fallback: '20',
     meaning: 'Calls with one API key at once; 0 is no limit.',
   },
+  METRICS_TOKEN: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Bearer token for /metrics, 16 characters or more; without it only programs of this machine, in local mode.',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'OTLP/HTTP collector that traces are sent to, such as http://127.0.0.1:4318.',
+  },
   DEMO: { schema: z.enum(['0', '1']), fallback: '1', meaning: '0 leaves the worked example out of local mode.' },
 } as const;
 
@@ -105,6 +116,9 @@ export type Config = {
   callsPerSecond: number;
   concurrentCalls: number;
   concurrentCallsPerKey: number;
+  metricsToken: string | undefined;
+  /** Undefined: no traces. */
+  otlpEndpoint: string | undefined;
   demo: boolean;
 };
 
@@ -128,6 +142,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   if (values.DATABASE_URL && !/^postgres(ql)?:\/\//.test(values.DATABASE_URL)) {
     problems.push('DATABASE_URL: allowed: postgres://…, or nothing for SQLite');
   }
+  problems.push(...sightProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   return {
     mode,
@@ -149,6 +164,8 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     callsPerSecond: values.CALLS_PER_SECOND,
     concurrentCalls: values.CONCURRENT_CALLS,
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
+    metricsToken: values.METRICS_TOKEN || undefined,
+    otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
     demo: values.DEMO === '1',
   };
 }
@@ -231,6 +248,20 @@ function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[
   }
   for (const name of ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const) {
     if (!values[name]) problems.push(`${name}: required in production mode`);
+  }
+  return problems;
+}
+
+/** Without what was found: a token is a secret, and the URL of a collector may hold one. */
+function sightProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
+  const problems: string[] = [];
+  if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
+    problems.push(
+      'METRICS_TOKEN: is too short or has characters that a token cannot have; make one with: openssl rand -hex 32',
+    );
+  }
+  if (endpoint !== '' && !(URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol))) {
+    problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;
 }

@@ -22,6 +22,7 @@ export const routes = {
   serverSchema: '/schema/server.json',
   livez: '/livez',
   readyz: '/readyz',
+  metrics: '/metrics',
 } as const;
 
 type SlugRoute = Extract<(typeof routes)[keyof typeof routes], `${string}:slug${string}`>;

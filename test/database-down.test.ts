@@ -5,6 +5,7 @@ import { serverAt } from './support/configs.ts';
 import { eventually } from './support/eventually.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
+import { scrape } from './support/scrape.ts';
 import { type SilentProxy, startSilentProxy } from './support/silent-proxy.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
@@ -62,6 +63,19 @@ describe('a PostgreSQL that fails', () => {
       }
       assert.equal(await isReady(), true);
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
+    });
+
+    it('[sec G5] its metrics say so, and from when on it cannot serve', async () => {
+      const metrics = await eventually(async () => {
+        const metrics = await scrape(toolhost.url);
+        assert.equal(metrics.value('toolhost_database_up'), 0);
+        return metrics;
+      });
+      assert.equal(metrics.value('toolhost_ready'), 1);
+      ahead = 61_000;
+      const later = await scrape(toolhost.url);
+      assert.ok(later.value('toolhost_changes_age_seconds') > 60);
+      assert.equal(later.value('toolhost_ready'), 0);
     });
 
     it('[sec G5] what needs the database answers 503 with Retry-After, and never 401', async () => {

@@ -15,6 +15,7 @@ const table: Record<string, readonly string[]> = {
   oauth: ['domain', 'store', 'outbound'],
   operations: ['domain', 'store', 'outbound'],
   manage: ['domain', 'store', 'operations'],
+  telemetry: ['domain'],
   edge: ['domain', 'manage', ''],
   cli: ['domain', 'operations', 'app', ''],
 };

@@ -10,6 +10,7 @@ import { eventually } from './support/eventually.ts';
 import { startListener } from './support/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost } from './support/toolhost.ts';
+import { startTraceCollector, type TraceCollector } from './support/trace-collector.ts';
 
 /** Different in every encoding. */
 const canary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
@@ -47,6 +48,7 @@ describe('[sec A10] secrets are found nowhere', () => {
   let upstream: RecordingUpstream;
   let closedPort: number;
   let child: ChildToolhost;
+  let collector: TraceCollector;
   let key: string;
   let callKey: string;
   const answers: string[] = [];
@@ -75,15 +77,17 @@ describe('[sec A10] secrets are found nowhere', () => {
     [key, callKey] = [await preparing.key(), await preparing.key({ scopes: ['call'] })];
     await preparing.stop();
     Object.assign(secrets, { key, callKey, keySecret: key.split('_')[2] });
+    collector = await startTraceCollector();
     child = await startChildToolhost({
       ...env,
       DATA_DIR: dataDir,
       LOG_LEVEL: 'trace',
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       EGRESS_ALLOW: `127.0.0.1:${upstream.port},127.0.0.1:${closedPort}`,
     });
   });
   after(async () => {
-    await upstream.close();
+    await Promise.all([upstream.close(), collector.close()]);
     rmSync(dataDir, { recursive: true });
   });
 
@@ -218,11 +222,14 @@ describe('[sec A10] secrets are found nowhere', () => {
     for (const path of ['/calls', '/audit', '/keys']) assert.equal((await rest('GET', path)).status, 200);
   });
 
-  it('in answers, logs and the database', async () => {
+  it('in answers, metrics, traces, logs and the database', async () => {
     for (const form of forms(secrets.secret ?? '').values())
       assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the sweep sees');
     assert.ok(answers.some((answer) => answer.includes('[redacted]')));
+    assert.match((await send('/metrics', key)).text, /toolhost_calls_total/);
     assert.equal(await child.end(), 0);
+    assert.ok(collector.spans.length > 10);
+    for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
     // The answer to an upstream's own error is its own text, and is meant to be read.
     const { answer: _, argument: __, ...unspeakable } = secrets;
     assert.deepEqual(findsIn(answers.join('\n'), unspeakable), []);

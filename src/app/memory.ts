@@ -6,7 +6,7 @@ import type { Log } from '../log.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-document.ts';
-import type { OAuthParts } from '../oauth/parts.ts';
+import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
 import { createGrantUse } from '../oauth/use-grant.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import { routes, urlOf } from '../routes.ts';
@@ -31,6 +31,7 @@ export function remember(
   door: OutboundDoor,
   log: Log,
   now: () => number,
+  onLoginEvent: (event: LoginEvent) => void,
 ) {
   const changes = followChanges({
     db,
@@ -71,6 +72,7 @@ export function remember(
     onCommitted: changes.lookAfterCommit,
     audit: (event) => insertAuditEvent(db, auditRow(event, now())),
     log: (message, fields) => log.info(fields, message),
+    onEvent: onLoginEvent,
   };
   const grants = createGrantUse(oauthParts, changes.isFresh);
   const forget = {

@@ -6,11 +6,11 @@ import { isPublicToPages } from '../routes.ts';
 export type EdgeRules = {
   /** `host[:port]` values that are ours. */
   hosts: ReadonlySet<string>;
+  /** Paths that are answered under any host name: probes come by address. */
+  anyHost: ReadonlySet<string>;
   /** Origins of pages that may call us. */
   origins: ReadonlySet<string>;
 };
-
-const probes = new Set(['/livez', '/readyz']);
 
 /** Headers that may come once, each with a bit of its own. */
 const onlyOnce = new Map(
@@ -22,7 +22,7 @@ const lengthsOfOnlyOnce = new Set([...onlyOnce.keys()].map((name) => name.length
 export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules): void {
   checkHeadersOnce(request.rawHeaders);
   const host = request.headers.host?.toLowerCase();
-  if (!probes.has(path) && (host === undefined || !rules.hosts.has(host))) {
+  if (!rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError('misdirected', 'this service does not answer for that host name');
   }
   if (!path.startsWith('/') || /\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path)) {

@@ -4,7 +4,7 @@ import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
-import { mcpSlug } from '../routes.ts';
+import { mcpSlug, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 
 export type FrontParts = {
@@ -63,7 +63,13 @@ function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   const { host, port, protocol } = new URL(config.baseUrl);
   const names = config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'] : [];
   const hosts = new Set([host, ...names.map((name) => (port ? `${name}:${port}` : name))]);
-  return { hosts, origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]) };
+  // In local mode metrics need no token, so there the host must be ours: a page could have its name stand for us.
+  const anyHost = new Set<string>([routes.livez, routes.readyz, ...(config.mode === 'local' ? [] : [routes.metrics])]);
+  return {
+    hosts,
+    anyHost,
+    origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]),
+  };
 }
 
 /** Short and unique: a random part for the process, a counter within it. */

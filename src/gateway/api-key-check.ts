@@ -11,6 +11,8 @@ export type ApiKeyCheck = {
   verify(presented: string): MaybePromise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
   forget(id: string): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
 };
 
 const maxRemembered = 10_000;
@@ -27,6 +29,7 @@ export function credentialHash(credential: string): string {
 export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => boolean): ApiKeyCheck {
   const remembered = new LRUCache<string, ApiKey>({ max: maxRemembered });
   let forgotten = 0;
+  const counts = { hits: 0, misses: 0 };
   const isValid = (key: ApiKey) =>
     key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
   async function look(id: string, secretHash: string): Promise<ApiKey | undefined> {
@@ -42,10 +45,16 @@ export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => bool
     verify(presented) {
       const secretHash = credentialHash(presented);
       const known = isFresh() ? remembered.get(secretHash) : undefined;
-      if (known) return isValid(known) ? known : undefined;
+      if (known) {
+        counts.hits++;
+        return isValid(known) ? known : undefined;
+      }
       const id = apiKeyId(presented);
-      return id === undefined ? undefined : look(id, secretHash);
+      if (id === undefined) return undefined;
+      counts.misses++;
+      return look(id, secretHash);
     },
+    counts: () => ({ entries: remembered.size, ...counts }),
     forget(id) {
       forgotten++;
       for (const [hash, key] of remembered.entries()) if (key.id === id) remembered.delete(hash);

@@ -12,6 +12,8 @@ export type CallLog = {
   add(row: CallRow, capture?: string): void;
   /** Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. */
   flush(): Promise<void>;
+  /** Records that are not written yet. */
+  waiting(): number;
   stop(): Promise<void>;
 };
 
@@ -71,6 +73,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
       if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
     },
     flush,
+    waiting: () => waiting.length,
     async stop() {
       clearInterval(timer);
       await flush().catch(options.onError);

@@ -1,3 +1,4 @@
+import type { CallSpan, ObserveCall, RequestSpan, TraceCall } from '../domain/call-sight.ts';
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
 import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
 import { AppError, OutboundError, type OutboundReason, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
@@ -17,6 +18,9 @@ export type CallToolParts = {
   limits: Limits;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
   record: (row: CallRow, capture?: string) => void;
+  observe: ObserveCall;
+  /** Undefined unless traces are exported. */
+  trace?: TraceCall | undefined;
   /** Epoch milliseconds. */
   now: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
@@ -27,7 +31,9 @@ type Trail = {
   outcome: Outcome;
   host: string | undefined;
   status: number | undefined;
+  waitMs: number | undefined;
   upstreamMs: number | undefined;
+  span: CallSpan | undefined;
   answer: Answer | undefined;
   /** The credentials that were sent. */
   sensitive: string[];
@@ -52,7 +58,9 @@ export async function callTool(
     outcome: 'ok',
     host: undefined,
     status: undefined,
+    waitMs: undefined,
     upstreamMs: undefined,
+    span: parts.trace?.(server.slug, call),
     answer: undefined,
     sensitive: [],
   };
@@ -60,6 +68,7 @@ export async function callTool(
   try {
     const entered = parts.limits.enter(server, caller.keyId, call.era === 'modern' ? call.onGone : undefined);
     const place = entered instanceof Promise ? await entered : entered;
+    trail.waitMs = performance.now() - clock;
     try {
       result = await exchange(server, tool, caller, call, parts, trail);
     } finally {
@@ -73,7 +82,10 @@ export async function callTool(
     result = textResult(error.message, true);
     return result;
   } finally {
-    const row = recordOf(server, caller, call, trail, startedAt, performance.now() - clock, result);
+    const totalMs = performance.now() - clock;
+    parts.observe(server.access, call.era, trail, totalMs);
+    trail.span?.end(trail.outcome);
+    const row = recordOf(server, caller, call, trail, startedAt, totalMs, result);
     if (isCapturing(server, startedAt)) parts.record(row, captureOf(server, tool, call, trail, parts));
     else parts.record(row);
   }
@@ -93,14 +105,16 @@ async function exchange(
   trail.host = tool.request.url.host;
   const started = performance.now();
   try {
-    let answer = await send(server, tool, call, request, parts.door);
+    let answer = await send(server, tool, call, request, parts.door, trail.span);
     const renewed = answer.status === 401 && caller.renew ? await caller.renew() : undefined;
     if (renewed !== undefined) {
       // The refused request did nothing, so it may be sent once more with a fresh token.
       const fresh = { ...caller, token: () => renewed };
-      answer = await send(server, tool, call, requestOf(server, tool, fresh, call.args, sensitive), parts.door);
+      const again = requestOf(server, tool, fresh, call.args, sensitive);
+      answer = await send(server, tool, call, again, parts.door, trail.span);
       if (answer.status === 401) await caller.giveUp?.(renewed);
     }
+    trail.upstreamMs = performance.now() - started;
     trail.status = answer.status;
     trail.answer = answer;
     if (answer.status === 401 && server.access === 'passthrough') {
@@ -113,7 +127,7 @@ async function exchange(
     parts.onUnexpected(error, call.requestId);
     throw new ToolFailure('internal', `the call failed inside the service; request ${call.requestId}`);
   } finally {
-    trail.upstreamMs = performance.now() - started;
+    trail.upstreamMs ??= performance.now() - started;
   }
 }
 
@@ -146,17 +160,20 @@ async function send(
   call: ToolCall,
   request: UpstreamRequest,
   door: OutboundDoor,
+  span: CallSpan | undefined,
 ): Promise<Answer> {
   const headers = [...request.headers, hopHeader, '1'];
-  if (call.traceparent !== undefined) headers.push('traceparent', call.traceparent);
-  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
   let body: string | Buffer | undefined;
   if (typeof request.body === 'object') {
     const form = new Response(formData(request.body.fields));
     headers.push('Content-Type', form.headers.get('content-type') ?? '');
     body = Buffer.from(await form.arrayBuffer());
   } else body = request.body;
-  return door.send({
+  const requestSpan = span?.request(request.method, request.origin);
+  const traceparent = requestSpan?.traceparent ?? call.traceparent;
+  if (traceparent !== undefined) headers.push('traceparent', traceparent);
+  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
+  const sent = door.send({
     workspaceId: server.workspaceId,
     origin: request.origin,
     path: request.path,
@@ -168,6 +185,18 @@ async function send(
     // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
     onGone: call.era === 'modern' ? call.onGone : undefined,
   });
+  return requestSpan ? traced(sent, requestSpan) : sent;
+}
+
+async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
+  try {
+    const answer = await sent;
+    span.end({ status: answer.status });
+    return answer;
+  } catch (error) {
+    span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
+    throw error;
+  }
 }
 
 function formData(fields: readonly [string, string][]): FormData {

@@ -16,6 +16,8 @@ export type HostedServers = {
   forget(ref: string): void;
   /** Forgets the servers of a workspace, because its limits changed. */
   forgetWorkspace(id: string): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
 };
 
 export type HostedServersOptions = {
@@ -35,6 +37,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   const remembered = new LRUCache<string, HostedServer | false>({ max: maxRemembered });
   const loading = new Map<string, Promise<HostedServer | undefined>>();
   let generation = 0;
+  const counts = { hits: 0, misses: 0 };
 
   async function compile(stored: StoredServer): Promise<HostedServer> {
     const secrets = await openSecrets(options.db, options.keyring, stored);
@@ -61,6 +64,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   return {
     find(slug) {
       const known = options.isFresh() ? remembered.get(slug) : undefined;
+      counts[known === undefined ? 'misses' : 'hits']++;
       if (known !== undefined) return known || undefined;
       const underWay = loading.get(slug);
       if (underWay) return underWay;
@@ -68,6 +72,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       loading.set(slug, started);
       return started;
     },
+    counts: () => ({ entries: remembered.size, ...counts }),
     forget(ref) {
       forgetWhere((server) => server.id === ref);
       remembered.delete(ref);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
-import { AppError, Unauthenticated } from '../errors.ts';
+import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import { readBody } from '../read-body.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
@@ -14,6 +14,9 @@ export type McpDoorParts = {
   find: (slug: string) => MaybePromise<McpEndpoint | undefined>;
   serverUrl: (slug: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
+  /** Told of every request: the message, if one could be read, and the status; 0 when nothing was answered. */
+  onAnswered: (posted: unknown, status: number) => void;
+  onRefused: (refusal: Refusal) => void;
   /** How long a client may take to read an answer, in ms. */
   slowReaderMs: number;
 };
@@ -41,6 +44,7 @@ export function createMcpDoor(parts: McpDoorParts) {
     headers: string[],
   ): Promise<void> {
     let body: Buffer | undefined;
+    let posted: unknown;
     let hints: LoginHints | undefined;
     const { slowReaderMs } = parts;
     try {
@@ -63,7 +67,8 @@ export function createMcpDoor(parts: McpDoorParts) {
       hints = endpoint.hints;
       const server = await endpoint.admit(request.headers);
       if (body === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
-      const reply = await answer(server, parseBody(body), {
+      posted = parseBody(body);
+      const reply = await answer(server, posted, {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
@@ -71,7 +76,10 @@ export function createMcpDoor(parts: McpDoorParts) {
       });
       writeReply(response, headers, reply, slowReaderMs);
     } catch (error) {
-      writeError(response, headers, error, { body, hints, requestId }, parts);
+      posted ??= tryParse(body);
+      writeError(response, headers, error, { id: readableId(posted), hints, requestId }, parts);
+    } finally {
+      parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
 }
@@ -99,12 +107,11 @@ function whenGone(response: ServerResponse, cancel: () => void): void {
   }
 }
 
-/** The id to echo in an error, when there is one to be read. */
-function idIn(body: Buffer | undefined): RequestId | undefined {
+function tryParse(body: Buffer | undefined): unknown {
   try {
-    return body && readableId(parseBody(body));
+    return body && parseBody(body);
   } catch {
-    // The error to report is another one.
+    // The error to report is another one; this only looks for an id to echo.
     return undefined;
   }
 }
@@ -116,7 +123,7 @@ function writeReply(response: ServerResponse, headers: string[], reply: Reply, s
 }
 
 /** What is known of a request that failed. */
-type Failed = { body: Buffer | undefined; hints: LoginHints | undefined; requestId: string };
+type Failed = { id: RequestId | undefined; hints: LoginHints | undefined; requestId: string };
 
 /** The one place where errors become MCP answers. */
 function writeError(
@@ -127,9 +134,8 @@ function writeError(
   parts: McpDoorParts,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  const { hints, requestId } = failed;
+  const { id, hints, requestId } = failed;
   const error = unavailableIfDatabase(thrown);
-  const id = idIn(failed.body);
   headers.push('Content-Type', 'application/json');
   let status = 500;
   let body: string;
@@ -138,6 +144,7 @@ function writeError(
     body = errorText(id, error.code, error.message, error.data);
   } else if (error instanceof Unauthenticated) {
     status = error.status;
+    parts.onRefused(error.refusal);
     headers.push('WWW-Authenticate', challenge(error, hints));
     body = errorText(id, status, error.message);
   } else if (error instanceof AppError) {

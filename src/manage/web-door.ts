@@ -13,6 +13,10 @@ export type WebParts = RestParts & {
   /** Where the built dashboard lies. */
   dashboardFolder: string;
   isReady: () => Promise<boolean>;
+  /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
+  metrics: (request: IncomingMessage) => Promise<Response>;
+  /** Told of every answer; 0 when the client left before it. */
+  onAnswered: (status: number) => void;
   /** The routes of the OAuth proxy, which bring their own headers. */
   login: Hono<{ Bindings: HttpBindings }>;
   /** Signing in to the dashboard. */
@@ -44,6 +48,7 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   web.get(routes.readyz, async (c) =>
     (await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503),
   );
+  web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
   web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
@@ -53,5 +58,12 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
     return problemAnswer(new AppError('notFound', 'there is nothing at this address'), requestId, parts.onUnexpected);
   });
   web.onError((error, c) => problemAnswer(error, String(c.env.outgoing.getHeader('x-request-id')), parts.onUnexpected));
-  return getRequestListener(web.fetch, { overrideGlobalObjects: false, hostname: new URL(parts.baseUrl).host });
+  const listener = getRequestListener(web.fetch, {
+    overrideGlobalObjects: false,
+    hostname: new URL(parts.baseUrl).host,
+  });
+  return async (request, response) => {
+    await listener(request, response);
+    parts.onAnswered(response.headersSent ? response.statusCode : 0);
+  };
 }

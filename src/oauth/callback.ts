@@ -39,8 +39,10 @@ export async function callback(
       verifier,
     });
     const ours = await storeGrant(server, login, result, requestId, parts);
+    parts.onEvent('finished');
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
   } catch (error) {
+    parts.onEvent('failed');
     if (!(error instanceof OAuthError)) throw error;
     await parts.audit({
       server,

@@ -54,6 +54,7 @@ export async function decide(
     expires_at: now + spans.login,
   });
   if (!isFirst) throw refused('this form was sent before; start again in the client');
+  parts.onEvent('started');
   const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
   const cookie = cookieJar(parts.baseUrl).set(loginCookie(id), binding, spans.login);
   return { kind: 'page', status: 200, html: departurePage(server, url), cookies: [cookie] };

@@ -26,7 +26,13 @@ export type OAuthParts = {
     requestId: string;
   }) => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
+  /** Told what happens, for metrics. */
+  onEvent: (event: LoginEvent) => void;
 };
+
+/** What happens to logins; refreshes are those at the provider. */
+export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;
+export type LoginEvent = (typeof loginEvents)[number];
 
 /** What the door sends: a page, a redirect to the client, or JSON. */
 export type OAuthAnswer =

@@ -208,6 +208,10 @@ async function refreshPassthrough(
 ): Promise<TokenAnswer> {
   const refreshToken = openRefreshToken(parts.keyring, server, clientId, secret);
   if (refreshToken === undefined) throw refused('not a refresh token of this server and client');
-  const tokens = await server.provider.refresh(refreshToken);
+  const tokens = await server.provider.refresh(refreshToken).catch((error: unknown) => {
+    parts.onEvent('refresh_failed');
+    throw error;
+  });
+  parts.onEvent('refreshed');
   return passOn(server, clientId, { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, parts);
 }

@@ -28,6 +28,8 @@ export type GrantUse = {
   /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
   giveUp(server: LoginServer, bearer: string, refused: string): Promise<void>;
   forget(grantId: string): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
   clear(): void;
 };
 
@@ -42,12 +44,14 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
   const remembered = new LRUCache<string, OpenGrant>({ max: maxRemembered });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
   let generation = 0;
+  const counts = { hits: 0, misses: 0 };
 
   async function find(server: LoginServer, bearer: string): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
     const started = generation;
     const known = isFresh() ? remembered.get(hash) : undefined;
+    counts[known ? 'hits' : 'misses']++;
     const open = known ?? (await load(bearer, parts));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
@@ -101,6 +105,7 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
       if (open?.tokens.accessToken === refused) await breakOff(open, parts);
     },
     forget,
+    counts: () => ({ entries: remembered.size, ...counts }),
     clear() {
       generation++;
       remembered.clear();
@@ -146,9 +151,11 @@ export async function refreshAtProvider(
   }
   try {
     const fresh = await server.provider.refresh(refreshToken);
+    parts.onEvent('refreshed');
     return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken }, parts);
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
+    parts.onEvent('refresh_failed');
     parts.log('a provider did not refresh a login', { slug: server.slug, error: error.code, detail: error.detail });
     if (error.code === 'invalid_grant') return breakOff(open, parts);
     await releaseRefresh(parts.db, grant.id, until);

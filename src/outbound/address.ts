@@ -24,6 +24,41 @@ export function isPublicAddress(text: string): boolean {
   return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !extraIpv6.some((range) => v6.match(range));
 }
 
+/** Why an address is refused, in words for metrics. */
+export const blockedClasses = [
+  'loopback',
+  'private',
+  'link_local',
+  'shared',
+  'embedded_ipv4',
+  'multicast',
+  'unspecified',
+  'reserved',
+] as const;
+export type BlockedClass = (typeof blockedClasses)[number];
+
+const classOfRange: Record<string, BlockedClass> = {
+  loopback: 'loopback',
+  private: 'private',
+  uniqueLocal: 'private',
+  linkLocal: 'link_local',
+  deprecatedSiteLocal: 'link_local',
+  carrierGradeNat: 'shared',
+  ipv4Mapped: 'embedded_ipv4',
+  rfc6145: 'embedded_ipv4',
+  rfc6052: 'embedded_ipv4',
+  '6to4': 'embedded_ipv4',
+  teredo: 'embedded_ipv4',
+  multicast: 'multicast',
+  broadcast: 'multicast',
+  unspecified: 'unspecified',
+};
+
+/** The class of an address that is not public. */
+export function blockedClass(text: string): BlockedClass {
+  return (ipaddr.isValid(text) && classOfRange[ipaddr.process(text).range()]) || 'reserved';
+}
+
 /** The address in a URL's host, without the brackets of IPv6, or undefined when the host is a name. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;

@@ -2,7 +2,7 @@ import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { OutboundError } from '../errors.ts';
-import { literalAddress } from './address.ts';
+import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
 import { type EgressAllow, mayConnect } from './egress.ts';
 
 /** `dns.lookup` with `all: true`; handed in so that a test can be the name server. */
@@ -22,17 +22,24 @@ const blocked = () =>
  * Connects undici to one origin, but only to addresses that may be called. Literals are checked here because Node
  * resolves nothing for them; names are resolved once, all answers must pass, and exactly those are handed to the socket,
  * so that no second answer of a name server counts; the peer is checked once more before use.
+ * `onBlocked` is told the class of each address that was refused.
  */
-export function guardedConnector(origin: URL, allow: EgressAllow, resolve: Resolve): buildConnector.connector {
+export function guardedConnector(
+  origin: URL,
+  allow: EgressAllow,
+  resolve: Resolve,
+  onBlocked: (of: BlockedClass) => void,
+): buildConnector.connector {
   const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
   const { hostname } = origin;
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
   // undici hands unknown options on to net.connect and tls.connect; its types do not say so.
-  const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port) };
+  const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port, onBlocked) };
   const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions });
   return (options, callback) => {
     if (isBlockedLiteral) {
+      onBlocked(blockedClass(literal));
       callback(blocked(), null);
       return;
     }
@@ -40,6 +47,7 @@ export function guardedConnector(origin: URL, allow: EgressAllow, resolve: Resol
       if (error) callback(error, null);
       else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
       else {
+        onBlocked(blockedClass(socket.remoteAddress ?? ''));
         socket.destroy();
         callback(blocked(), null);
       }
@@ -51,14 +59,21 @@ function isPermittedPeer(socket: Socket, allow: EgressAllow, hostname: string, p
   return socket.remoteAddress !== undefined && mayConnect(allow, hostname, socket.remoteAddress, port);
 }
 
-function guardedLookup(allow: EgressAllow, resolve: Resolve, port: number): LookupFunction {
+function guardedLookup(
+  allow: EgressAllow,
+  resolve: Resolve,
+  port: number,
+  onBlocked: (of: BlockedClass) => void,
+): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
       const first = addresses?.[0];
+      const refused = addresses?.find(({ address }) => !mayConnect(allow, hostname, address, port));
       if (error || !first) callback(error ?? new OutboundError('dns', 'the upstream host name was not found'), '', 0);
-      else if (!addresses.every(({ address }) => mayConnect(allow, hostname, address, port)))
+      else if (refused) {
+        onBlocked(blockedClass(refused.address));
         callback(blocked(), '', 0);
-      else if (options.all) callback(null, addresses);
+      } else if (options.all) callback(null, addresses);
       else callback(null, first.address, first.family);
     });
   };

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { type Dispatcher, Pool } from 'undici';
 import { OutboundError } from '../errors.ts';
+import type { BlockedClass } from './address.ts';
 import { guardedConnector, type Resolve } from './connector.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { decodeBody, oversize } from './decode.ts';
@@ -31,12 +32,19 @@ export type Answer = { status: number; statusText: string; headers: IncomingHttp
 export type OutboundDoor = {
   /** @throws OutboundError */
   send(exchange: Exchange): Promise<Answer>;
-  /** Connection pools in use, for metrics. */
+  /** Connection pools in use. */
   poolCount(): number;
+  /** Open connections of all pools together, the requests on them, and those that wait for one. */
+  load(): { connections: number; running: number; waiting: number };
   close(): Promise<void>;
 };
 
-export type OutboundOptions = { allow: EgressAllow; resolve: Resolve };
+export type OutboundOptions = {
+  allow: EgressAllow;
+  resolve: Resolve;
+  /** Told the class of each address that was refused. */
+  onBlocked?: (of: BlockedClass) => void;
+};
 
 const maxPools = 1000;
 const connectionsPerPool = 128;
@@ -45,6 +53,7 @@ const maxHeaderBytes = 64 * 1024;
 
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
   const deadlines = createDeadlines();
+  const { onBlocked = () => undefined } = options;
   const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void pool.close() });
 
   function poolFor(workspaceId: string, origin: string): Pool {
@@ -52,7 +61,7 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
     const known = pools.get(key);
     if (known) return known;
     const pool = new Pool(origin, {
-      connect: guardedConnector(new URL(origin), options.allow, options.resolve),
+      connect: guardedConnector(new URL(origin), options.allow, options.resolve, onBlocked),
       connections: connectionsPerPool,
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,
@@ -81,6 +90,15 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
       return answer;
     },
     poolCount: () => pools.size,
+    load() {
+      const sum = { connections: 0, running: 0, waiting: 0 };
+      for (const { stats } of pools.values()) {
+        sum.connections += stats.connected;
+        sum.running += stats.running;
+        sum.waiting += stats.queued;
+      }
+      return sum;
+    },
     async close() {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));
     },

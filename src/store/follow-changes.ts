@@ -10,6 +10,8 @@ export type ChangeFollower = {
   look(): Promise<void>;
   /** Looks now, after a change of our own, so that it counts at once. What was committed is committed: never throws. */
   lookAfterCommit(): Promise<void>;
+  /** How the last look went and how long ago one succeeded, in ms. */
+  state(): { isUp: boolean; ageMs: number };
   stop(): Promise<void>;
 };
 
@@ -35,11 +37,16 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   let prunedAt = now();
   let seen = new Set<string>();
   let stopped = false;
+  let isUp = true;
 
   async function lookOnce(): Promise<void> {
     if (stopped) return;
     const at = now();
-    const changes = await changesSince(db, Math.min(at, lookedAt) - overlapMs);
+    const changes = await changesSince(db, Math.min(at, lookedAt) - overlapMs).catch((error: unknown) => {
+      isUp = false;
+      throw error;
+    });
+    isUp = true;
     const fresh = changes.filter((change) => !seen.has(change.id));
     seen = new Set(changes.map((change) => change.id));
     if (fresh.length > 0) options.onChanges(fresh);
@@ -61,6 +68,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   return {
     isFresh: () => now() - lookedAt < options.staleMs,
     look,
+    state: () => ({ isUp, ageMs: now() - lookedAt }),
     lookAfterCommit: () => look().catch(options.onError),
     async stop() {
       stopped = true;

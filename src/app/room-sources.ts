@@ -1,0 +1,146 @@
+import type { CallLog } from '../gateway/call-log.ts';
+import type { CircuitBreaker } from '../gateway/circuit-breaker.ts';
+import type { Limits } from '../gateway/limits.ts';
+import type { OutboundDoor } from '../outbound/door.ts';
+import type { Source } from '../telemetry/metric.ts';
+import type { Memory } from './memory.ts';
+
+export type Watched = {
+  door: OutboundDoor;
+  memory: Memory;
+  callLog: CallLog;
+  limits: Limits;
+  breaker: CircuitBreaker;
+  isServing: () => boolean;
+};
+
+/** The numbers that the rooms of the house keep, as metrics. */
+export function roomSources(watched: Watched): Source[] {
+  return [
+    ...outboundSources(watched),
+    ...limitSources(watched),
+    ...cacheSources(watched.memory),
+    ...storeSources(watched),
+  ];
+}
+
+function outboundSources({ door }: Watched): Source[] {
+  return [
+    {
+      name: 'toolhost_outbound_pools',
+      help: 'Pools of connections to upstreams and providers.',
+      type: 'gauge',
+      read: door.poolCount,
+    },
+    {
+      name: 'toolhost_outbound_connections',
+      help: 'Open connections to upstreams and providers.',
+      type: 'gauge',
+      read: () => door.load().connections,
+    },
+    {
+      name: 'toolhost_outbound_requests',
+      help: 'Requests to upstreams and providers: under way, and waiting for a connection.',
+      type: 'gauge',
+      label: 'state',
+      readEach: () => {
+        const { running, waiting } = door.load();
+        return { running, waiting };
+      },
+    },
+  ];
+}
+
+function limitSources({ limits, breaker }: Watched): Source[] {
+  return [
+    {
+      name: 'toolhost_calls_in_progress',
+      help: 'Tool calls that run, and that wait for a place under the limits.',
+      type: 'gauge',
+      label: 'state',
+      readEach() {
+        const { running, waiting } = limits.snapshot();
+        return { running, waiting };
+      },
+    },
+    {
+      name: 'toolhost_limit_refusals_total',
+      help: 'Tool calls that were refused, by the limit that refused them.',
+      type: 'counter',
+      label: 'limit',
+      readEach: () => limits.snapshot().refused,
+    },
+    {
+      name: 'toolhost_circuit_breakers',
+      help: 'Circuit breakers that are not closed; each stands for one upstream of one workspace.',
+      type: 'gauge',
+      label: 'state',
+      readEach() {
+        const { open, halfOpen } = breaker.snapshot();
+        return { open, half_open: halfOpen };
+      },
+    },
+  ];
+}
+
+function cacheSources({ servers, keys, grants }: Memory): Source[] {
+  const caches = () => ({ servers: servers.counts(), keys: keys.counts(), logins: grants.counts() });
+  const eachCache = (of: 'entries' | 'hits' | 'misses') => () =>
+    Object.fromEntries(Object.entries(caches()).map(([cache, counts]) => [cache, counts[of]]));
+  return [
+    {
+      name: 'toolhost_cache_entries',
+      help: 'What is remembered of the database.',
+      type: 'gauge',
+      label: 'cache',
+      readEach: eachCache('entries'),
+    },
+    {
+      name: 'toolhost_cache_hits_total',
+      help: 'Look-ups that were answered from memory.',
+      type: 'counter',
+      label: 'cache',
+      readEach: eachCache('hits'),
+    },
+    {
+      name: 'toolhost_cache_misses_total',
+      help: 'Look-ups that needed the database.',
+      type: 'counter',
+      label: 'cache',
+      readEach: eachCache('misses'),
+    },
+  ];
+}
+
+function storeSources({ memory, callLog, isServing }: Watched): Source[] {
+  const { changes } = memory;
+  return [
+    {
+      name: 'toolhost_call_records_waiting',
+      help: 'Call records that are not written yet.',
+      type: 'gauge',
+      read: callLog.waiting,
+    },
+    {
+      name: 'toolhost_database_up',
+      help: '1 while the database answers the look for changes that is made every second.',
+      type: 'gauge',
+      merge: 'min',
+      read: () => Number(changes.state().isUp),
+    },
+    {
+      name: 'toolhost_changes_age_seconds',
+      help: 'How long ago the last look for changes succeeded; what is remembered serves for 60 s.',
+      type: 'gauge',
+      merge: 'max',
+      read: () => changes.state().ageMs / 1000,
+    },
+    {
+      name: 'toolhost_ready',
+      help: '1 while the process can serve.',
+      type: 'gauge',
+      merge: 'min',
+      read: () => Number(isServing()),
+    },
+  ];
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+
+/** What `/metrics` said, read as strictly as Prometheus does. */
+export type Scrape = {
+  text: string;
+  families: Map<string, { type: string; help: string; labels: Set<string> }>;
+  /** The value of the one line of a name and labels. */
+  value(name: string, labels?: Record<string, string>): number;
+  /** The sum of all lines of a name that have these labels. */
+  sum(name: string, labels?: Record<string, string>): number;
+  /** Cumulative counts of a histogram, by upper bound. */
+  buckets(name: string): [number, number][];
+};
+
+type Line = { name: string; labels: Record<string, string>; value: number };
+
+const linePattern = /^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[\d.e+-]+|NaN|[+-]Inf)$/;
+
+export function parseMetrics(text: string): Scrape {
+  assert.ok(text.endsWith('\n'));
+  const families: Scrape['families'] = new Map();
+  const lines: Line[] = [];
+  let current = '';
+  for (const row of text.trimEnd().split('\n')) {
+    const [, kind, name, rest] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(row) ?? [];
+    if (kind === 'HELP') {
+      assert.ok(!families.has(name as string), `${name} comes twice`);
+      current = name as string;
+      families.set(current, { type: '', help: rest as string, labels: new Set() });
+    } else if (kind === 'TYPE') {
+      assert.equal(name, current);
+      (families.get(current) as { type: string }).type = rest as string;
+    } else {
+      const line = parseLine(row);
+      const { type, labels } = families.get(current) ?? assert.fail(row);
+      assert.equal(type === 'histogram' ? line.name.replace(/_(bucket|sum|count)$/, '') : line.name, current);
+      for (const label of Object.keys(line.labels)) if (label !== 'le') labels.add(label);
+      lines.push(line);
+    }
+  }
+  return { text, families, ...reading(lines) };
+}
+
+function parseLine(row: string): Line {
+  const [, name, labelText = '', value] = linePattern.exec(row) ?? assert.fail(`not a line of metrics: ${row}`);
+  const labels = Object.fromEntries([...labelText.matchAll(/([a-z]+)="([^"]*)"/g)].map(([, key, text]) => [key, text]));
+  return { name: name as string, labels, value: Number(String(value).replace('Inf', 'Infinity')) };
+}
+
+function reading(lines: readonly Line[]): Pick<Scrape, 'value' | 'sum' | 'buckets'> {
+  const found = (name: string, labels: Record<string, string>) =>
+    lines.filter(
+      (line) => line.name === name && Object.entries(labels).every(([label, value]) => line.labels[label] === value),
+    );
+  return {
+    value(name, labels = {}) {
+      const all = found(name, labels);
+      assert.equal(all.length, 1, `${name} ${JSON.stringify(labels)}: ${all.length} lines`);
+      return (all[0] as Line).value;
+    },
+    sum: (name, labels = {}) => found(name, labels).reduce((sum, { value }) => sum + value, 0),
+    buckets: (name) =>
+      found(`${name}_bucket`, {}).map(({ labels, value }) => [Number(labels.le?.replace('+Inf', 'Infinity')), value]),
+  };
+}
+
+export async function scrape(url: string): Promise<Scrape> {
+  const response = await fetch(`${url}/metrics`);
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  assert.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  return parseMetrics(text);
+}
