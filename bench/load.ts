@@ -13,6 +13,11 @@ export type Sample = { calls: number; seconds: number; bytes: number; failures: 
 
 export type LoadGenerator = { name: string; run: (target: Target, seconds: number) => Promise<Sample> };
 
+/** Load at a fixed rate, which `wrk` cannot make. */
+export function runAtRate(target: Target, perSecond: number, seconds: number): Promise<Sample> {
+  return runOwn(target, seconds, perSecond);
+}
+
 export const connections = 64;
 const graceMs = 15_000;
 const run = promisify(execFile);
@@ -23,14 +28,14 @@ export function loadGenerator(): LoadGenerator {
   return wrk === undefined ? own : withWrk(wrk);
 }
 
-const own: LoadGenerator = {
-  name: 'bench/own-load.ts',
-  async run({ url, headers, body }, seconds) {
-    const { port, pathname, search } = new URL(url);
-    const job: Job = { port: Number(port), path: pathname + search, headers, body, seconds, connections };
-    return JSON.parse(await output([node, join(import.meta.dirname, 'own-load.ts'), JSON.stringify(job)], seconds));
-  },
-};
+const own: LoadGenerator = { name: 'bench/own-load.ts', run: (target, seconds) => runOwn(target, seconds) };
+
+async function runOwn({ url, headers, body }: Target, seconds: number, perSecond?: number): Promise<Sample> {
+  const { port, pathname, search } = new URL(url);
+  const rate = perSecond === undefined ? {} : { perSecond };
+  const job: Job = { port: Number(port), path: pathname + search, headers, body, seconds, connections, ...rate };
+  return JSON.parse(await output([node, join(import.meta.dirname, 'own-load.ts'), JSON.stringify(job)], seconds));
+}
 
 function withWrk(wrk: string): LoadGenerator {
   const version = /wrk \S+/.exec(stdoutOf(wrk, '-v'))?.[0] ?? 'wrk';

@@ -1,6 +1,7 @@
 /**
  * The load generator for machines without `wrk`: raw keep-alive sockets that send the same bytes again as soon as an
- * answer is complete. It reads a status, a Content-Length and nothing else.
+ * answer is complete, or with `perSecond` at that rate: a latency then counts from when its call was due, also when no
+ * connection was free. It reads a status, a Content-Length and nothing else.
  * Usage: node bench/own-load.ts '{"port":…,"path":…,"headers":{…},"body":…,"seconds":…,"connections":…}'
  */
 import { connect, type Socket } from 'node:net';
@@ -12,6 +13,7 @@ export type Job = {
   body: string;
   seconds: number;
   connections: number;
+  perSecond?: number;
 };
 
 const job = JSON.parse(process.argv[2] ?? '{}') as Job;
@@ -37,23 +39,46 @@ function percentile(share: number): number {
   return histogram.length / stepsPerMs;
 }
 
-/** One connection with one request under way. */
+/** Connections without a request under way, and when the calls that wait for one were due; for a fixed rate alone. */
+const idle: ((dueAt: number) => void)[] = [];
+const due: number[] = [];
+
+function sendDue(): void {
+  while (due.length > 0 && idle.length > 0) idle.pop()?.(due.shift() ?? performance.now());
+}
+
+function keepRate(perSecond: number): void {
+  let nextAt = performance.now();
+  setInterval(() => {
+    for (const now = performance.now(); nextAt <= now && running; nextAt += 1000 / perSecond) due.push(nextAt);
+    sendDue();
+  }, 1);
+}
+
+/** One connection with at most one request under way. */
 function drive(): Socket {
   const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true });
   let sentAt = 0;
   let head = '';
   let missing = 0;
-  const send = () => {
-    sentAt = performance.now();
+  const send = (dueAt: number) => {
+    sentAt = dueAt;
     socket.write(request);
+  };
+  const next = () => {
+    if (job.perSecond === undefined) send(performance.now());
+    else {
+      idle.push(send);
+      sendDue();
+    }
   };
   const finish = () => {
     const step = Math.min(Math.round((performance.now() - sentAt) * stepsPerMs), histogram.length - 1);
     histogram[step] = (histogram[step] ?? 0) + 1;
     calls++;
-    if (running) send();
+    if (running) next();
   };
-  socket.on('connect', send);
+  socket.on('connect', next);
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     if (missing === 0) {
@@ -78,9 +103,11 @@ function drive(): Socket {
 
 const startedAt = performance.now();
 const sockets = Array.from({ length: job.connections }, drive);
+if (job.perSecond !== undefined) keepRate(job.perSecond);
 setTimeout(() => {
   running = false;
   const seconds = (performance.now() - startedAt) / 1000;
   console.log(JSON.stringify({ calls, seconds, bytes, failures, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }));
   for (const socket of sockets) socket.destroy();
+  process.exit();
 }, job.seconds * 1000);

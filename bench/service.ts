@@ -63,7 +63,7 @@ export async function readyMs(options: ServiceOptions): Promise<number> {
   return ms;
 }
 
-function tool(name: string, size: string, upstream: string): object {
+export function toolConfig(name: string, size: string, upstream: string): object {
   return {
     name,
     description: `Get the items of a project as ${size}. Without a status all of them are listed, oldest first.`,
@@ -81,8 +81,8 @@ const sizes = ['1k', '20k', '20k-array'];
 export const toolName = (size: string) => `get_${size.replace('-', '_')}`;
 
 function configs(upstream: string): object[] {
-  const tools = sizes.map((size) => tool(toolName(size), size, upstream));
-  const many = Array.from({ length: largeTools }, (_, i) => tool(`get_items_${i}`, '1k', upstream));
+  const tools = sizes.map((size) => toolConfig(toolName(size), size, upstream));
+  const many = Array.from({ length: largeTools }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
   const open = { type: 'Bearer' };
   return [
     { name: 'Keyed', slug: slugs.keyed, authentication: { ...open, token: 'token-of-the-upstream' }, tools },
@@ -93,7 +93,7 @@ function configs(upstream: string): object[] {
 
 /** A small server as an agent would create it. */
 export function smallServer(slug: string, upstream: string): object {
-  return { name: slug, slug, authentication: { type: 'Bearer' }, tools: [tool('get_items', '1k', upstream)] };
+  return { name: slug, slug, authentication: { type: 'Bearer' }, tools: [toolConfig('get_items', '1k', upstream)] };
 }
 
 const legacyRevision = '2025-11-25';

@@ -1,0 +1,100 @@
+import { join } from 'node:path';
+import { checkServerConfig, type ServerConfig } from '../src/domain/server-config.ts';
+import { openDatabase } from '../src/store/database.ts';
+import { insertServer } from '../src/store/servers.ts';
+import { insertWorkspace } from '../src/store/workspaces.ts';
+import { residentMb, root } from './processes.ts';
+import { median } from './rounds.ts';
+import { type ServiceOptions, startService, toolConfig } from './service.ts';
+
+/** What a store full of hosted servers costs a process that serves from it. */
+export type ManyServers = {
+  servers: number;
+  /** Resident memory after calls to more servers than are remembered, above what it was before the first. */
+  addedMb: number;
+  /** Median time of the first call to a server, and of the second one. */
+  coldMs: number;
+  warmMs: number;
+};
+
+const toolsPerServer = 10;
+/** More than the service remembers, so that it forgets while it is measured. */
+const called = 3000;
+const rowsPerTransaction = 1000;
+
+/** Puts `servers` hosted servers into a database of its own, starts a service on it and calls some of them. */
+export async function measureManyServers(options: ServiceOptions, servers: number): Promise<ManyServers> {
+  await fill(options, servers);
+  const service = await startService(options);
+  try {
+    const call = (index: number) => timed(`${service.url}/mcp/${slugOf(index)}`);
+    for (let i = 0; i < 200; i++) await call(0);
+    const before = residentMb(service.child.pid);
+    const cold: number[] = [];
+    const warm: number[] = [];
+    const step = Math.max(1, Math.floor(servers / called));
+    for (let index = 1; index < servers; index += step) {
+      cold.push(await call(index));
+      warm.push(await call(index));
+    }
+    const addedMb = residentMb(service.child.pid) - before;
+    return { servers, addedMb, coldMs: median(cold), warmMs: median(warm) };
+  } finally {
+    await service.child.stop();
+  }
+}
+
+const slugOf = (index: number) => `many-${index}`;
+
+/** Straight through the store, because creating so many one by one takes longer than all else. */
+async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Promise<void> {
+  const database = await openDatabase({
+    url: undefined,
+    file: join(dataDir, 'toolhost.sqlite'),
+    migrations: join(root, 'migrations'),
+    exclusive: true,
+    now: Date.now,
+    onError: (error) => console.error(error),
+  });
+  const config = validConfig(upstream);
+  const now = Date.now();
+  await insertWorkspace(database.db, { id: 'local', name: 'Local', at: now });
+  for (let from = 0; from < servers; from += rowsPerTransaction) {
+    await database.db.transaction().execute(async (transaction) => {
+      for (let i = from; i < Math.min(from + rowsPerTransaction, servers); i++) {
+        const slug = slugOf(i);
+        const times = { createdAt: now, updatedAt: now, createdBy: 'bench' };
+        const server = { ...times, id: `srv_${slug}`, workspaceId: 'local', slug, name: slug, version: 1 };
+        await insertServer(transaction, { ...server, config: { ...config, name: slug, slug } });
+      }
+    });
+  }
+  await database.close();
+}
+
+/** A configuration as the service would store it, with its defaults filled in. */
+function validConfig(upstream: string): ServerConfig {
+  const tools = Array.from({ length: toolsPerServer }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
+  const raw = { name: 'Many', slug: 'many', authentication: { type: 'Bearer' }, tools };
+  const { config, problems } = checkServerConfig(raw, { managementSlug: 'manage', urlProblem: () => undefined });
+  if (!config) throw new Error(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+  return config;
+}
+
+const headers = {
+  Authorization: 'Bearer token-of-a-caller',
+  'Content-Type': 'application/json',
+  Accept: 'application/json, text/event-stream',
+  'MCP-Protocol-Version': '2025-11-25',
+};
+const params = { name: 'get_items_3', arguments: { id: '7' } };
+const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+
+async function timed(url: string): Promise<number> {
+  const startedAt = performance.now();
+  const response = await fetch(url, { method: 'POST', headers, body });
+  const text = await response.text();
+  const ms = performance.now() - startedAt;
+  if (response.status !== 200 || text.includes('"isError":true')) throw new Error(`${url}: ${response.status} ${text}`);
+  return ms;
+}
