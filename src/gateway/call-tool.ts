@@ -76,8 +76,7 @@ export async function callTool(
     }
     return result;
   } catch (error) {
-    trail.outcome =
-      error instanceof ToolFailure ? error.outcome : error instanceof AppError ? 'limited' : 'upstream_status';
+    trail.outcome = outcomeOfError(error);
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
     return result;
@@ -89,6 +88,12 @@ export async function callTool(
     if (isCapturing(server, startedAt)) parts.record(row, captureOf(server, tool, call, trail, parts));
     else parts.record(row);
   }
+}
+
+function outcomeOfError(error: unknown): Outcome {
+  if (error instanceof ToolFailure) return error.outcome;
+  if (error instanceof AppError) return 'limited';
+  return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
 }
 
 /** @throws ToolFailure with the outcome of the call */
