@@ -50,6 +50,9 @@ const maxPools = 1000;
 const connectionsPerPool = 128;
 const keepAliveMs = 10_000;
 const maxHeaderBytes = 64 * 1024;
+/** A piece of a body costs memory and time however small it is, and so does an interim answer. */
+const maxPieces = 100_000;
+const maxInterimAnswers = 100;
 
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
   const deadlines = createDeadlines();
@@ -118,6 +121,8 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
   const chunks: Buffer[] = [];
   const answer: Answer = { status: 0, statusText: '', headers: {}, body: Buffer.alloc(0) };
   let size = 0;
+  let begun = false;
+  let interimAnswers = 0;
   let controller: Dispatcher.DispatchController | undefined;
   let settled = false;
 
@@ -141,8 +146,14 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
         controller = started;
         if (settled) started.abort(new OutboundError('cancelled', 'the deadline passed before a connection was free'));
       },
+      onResponseStarted() {
+        begun = true;
+      },
       onResponseStart(_controller, status, headers, statusText) {
-        if (status < 200) return;
+        if (status < 200) {
+          if (++interimAnswers > maxInterimAnswers) fail(tooMany('interim answers'));
+          return;
+        }
         answer.status = status;
         answer.statusText = statusText ?? '';
         answer.headers = headers;
@@ -151,7 +162,7 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
       onResponseData(_controller, chunk) {
         size += chunk.length;
         if (size > exchange.limitBytes) fail(oversize(exchange.limitBytes));
-        else chunks.push(chunk);
+        else if (chunks.push(chunk) > maxPieces) fail(tooMany('pieces of a body'));
       },
       onResponseEnd() {
         if (settled) return;
@@ -162,7 +173,7 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
       },
       onResponseError(_controller, error) {
         const failure = toOutboundError(error);
-        fail(failure.reason === 'reset' && answer.status !== 0 ? truncated() : failure);
+        fail(failure.reason === 'reset' && begun ? truncated() : failure);
       },
     },
   );
@@ -171,6 +182,10 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
 
 function timedOut(timeoutMs: number): OutboundError {
   return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
+}
+
+function tooMany(what: string): OutboundError {
+  return new OutboundError('malformed', `the upstream answered with too many ${what}`);
 }
 
 /** The answer had begun, so the request was served: it is not sent twice. */

@@ -3,6 +3,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { brokenAnswers } from './broken-answers.ts';
+import { type Behaviour, head, ignoreLeaving, type RawExchange, whole } from './raw-answers.ts';
 
 export interface HostileRequest {
   /** 'GET /path?query' as it came. */
@@ -23,28 +25,8 @@ export interface HostileUpstream {
   close(): Promise<void>;
 }
 
-interface Exchange {
-  socket: Socket;
-  /** What stands behind the behaviour's name: '418' in /status/418. */
-  argument: string;
-  query: URLSearchParams;
-}
-
-type Behaviour = (exchange: Exchange) => void;
-
 const MEGABYTE = 1024 * 1024;
 const BOMB_MEGABYTES = 200;
-
-function head(status: string, fields: Readonly<Record<string, string | number>>): string {
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status}\r\n${lines.join('')}\r\n`;
-}
-
-function whole(body: string | Buffer, fields: Readonly<Record<string, string>> = {}, status = '200 OK'): Buffer {
-  const length = Buffer.byteLength(body);
-  const start = head(status, { 'content-type': 'application/json', 'content-length': length, ...fields });
-  return Buffer.concat([Buffer.from(start), Buffer.from(body)]);
-}
 
 /** Says that 1,000 bytes come, and sends eleven. */
 function beginning(): string {
@@ -65,44 +47,39 @@ function* endlessArray(): Generator<Buffer> {
   for (;;) yield element;
 }
 
-// The client's leaving is the expected end of a stream that is too long for it.
-function ignoreLeaving(sending: Promise<void>): void {
-  sending.catch(() => undefined);
-}
-
-function drip({ socket }: Exchange): void {
+function drip({ socket }: RawExchange): void {
   socket.write(`${head('200 OK', { 'content-type': 'application/json', 'content-length': 1_000_000_000 })}"`);
   const timer = setInterval(() => socket.write('a'), 50);
   socket.once('close', () => clearInterval(timer));
 }
 
-function bomb({ socket }: Exchange): void {
+function bomb({ socket }: RawExchange): void {
   socket.write(head('200 OK', { 'content-type': 'application/json', 'content-encoding': 'gzip', connection: 'close' }));
   ignoreLeaving(pipeline(Readable.from(longString()), createGzip({ level: 1 }), socket));
 }
 
-function endless({ socket }: Exchange): void {
+function endless({ socket }: RawExchange): void {
   socket.write(head('200 OK', { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
   ignoreLeaving(pipeline(Readable.from(endlessArray()), socket));
 }
 
-function hugeHeaders({ socket }: Exchange): void {
+function hugeHeaders({ socket }: RawExchange): void {
   const fields = Array.from({ length: 128 }, (_, index) => [`x-field-${index}`, 'a'.repeat(8 * 1024)]);
   socket.write(whole('{}', Object.fromEntries(fields)));
 }
 
-function status({ socket, argument }: Exchange): void {
+function status({ socket, argument }: RawExchange): void {
   const bodiless = argument === '204' || argument === '304';
   if (bodiless) socket.write(head(`${argument} Chosen`, {}));
   else socket.write(whole(`{"status":${argument}}`, {}, `${argument} Chosen`));
 }
 
-function redirect({ socket, argument, query }: Exchange): void {
+function redirect({ socket, argument, query }: RawExchange): void {
   socket.write(whole('{}', { location: query.get('to') ?? '' }, `${argument} Elsewhere`));
 }
 
 // The socket dies between the end of this answer and the client's next request, whichever side notices first.
-function keepAliveClose({ socket }: Exchange): void {
+function keepAliveClose({ socket }: RawExchange): void {
   socket.end(whole('{"last":true}', { connection: 'keep-alive', 'keep-alive': 'timeout=60' }), () => socket.destroy());
 }
 
@@ -128,6 +105,7 @@ const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ['bad-gzip', ({ socket }) => void socket.write(whole('{"plain":true}', { 'content-encoding': 'gzip' }))],
   ['bad-utf8', ({ socket }) => void socket.write(whole(Buffer.from([0x22, 0xc3, 0x28, 0xff, 0xfe, 0x22])))],
   ['keep-alive-close', keepAliveClose],
+  ...brokenAnswers,
 ]);
 
 function behave(socket: Socket, target: string): void {
