@@ -16,15 +16,16 @@ import { routes, urlOf } from './routes.ts';
 
 export type Running = { config: Config; baseUrl: string; app: App; stop(): Promise<void> };
 
-const headersMs = 10_000;
-const requestMs = 30_000;
 /** Longer than the idle time of the usual load balancers, so that they close first. */
 const keepAliveMs = 65_000;
 const drainMs = 25_000;
 
-const usualSurroundings: Surroundings = {
+export const usualSurroundings: Surroundings = {
   resolve: systemResolve,
+  headersMs: 10_000,
+  requestMs: 30_000,
   slowReaderMs: 30_000,
+  stalledMs: 120_000,
   queueMs: 2000,
   now: Date.now,
   clock: () => performance.now(),
@@ -38,10 +39,10 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
   let app: App | undefined;
   const server = createServer(
     {
-      headersTimeout: headersMs,
-      requestTimeout: requestMs,
+      headersTimeout: surroundings.headersMs,
+      requestTimeout: surroundings.requestMs,
       keepAliveTimeout: keepAliveMs,
-      connectionsCheckingInterval: 2000,
+      connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,
     },
     (request, response) => {
@@ -49,6 +50,7 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
       else response.writeHead(503, { 'Retry-After': '1' }).end();
     },
   );
+  server.setTimeout(surroundings.stalledMs);
   const port = await listen(server, config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const example =

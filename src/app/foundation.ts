@@ -18,7 +18,13 @@ export const localWorkspace = { id: 'local', name: 'Local' };
 /** What a process may bring of its own; tests bring their name server, their clocks and their patience. */
 export type Surroundings = {
   resolve: Resolve;
+  /** How long the headers and the whole of a request may take to come, in ms. */
+  headersMs: number;
+  requestMs: number;
+  /** How long a client may take to read an answer of the MCP endpoints, in ms. */
   slowReaderMs: number;
+  /** How long nothing may move on a connection with a request under way, in ms; longer than any call takes. */
+  stalledMs: number;
   /** How long a call waits for a place. */
   queueMs: number;
   /** Epoch ms. */

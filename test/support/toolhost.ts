@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { localWorkspace, type Surroundings } from '../../src/app/foundation.ts';
 import type { KeyScope } from '../../src/domain/scopes.ts';
-import { type Running, start } from '../../src/main.ts';
+import { type Running, start, usualSurroundings } from '../../src/main.ts';
 import { operations } from '../../src/operations/index.ts';
 import { runOperation } from '../../src/operations/run-operation.ts';
-import { systemResolve } from '../../src/outbound/connector.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
 
 export type Json = { [key: string]: unknown };
@@ -91,11 +90,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       ...options.env,
     },
     {
-      resolve: systemResolve,
-      slowReaderMs: 30_000,
-      queueMs: 2000,
-      now: Date.now,
-      clock: () => performance.now(),
+      ...usualSurroundings,
       // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
       startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
       ...options.surroundings,
