@@ -12,7 +12,8 @@ import { Ledger } from './support/ledger.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { startToolhost } from './support/toolhost.ts';
 
-const rounds = 10;
+/** Ten with every run of the tests; `KILL_ROUNDS=200` for the whole of sec G5. */
+const rounds = Number(process.env.KILL_ROUNDS ?? 10);
 const writers = ['a', 'b', 'c'];
 
 /** A key for a service that is yet to be started. */

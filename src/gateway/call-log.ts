@@ -10,7 +10,10 @@ import type { Keyring } from '../store/sealing.ts';
 export type CallLog = {
   /** `capture` is the JSON text of a `Capture`. */
   add(row: CallRow, capture?: string): void;
-  /** Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. */
+  /**
+   * Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. What cannot be
+   * written goes on waiting, and nothing is thrown: a full disk keeps nobody from reading what was stored before.
+   */
   flush(): Promise<void>;
   /** Records that are not written yet. */
   waiting(): number;
@@ -55,10 +58,10 @@ export function createCallLog(options: CallLogOptions): CallLog {
     }
   }
 
-  const flush = oneAtATime(writeAll);
+  const flush = oneAtATime(() => writeAll().catch(options.onError));
 
   const timer = setInterval(() => {
-    if (waiting.length > 0) flush().catch(options.onError);
+    if (waiting.length > 0) void flush();
   }, intervalMs);
   timer.unref();
 
@@ -76,7 +79,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
     waiting: () => waiting.length,
     async stop() {
       clearInterval(timer);
-      await flush().catch(options.onError);
+      await flush();
     },
   };
 }

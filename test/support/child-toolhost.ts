@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 /** `bin/toolhost serve` in a process of its own. */
 export type ChildToolhost = {
   url: string;
+  pid: number;
   /** Everything it wrote so far, on both outputs. */
   output(): string;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */
@@ -33,6 +34,7 @@ export async function startChildToolhost(env: Record<string, string>): Promise<C
   });
   return {
     url,
+    pid: child.pid ?? 0,
     output,
     async end(signal = 'SIGTERM') {
       child.kill(signal);
