@@ -1,6 +1,7 @@
 /**
  * Measures the service beside a bare relay and nginx: `npm run bench`, `npm run bench -- --quick`, and with `--write`
- * the report also goes to bench/report.md. See README.md in this folder.
+ * the report also goes to bench/report.md. `npm run bench -- --soak 10` is minutes of load with a hostile workspace and
+ * writes bench/report-soak.md. See README.md in this folder.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,9 +23,15 @@ import {
   startService,
   toolName,
 } from './service.ts';
+import { soak } from './soak.ts';
 
-const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, write: { type: 'boolean', default: false } },
+const { values: options, positionals } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+    soak: { type: 'boolean', default: false },
+  },
+  allowPositionals: true,
 });
 
 const size = options.quick
@@ -137,9 +144,10 @@ if (process.platform !== 'linux') throw new Error('the bench reads /proc, so it 
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
 try {
   pinSelf();
-  const report = await run(folder, loadGenerator());
+  const report = options.soak ? await soak(folder, Number(positionals[0] ?? 10)) : await run(folder, loadGenerator());
   console.log(`\n${report}`);
-  if (options.write) writeFileSync(join(import.meta.dirname, 'report.md'), report);
+  const file = options.soak ? 'report-soak.md' : 'report.md';
+  if (options.write || options.soak) writeFileSync(join(import.meta.dirname, file), report);
 } finally {
   await stopAll();
   rmSync(folder, { recursive: true, force: true });

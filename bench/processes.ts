@@ -1,7 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { accessSync, constants, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 /** The Node that package.json pins runs every process of a measurement. */
 export const node = process.execPath;
@@ -43,6 +44,8 @@ export type Child = {
   /** What the first group of `ready` matched. */
   ready: string;
   stderr: () => string;
+  /** Called with each line of standard output after `ready`, and with undefined when it has ended. */
+  onLine: (listener: (line: string | undefined) => void) => void;
   stop: () => Promise<void>;
 };
 
@@ -84,7 +87,17 @@ export function startChild(command: string[], options: ChildOptions): Promise<Ch
       if (!match) return;
       clearTimeout(timer);
       stdout = '';
-      resolve({ pid: child.pid as number, ready: match[1] ?? '', stderr: () => stderr, stop: () => stopChild(child) });
+      resolve({
+        pid: child.pid as number,
+        ready: match[1] ?? '',
+        stderr: () => stderr,
+        onLine: (listener) => {
+          createInterface({ input: child.stdout })
+            .on('line', listener)
+            .on('close', () => listener(undefined));
+        },
+        stop: () => stopChild(child),
+      });
     });
   });
 }
@@ -159,6 +172,21 @@ export function watchDisturbance(): () => Disturbance {
     const ms = performance.now() - at;
     return { others: Math.max(0, others) / ms, stolen: (stolen - before.stolen) / ms };
   };
+}
+
+/** Sockets that a process has open, those that listen too. */
+export function openSockets(pid: number): number {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).filter((name) => linkOf(join(folder, name)).startsWith('socket:')).length;
+}
+
+/** A descriptor may be closed between the list and the look. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
 }
 
 /** Resident memory in MB. */

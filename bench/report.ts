@@ -32,17 +32,24 @@ export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts)
   ].join('\n\n');
 }
 
-function machineText(facts: Facts): string {
+/** When, on what and of what a report is. */
+export function machineItems(): string[] {
   const [cpu] = cpus();
-  const { rounds, seconds } = facts.plan;
-  const items = [
+  return [
     new Date().toISOString().slice(0, 16).replace('T', ' '),
     `${cpus().length} cores of ${cpu?.model ?? 'an unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}`,
     `Node ${process.versions.node}, Toolhost ${versionOf(root)} (${commit()}), undici ${versionOf(join(root, 'node_modules', 'undici'))}`,
-    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; nginx is not on this machine, so it is left out'}`,
     isPinned
       ? `pinned: what is measured to core ${cores.service}, load and upstream to core ${cores.load}`
       : 'not pinned: taskset or a second core is missing, so the figures depend on the scheduler',
+  ];
+}
+
+function machineText(facts: Facts): string {
+  const { rounds, seconds } = facts.plan;
+  const items = [
+    ...machineItems(),
+    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; nginx is not on this machine, so it is left out'}`,
     `${rounds} interleaved rounds of ${seconds} s; every figure is the median of its rounds`,
   ];
   return items.map((item) => `- ${item}`).join('\n');
@@ -113,7 +120,7 @@ function medianRatio(rounds: readonly Round[], others: readonly Round[]): number
   return median(rounds.map((round, i) => round.cpuUsPerCall / (others[i]?.cpuUsPerCall ?? Number.NaN)));
 }
 
-function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...lines.map(line)].join('\n');
 }

@@ -7,16 +7,16 @@ import { type Child, cores, root, startChild } from './processes.ts';
 /** The real service as a process of its own, with what the measurements need in it. */
 export type Service = { child: Child; url: string; key: string };
 
-const toolhost = join(root, 'bin', 'toolhost');
+export const toolhost = join(root, 'bin', 'toolhost');
 const run = promisify(execFile);
-const ready = /^toolhost ready (\S+)$/m;
+export const ready = /^toolhost ready (\S+)$/m;
 
 export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
 export const largeTools = 200;
 
 export type ServiceOptions = { dataDir: string; upstream: string };
 
-function environment({ dataDir, upstream }: ServiceOptions): Record<string, string> {
+export function environment({ dataDir, upstream }: ServiceOptions): Record<string, string> {
   return {
     DATA_DIR: dataDir,
     PORT: '0',
@@ -39,13 +39,14 @@ export async function startService(options: ServiceOptions, launch = [toolhost, 
   return service;
 }
 
-async function createKey(env: Record<string, string>): Promise<string> {
-  const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--json'];
+/** A key that may do everything in a workspace that is there. */
+export async function createKey(env: Record<string, string>, workspace = 'local'): Promise<string> {
+  const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--workspace', workspace, '--json'];
   const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: 20_000 });
   return (JSON.parse(stdout) as { key: string }).key;
 }
 
-async function createServer({ url, key }: Service, config: object): Promise<void> {
+export async function createServer({ url, key }: Pick<Service, 'url' | 'key'>, config: object): Promise<void> {
   const response = await fetch(`${url}/api/v1/servers`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },

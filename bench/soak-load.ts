@@ -1,0 +1,122 @@
+/**
+ * The load of the soak: callers at a fixed rate, each with a connection of its own, and in some phases a hostile
+ * workspace beside them. A call's time begins when it was due, so a service that stands still is not flattered.
+ * Usage: node bench/soak-load.ts <file with a SoakJob>; prints one PhaseResult a line.
+ */
+import { readFileSync } from 'node:fs';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export type SoakCall = { path: string; headers: Record<string, string>; body: string };
+
+export type SoakJob = {
+  port: number;
+  honest: SoakCall[];
+  hostile: SoakCall[];
+  honestPerSecond: number;
+  hostilePerSecond: number;
+  phases: { hostile: boolean; seconds: number }[];
+};
+
+export type PhaseResult = {
+  hostile: boolean;
+  honestCalls: number;
+  /** Honest calls that got anything but the answer of their upstream. */
+  failures: number;
+  p50Ms: number;
+  p99Ms: number;
+  highestMs: number;
+  /** How late this process itself was. */
+  loadLagP99Ms: number;
+  /** What the hostile calls got: HTTP status, and `tool error` among the 200. */
+  hostileAnswers: Record<string, number>;
+};
+
+type Answered = { status: number; isToolError: boolean };
+
+const tickMs = 5;
+const calmMs = 5000;
+const job = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as SoakJob;
+const agents = job.honest.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
+const hostileAgent = new Agent({ keepAlive: true });
+
+function post(call: SoakCall, agent: Agent): Promise<Answered> {
+  return new Promise((resolve) => {
+    const fail = () => resolve({ status: 0, isToolError: false });
+    const { path, headers } = call;
+    const sent = request({ host: '127.0.0.1', port: job.port, method: 'POST', path, headers, agent }, (response) => {
+      readEnd(response).then((end) => {
+        resolve({ status: response.statusCode ?? 0, isToolError: end.includes('"isError":true') });
+      }, fail);
+    });
+    sent.on('error', fail);
+    sent.end(call.body);
+  });
+}
+
+/** Reads all of an answer and keeps its end, which says whether the tool failed. */
+async function readEnd(response: IncomingMessage): Promise<string> {
+  let last = '';
+  for await (const chunk of response) last = (last + (chunk as Buffer).toString('latin1')).slice(-2000);
+  return last;
+}
+
+/** Calls `send` with the time at which it was due, so often a second, until stopped. */
+function atRate(perSecond: number, send: (n: number, dueAt: number) => void): () => void {
+  const begunAt = performance.now();
+  let sent = 0;
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - begunAt) * perSecond) / 1000);
+    for (; sent < due; sent++) send(sent, begunAt + (sent * 1000) / perSecond);
+  }, tickMs);
+  return () => clearInterval(timer);
+}
+
+async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> {
+  const times: number[] = [];
+  const hostileAnswers: Record<string, number> = {};
+  const lag = monitorEventLoopDelay({ resolution: 1 });
+  let failures = 0;
+  let waiting = 0;
+  const honest = (n: number, dueAt: number) => {
+    const index = n % job.honest.length;
+    waiting++;
+    void post(job.honest[index] as SoakCall, agents[index] as Agent).then(({ status, isToolError }) => {
+      waiting--;
+      times.push(performance.now() - dueAt);
+      if (status !== 200 || isToolError) failures++;
+    });
+  };
+  const hostile = (n: number) => {
+    waiting++;
+    void post(job.hostile[n % job.hostile.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
+      waiting--;
+      const what = isToolError ? 'tool error' : String(status);
+      hostileAnswers[what] = (hostileAnswers[what] ?? 0) + 1;
+    });
+  };
+  lag.enable();
+  const stops = [atRate(job.honestPerSecond, honest)];
+  if (phase.hostile) stops.push(atRate(job.hostilePerSecond, hostile));
+  await sleep(phase.seconds * 1000);
+  for (const stop of stops) stop();
+  lag.disable();
+  for (let waited = 0; waiting > 0 && waited < calmMs; waited += 100) await sleep(100);
+  const sorted = times.toSorted((a, b) => a - b);
+  const percentile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return {
+    hostile: phase.hostile,
+    honestCalls: times.length,
+    failures,
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+    highestMs: sorted.at(-1) ?? 0,
+    loadLagP99Ms: lag.percentile(99) / 1e6,
+    hostileAnswers,
+  };
+}
+
+console.log('ready');
+for (const phase of job.phases) console.log(`phase ${JSON.stringify(await runPhase(phase))}`);
+process.exit();

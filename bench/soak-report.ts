@@ -1,0 +1,110 @@
+import { machineItems, table } from './report.ts';
+import { median } from './rounds.ts';
+import type { PhaseResult } from './soak-load.ts';
+
+export type MemorySample = { minute: number; residentMb: number };
+type Standing = { residentMb: number; sockets: number };
+
+export type SoakFacts = {
+  minutes: number;
+  servers: number;
+  callers: number;
+  honestPerSecond: number;
+  hostilePerSecond: number;
+  hostileTools: readonly string[];
+  results: readonly PhaseResult[];
+  samples: readonly MemorySample[];
+  before: Standing;
+  mostSockets: number;
+  after: Standing;
+  isReady: boolean;
+  /** Log lines of the service that make its figures doubtful. */
+  complaints: number;
+};
+
+/** A process that has just filled its caches is not flat yet. */
+const settlingShare = 0.25;
+
+/** The whole report as Markdown. */
+export function soakText(facts: SoakFacts): string {
+  const load = [
+    `${facts.servers} servers in 10 workspaces, ${facts.callers} callers, half with an API key and half with a token of their own`,
+    `${facts.honestPerSecond} calls/s of nine workspaces all the time; in every second phase ${facts.hostilePerSecond} calls/s of the tenth, to four servers`,
+    `what those get from their upstream: ${facts.hostileTools.join(', ')}`,
+  ];
+  return [
+    `# Soak: ${facts.minutes} minutes with a hostile workspace`,
+    [...machineItems(), ...load].map((item) => `- ${item}`).join('\n'),
+    latencyTable(facts),
+    standingTable(facts),
+    closing(facts),
+  ].join('\n\n');
+}
+
+function latencyTable({ results }: SoakFacts): string {
+  const phases = (hostile: boolean) => results.filter((result) => result.hostile === hostile);
+  const line = (name: string, of: readonly PhaseResult[]) => [
+    name,
+    of.reduce((sum, { honestCalls }) => sum + honestCalls, 0).toLocaleString('en'),
+    String(of.reduce((sum, { failures }) => sum + failures, 0)),
+    median(of.map(({ p50Ms }) => p50Ms)).toFixed(1),
+    median(of.map(({ p99Ms }) => p99Ms)).toFixed(1),
+    Math.max(...of.map(({ highestMs }) => highestMs)).toFixed(0),
+    median(of.map(({ loadLagP99Ms }) => loadLagP99Ms)).toFixed(1),
+  ];
+  const head = ['the nine others', 'calls', 'failed', 'p50 ms', 'p99 ms', 'highest ms', 'p99 lateness of the load ms'];
+  return table(head, [line('alone', phases(false)), line('beside the hostile one', phases(true))]);
+}
+
+function standingTable(facts: SoakFacts): string {
+  const { before, after, samples, mostSockets } = facts;
+  const settled = samples.slice(Math.floor(samples.length * settlingShare));
+  const all = samples.map(({ residentMb }) => residentMb);
+  const rows = [
+    ['resident memory before the load', `${before.residentMb.toFixed(0)} MB`],
+    ['highest', `${Math.max(...all).toFixed(0)} MB`],
+    ['after it', `${after.residentMb.toFixed(0)} MB`],
+    ['slope of memory, without the first quarter', `${slope(settled).toFixed(2)} MB a minute`],
+    ['p99 of the others, beside the hostile one / alone (goal: 1.5 at most)', p99Ratio(facts).toFixed(2)],
+    ['sockets before, at most, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
+    ['what the hostile calls got', answersOf(facts)],
+  ];
+  return table(['what', 'figure'], rows);
+}
+
+/** The median of the pairs: a phase alone and the one beside the hostile workspace that follows it. */
+function p99Ratio({ results }: SoakFacts): number {
+  const pairs = results.flatMap((result, n) => {
+    const alone = results[n - 1];
+    return result.hostile && alone ? [result.p99Ms / alone.p99Ms] : [];
+  });
+  return median(pairs);
+}
+
+function answersOf({ results }: SoakFacts): string {
+  const sums = new Map<string, number>();
+  for (const { hostileAnswers } of results) {
+    for (const [what, count] of Object.entries(hostileAnswers)) sums.set(what, (sums.get(what) ?? 0) + count);
+  }
+  return [...sums].map(([what, count]) => `${count.toLocaleString('en')} × ${what}`).join(', ');
+}
+
+/** Least squares, in MB a minute. */
+function slope(samples: readonly MemorySample[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const at = mean(samples.map(({ minute }) => minute));
+  const level = mean(samples.map(({ residentMb }) => residentMb));
+  let above = 0;
+  let below = 0;
+  for (const { minute, residentMb } of samples) {
+    above += (minute - at) * (residentMb - level);
+    below += (minute - at) ** 2;
+  }
+  return above / below;
+}
+
+function closing({ isReady, complaints }: SoakFacts): string {
+  const lines = [`Afterwards the service ${isReady ? 'is' : 'is NOT'} ready.`];
+  if (complaints > 0) lines.push(`It complained in its log ${complaints} times.`);
+  return `${lines.join('\n')}\n`;
+}

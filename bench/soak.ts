@@ -1,0 +1,214 @@
+/**
+ * Minutes of load on a thousand servers, in turn without and with a workspace that does everything to harm the others:
+ * does memory stay flat, do the others notice, is everything given back?
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Target } from './load.ts';
+import { type Child, cores, node, openSockets, residentMb, startChild } from './processes.ts';
+import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './service.ts';
+import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
+import { type MemorySample, soakText } from './soak-report.ts';
+
+const workspaces = Array.from({ length: 10 }, (_, n) => `workspace-${n}`);
+const hostileWorkspace = workspaces.at(-1) ?? '';
+const serversEach = 100;
+const honestPerSecond = 300;
+/** More than its servers may take: four of them are called, 60 times a second each by default. */
+const hostilePerSecond = 500;
+const hostileServers = 4;
+const phaseSeconds = 10;
+const sampleMs = 1000;
+/** Longer than connections to upstreams are kept. */
+const coolDownMs = 15_000;
+const mebibyte = 1024 * 1024;
+
+/** What the hostile workspace asks for, and how often of a hundred. */
+const hostileTools: [name: string, share: number][] = [
+  ['silence', 40],
+  ['drip-body', 15],
+  ['drip-headers', 10],
+  ['reset', 8],
+  ['garbage', 6],
+  ['half-close', 6],
+  ['bad-json', 5],
+  ['deep-json', 3],
+  ['huge-headers', 2],
+  ['interim-flood', 1],
+  ['tiny-chunks', 1],
+  ['gzip-bomb', 1],
+  ['br-bomb', 1],
+  ['endless', 1],
+];
+
+type Keys = Map<string, string>;
+
+/** Workspaces come with people who sign in; here they come straight into the database. */
+async function makeWorkspaces(dataDir: string, env: Record<string, string>): Promise<Keys> {
+  await createKey(env);
+  const database = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
+  const insert = database.prepare('insert into workspaces (id, name, created_at) values (?, ?, ?)');
+  for (const id of workspaces) insert.run(id, id, Date.now());
+  database.close();
+  const keys: Keys = new Map();
+  for (const id of workspaces) keys.set(id, await createKey(env, id));
+  return keys;
+}
+
+function honestConfig(slug: string, upstream: string, isKeyed: boolean): object {
+  const get = (name: string, size: string) => ({
+    name,
+    description: `Get the items of a project as ${size} of JSON, oldest first.`,
+    method: 'GET',
+    url: `${upstream}/${size}/items/:id`,
+    input_schema: { id: { type: 'string' } },
+  });
+  const authentication = { type: 'Bearer', ...(isKeyed && { token: 'token-of-the-upstream' }) };
+  return { name: slug, slug, authentication, tools: [get('small', '1k'), get('large', '20k')] };
+}
+
+function hostileConfig(slug: string, upstream: string): object {
+  const tools = hostileTools.map(([name]) => ({
+    name,
+    description: `The upstream answers with ${name}.`,
+    method: 'GET',
+    url: `${upstream}/${name}`,
+    timeout_ms: 2000,
+    response_limit_bytes: mebibyte,
+  }));
+  return { name: slug, slug, authentication: { type: 'Bearer', token: 'x' }, tools };
+}
+
+async function createCallerKey(url: string, manager: string, name: string): Promise<string> {
+  const response = await fetch(`${url}/api/v1/keys`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${manager}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name, scopes: ['call'] }),
+  });
+  return ((await response.json()) as { key: string }).key;
+}
+
+/** One server and one caller after the other: half of them with an API key, half with a token of their own. */
+async function makeServers(service: Child, keys: Keys, upstreams: { honest: string; hostile: string }) {
+  const honest: SoakCall[] = [];
+  const hostile: SoakCall[] = [];
+  const callOf = (slug: string, bearer: string, tool: string): SoakCall => {
+    const at = { child: service, url: service.ready, key: '' };
+    const isHonest = tool === 'small' || tool === 'large';
+    const params = { name: tool, arguments: isHonest ? { id: '7' } : {} };
+    return soakCall(mcpTarget(at, slug, bearer, 'tools/call', params));
+  };
+  for (const [workspace, manager] of keys) {
+    for (let n = 0; n < serversEach; n++) {
+      const slug = `${workspace}-${n}`;
+      const isHostile = workspace === hostileWorkspace;
+      const isKeyed = isHostile || n % 2 === 0;
+      const config = isHostile ? hostileConfig(slug, upstreams.hostile) : honestConfig(slug, upstreams.honest, isKeyed);
+      await createServer({ url: service.ready, key: manager }, config);
+      const bearer = isKeyed ? await createCallerKey(service.ready, manager, slug) : `token-of-caller-${slug}`;
+      if (!isHostile) honest.push(callOf(slug, bearer, n % 10 === 9 ? 'large' : 'small'));
+      else if (n < hostileServers) {
+        for (const [tool, share] of hostileTools)
+          for (let copy = 0; copy < share; copy++) hostile.push(callOf(slug, bearer, tool));
+      }
+    }
+  }
+  return { honest: honest, hostile: shuffled(hostile) };
+}
+
+function soakCall({ url, headers, body }: Target): SoakCall {
+  return {
+    path: new URL(url).pathname,
+    headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) },
+    body,
+  };
+}
+
+/** The same order in every run, with every kind everywhere. */
+function shuffled<T>(items: readonly T[]): T[] {
+  const step = 389;
+  return items.map((_, n) => items[(n * step) % items.length] as T);
+}
+
+/** Runs the phases and takes a sample of the service's memory every second. */
+async function runLoad(folder: string, service: Child, job: SoakJob) {
+  const file = join(folder, 'soak.json');
+  writeFileSync(file, JSON.stringify(job));
+  const results: PhaseResult[] = [];
+  const samples: MemorySample[] = [];
+  const load = await startChild([node, join(import.meta.dirname, 'soak-load.ts'), file], {
+    core: cores.load,
+    ready: /^(ready)$/m,
+  });
+  const begunAt = performance.now();
+  const sampling = setInterval(() => {
+    samples.push({ minute: (performance.now() - begunAt) / 60_000, residentMb: residentMb(service.pid) });
+  }, sampleMs);
+  let mostSockets = 0;
+  await new Promise<void>((resolve, reject) => {
+    load.onLine((line) => {
+      if (line === undefined) reject(new Error(`the load ended too soon: ${load.stderr()}`));
+      if (!line?.startsWith('phase ')) return;
+      results.push(JSON.parse(line.slice('phase '.length)) as PhaseResult);
+      mostSockets = Math.max(mostSockets, openSockets(service.pid));
+      console.log(`phase ${results.length} of ${job.phases.length}: ${line.slice('phase '.length)}`);
+      if (results.length === job.phases.length) resolve();
+    });
+  });
+  clearInterval(sampling);
+  await load.stop();
+  return { results, samples, mostSockets };
+}
+
+/** The report of so many minutes as Markdown. */
+export async function soak(folder: string, minutes: number): Promise<string> {
+  if (!(minutes > 0)) throw new Error('--soak takes a number of minutes');
+  const script = (name: string) => [node, join(import.meta.dirname, name)];
+  const options = { core: cores.load, ready: /^ready (\S+)$/m };
+  const honest = await startChild(script('upstream.ts'), options);
+  const hostile = await startChild(script('hostile.ts'), options);
+  const dataDir = join(folder, 'data');
+  const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, ...unlimited } = environment({
+    dataDir,
+    upstream: honest.ready,
+  });
+  const env = { ...unlimited, EGRESS_ALLOW: [honest, hostile].map(({ ready }) => new URL(ready).host).join(',') };
+  const keys = await makeWorkspaces(dataDir, env);
+  const service = await startChild([toolhost, 'serve'], { core: cores.service, env, ready });
+  const calls = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready });
+  const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
+  const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
+  // The first phase fills what is filled once: compiled servers, pools, caches. It is not counted.
+  const phases = Array.from({ length: 2 * pairs + 1 }, (_, n) => ({
+    hostile: n > 0 && n % 2 === 0,
+    seconds: phaseSeconds,
+  }));
+  const job: SoakJob = {
+    port: Number(new URL(service.ready).port),
+    ...calls,
+    honestPerSecond,
+    hostilePerSecond,
+    phases,
+  };
+  const { results, samples, mostSockets } = await runLoad(folder, service, job);
+  await sleep(coolDownMs);
+  const after = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
+  const alive = await fetch(`${service.ready}/readyz`);
+  return soakText({
+    minutes,
+    servers: workspaces.length * serversEach,
+    callers: calls.honest.length + serversEach,
+    honestPerSecond,
+    hostilePerSecond,
+    hostileTools: hostileTools.map(([name, share]) => `${name} ${share} %`),
+    results: results.slice(1),
+    samples,
+    before,
+    mostSockets,
+    after,
+    isReady: alive.status === 200,
+    complaints: service.stderr().match(/call records were given up|out of memory|unexpected error/g)?.length ?? 0,
+  });
+}
