@@ -3,6 +3,8 @@ import { median } from './rounds.ts';
 import type { PhaseResult } from './soak-load.ts';
 
 export type MemorySample = { minute: number; residentMb: number };
+/** `busy` is the processor time of the service, in cores. */
+export type Phase = PhaseResult & { busy: number };
 type Standing = { residentMb: number; sockets: number };
 
 export type SoakFacts = {
@@ -12,7 +14,7 @@ export type SoakFacts = {
   honestPerSecond: number;
   hostilePerSecond: number;
   hostileTools: readonly string[];
-  results: readonly PhaseResult[];
+  results: readonly Phase[];
   samples: readonly MemorySample[];
   before: Standing;
   mostSockets: number;
@@ -43,7 +45,7 @@ export function soakText(facts: SoakFacts): string {
 
 function latencyTable({ results }: SoakFacts): string {
   const phases = (hostile: boolean) => results.filter((result) => result.hostile === hostile);
-  const line = (name: string, of: readonly PhaseResult[]) => [
+  const line = (name: string, of: readonly Phase[]) => [
     name,
     of.reduce((sum, { honestCalls }) => sum + honestCalls, 0).toLocaleString('en'),
     String(of.reduce((sum, { failures }) => sum + failures, 0)),
@@ -51,8 +53,18 @@ function latencyTable({ results }: SoakFacts): string {
     median(of.map(({ p99Ms }) => p99Ms)).toFixed(1),
     Math.max(...of.map(({ highestMs }) => highestMs)).toFixed(0),
     median(of.map(({ loadLagP99Ms }) => loadLagP99Ms)).toFixed(1),
+    median(of.map(({ busy }) => busy)).toFixed(2),
   ];
-  const head = ['the nine others', 'calls', 'failed', 'p50 ms', 'p99 ms', 'highest ms', 'p99 lateness of the load ms'];
+  const head = [
+    'the nine others',
+    'calls',
+    'failed',
+    'p50 ms',
+    'p99 ms',
+    'highest ms',
+    'p99 lateness of the load ms',
+    'cores busy in the service',
+  ];
   return table(head, [line('alone', phases(false)), line('beside the hostile one', phases(true))]);
 }
 

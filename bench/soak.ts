@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Target } from './load.ts';
-import { type Child, cores, node, openSockets, residentMb, startChild } from './processes.ts';
+import { type Child, cores, cpuMs, node, openSockets, residentMb, startChild } from './processes.ts';
 import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './service.ts';
 import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
-import { type MemorySample, soakText } from './soak-report.ts';
+import { type MemorySample, type Phase, soakText } from './soak-report.ts';
 
 const workspaces = Array.from({ length: 10 }, (_, n) => `workspace-${n}`);
 const hostileWorkspace = workspaces.at(-1) ?? '';
@@ -136,7 +136,7 @@ function shuffled<T>(items: readonly T[]): T[] {
 async function runLoad(folder: string, service: Child, job: SoakJob) {
   const file = join(folder, 'soak.json');
   writeFileSync(file, JSON.stringify(job));
-  const results: PhaseResult[] = [];
+  const results: Phase[] = [];
   const samples: MemorySample[] = [];
   const load = await startChild([node, join(import.meta.dirname, 'soak-load.ts'), file], {
     core: cores.load,
@@ -147,11 +147,15 @@ async function runLoad(folder: string, service: Child, job: SoakJob) {
     samples.push({ minute: (performance.now() - begunAt) / 60_000, residentMb: residentMb(service.pid) });
   }, sampleMs);
   let mostSockets = 0;
+  let last = { at: begunAt, cpu: cpuMs(service.pid) };
   await new Promise<void>((resolve, reject) => {
     load.onLine((line) => {
       if (line === undefined) reject(new Error(`the load ended too soon: ${load.stderr()}`));
       if (!line?.startsWith('phase ')) return;
-      results.push(JSON.parse(line.slice('phase '.length)) as PhaseResult);
+      const now = { at: performance.now(), cpu: cpuMs(service.pid) };
+      const busy = (now.cpu - last.cpu) / (now.at - last.at);
+      last = now;
+      results.push({ ...(JSON.parse(line.slice('phase '.length)) as PhaseResult), busy });
       mostSockets = Math.max(mostSockets, openSockets(service.pid));
       console.log(`phase ${results.length} of ${job.phases.length}: ${line.slice('phase '.length)}`);
       if (results.length === job.phases.length) resolve();

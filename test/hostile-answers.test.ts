@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { after, before, describe, it } from 'node:test';
+import { streamedRows } from './support/broken-answers.ts';
 import { type HostileUpstream, startHostileUpstream } from './support/hostile-upstream.ts';
 import { startListener } from './support/listener.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from './support/one-tool.ts';
@@ -93,6 +94,13 @@ describe('hostile upstreams', () => {
   it('[sec G1] a kept connection that dies between two calls is not an error of the second one', async () => {
     const slug = await serve('/keep-alive-close', 2000);
     for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"last":true}');
+  });
+
+  it('[sec G1] a long list that comes row by row is an answer like any other, a flood of bytes one by one is none', async () => {
+    const rows = await one.serve({ url: `${hostile.url}/rows`, timeout_ms: 10_000 });
+    assert.equal(JSON.parse(textOf(await one.call(rows))).length, streamedRows);
+    const flood = await one.serve({ url: `${hostile.url}/tiny-chunks`, timeout_ms: 10_000 });
+    assert.match(errorOf(await one.call(flood)), /^the upstream answered with too many pieces of a body$/);
   });
 
   it('[sec G1] all at once leave the process up and serving', async () => {

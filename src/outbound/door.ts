@@ -50,8 +50,12 @@ const maxPools = 1000;
 const connectionsPerPool = 128;
 const keepAliveMs = 10_000;
 const maxHeaderBytes = 64 * 1024;
-/** A piece of a body costs memory and time however small it is, and so does an interim answer. */
-const maxPieces = 100_000;
+/**
+ * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are free;
+ * beyond them they must hold so many bytes on average, which is less than a row of any honest stream.
+ */
+const freePieces = 10_000;
+const pieceBytes = 100;
 const maxInterimAnswers = 100;
 
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
@@ -162,7 +166,7 @@ function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Dead
       onResponseData(_controller, chunk) {
         size += chunk.length;
         if (size > exchange.limitBytes) fail(oversize(exchange.limitBytes));
-        else if (chunks.push(chunk) > maxPieces) fail(tooMany('pieces of a body'));
+        else if (chunks.push(chunk) > freePieces + size / pieceBytes) fail(tooMany('pieces of a body'));
       },
       onResponseEnd() {
         if (settled) return;

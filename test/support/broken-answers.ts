@@ -3,11 +3,18 @@ import { pipeline } from 'node:stream/promises';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Behaviour, head, ignoreLeaving, whole } from './raw-answers.ts';
 
-/** What is wrong with an answer on the wire, by the name that the first segment of the path gives it. */
 const bombBytes = 32 * 1024 * 1024;
 const dripMs = 20;
 const json = { 'content-type': 'application/json' };
 const chunked = head('200 OK', { ...json, 'transfer-encoding': 'chunked' });
+
+/** Each record of a long list in a chunk of its own, as honest upstreams send them. */
+export const streamedRows = 20_000;
+const row = JSON.stringify({ id: 1, name: 'A row of an ordinary size', note: 'x'.repeat(60) });
+const rowChunks = () => {
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  return `${chunked}${chunk(`[${row}`)}${chunk(`,${row}`).repeat(streamedRows - 1)}${chunk(']')}0\r\n\r\n`;
+};
 
 const says =
   (bytes: string | Buffer): Behaviour =>
@@ -53,8 +60,10 @@ const bomb = (coding: string, pack: (bytes: Buffer) => Buffer): Behaviour => {
 
 const quickly = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 
+/** What may be wrong with an answer on the wire, by the name that the first segment of the path gives it. */
 export const brokenAnswers: readonly [name: string, behaviour: Behaviour][] = [
   ['say', ({ socket, argument }) => void socket.write(whole(JSON.stringify({ said: argument })))],
+  ['rows', ({ socket }) => void socket.write(rowChunks())],
   ['close', saysAndCloses('')],
   ['close-in-headers', saysAndCloses('HTTP/1.1 200 OK\r\ncontent-type: appl')],
   ['reset-in-headers', saysAndResets('HTTP/1.1 200 OK\r\ncontent-type: appl')],
