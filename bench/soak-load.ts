@@ -22,7 +22,7 @@ export type SoakJob = {
 export type PhaseResult = {
   hostile: boolean;
   honestCalls: number;
-  /** Honest calls that got anything but the answer of their upstream. */
+  /** Honest calls that got anything but the answer of their upstream, or nothing even seconds after the phase. */
   failures: number;
   p50Ms: number;
   p99Ms: number;
@@ -79,6 +79,7 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
   const lag = monitorEventLoopDelay({ resolution: 1 });
   let failures = 0;
   let waiting = 0;
+  let hostileWaiting = 0;
   const honest = (n: number, dueAt: number) => {
     const index = n % job.honest.length;
     waiting++;
@@ -89,9 +90,9 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
     });
   };
   const hostile = (n: number) => {
-    waiting++;
+    hostileWaiting++;
     void post(job.hostile[n % job.hostile.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
-      waiting--;
+      hostileWaiting--;
       const what = isToolError ? 'tool error' : String(status);
       hostileAnswers[what] = (hostileAnswers[what] ?? 0) + 1;
     });
@@ -102,13 +103,13 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
   await sleep(phase.seconds * 1000);
   for (const stop of stops) stop();
   lag.disable();
-  for (let waited = 0; waiting > 0 && waited < calmMs; waited += 100) await sleep(100);
+  for (let waited = 0; waiting + hostileWaiting > 0 && waited < calmMs; waited += 100) await sleep(100);
   const sorted = times.toSorted((a, b) => a - b);
   const percentile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return {
     hostile: phase.hostile,
     honestCalls: times.length,
-    failures,
+    failures: failures + waiting,
     p50Ms: percentile(0.5),
     p99Ms: percentile(0.99),
     highestMs: sorted.at(-1) ?? 0,

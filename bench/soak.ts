@@ -25,22 +25,26 @@ const sampleMs = 1000;
 const coolDownMs = 15_000;
 const mebibyte = 1024 * 1024;
 
-/** What the hostile workspace asks for, and how often of a hundred. */
+/**
+ * What the hostile workspace asks for, and how often of a hundred. Half of it is slow and no failure, so that its circuit
+ * does not simply open and spare the service the rest.
+ */
 const hostileTools: [name: string, share: number][] = [
-  ['silence', 40],
-  ['drip-body', 15],
-  ['drip-headers', 10],
-  ['reset', 8],
-  ['garbage', 6],
-  ['half-close', 6],
-  ['bad-json', 5],
-  ['deep-json', 3],
+  ['slow', 40],
+  ['endless', 4],
+  ['deep-json', 4],
+  ['bad-json', 4],
+  ['silence', 14],
+  ['drip-body', 8],
+  ['drip-headers', 6],
+  ['reset', 5],
+  ['garbage', 4],
+  ['half-close', 3],
   ['huge-headers', 2],
   ['interim-flood', 1],
   ['tiny-chunks', 1],
-  ['gzip-bomb', 1],
-  ['br-bomb', 1],
-  ['endless', 1],
+  ['gzip-bomb', 2],
+  ['br-bomb', 2],
 ];
 
 type Keys = Map<string, string>;

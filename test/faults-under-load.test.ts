@@ -31,6 +31,7 @@ const noHttp = ending('malformed', /^the upstream answered with something that i
 const noJson = ending('malformed', /^the upstream answered with something that is not valid JSON$/);
 const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
+const nobody = ending('unreachable', /^no connection to the upstream could be made$/);
 const noTls = ending('unreachable', /^the upstream did not offer a valid TLS certificate or connection$/);
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
@@ -83,6 +84,8 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
   let toolhost: TestToolhost;
   let key: string;
   let endings: Map<string, Ending & { timeoutMs: number }>;
+  /** Tools that say what they are told, with the connections of each fault and elsewhere. */
+  let sayings: string[];
   let socketsBefore: number;
   before(async () => {
     socketsBefore = activeResources('TCPSocketWrap');
@@ -92,35 +95,42 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     await once(foreign.listen(0, '127.0.0.1'), 'listening');
     const tlsPort = (foreign.address() as AddressInfo).port;
     const closedPort = await freePort();
+    // Each fault has an origin of its own, or the circuit breaker would keep most of them from being tried.
+    const originOf = (name: string) => `http://${name}.example:${hostile.port}`;
+    const allowed = Object.keys(faults).map((name) => `${name}.example:${hostile.port}`);
+    const ports = [good.port, silent.port, tlsPort, closedPort].map((port) => `127.0.0.1:${port}`);
     toolhost = await startToolhost({
-      egress: [good.port, hostile.port, silent.port, tlsPort, closedPort],
-      env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' },
+      env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0', EGRESS_ALLOW: [...allowed, ...ports].join(',') },
+      surroundings: { resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]) },
     });
     key = await toolhost.key();
-    const places: [name: string, url: string, ending: Ending][] = [
-      ...Object.entries(faults).map(([name, end]) => [name, `${hostile.url}/${name}`, end] as [string, string, Ending]),
-      ['foreign-certificate', `https://127.0.0.1:${tlsPort}/`, noTls],
-      ['plain-on-tls', `https://127.0.0.1:${good.port}/`, noTls],
-      ['silent-on-tls', `https://127.0.0.1:${silent.port}/`, late],
-      ['nobody', `http://127.0.0.1:${closedPort}/`, ending('unreachable', /^no connection to the upstream could be/)],
+    const places: (readonly [name: string, origin: string, path: string, ending: Ending])[] = [
+      ...Object.entries(faults).map(([name, end]) => [name, originOf(name), `/${name}`, end] as const),
+      ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', noTls],
+      ['plain-on-tls', `https://127.0.0.1:${good.port}`, '/', noTls],
+      ['silent-on-tls', `https://127.0.0.1:${silent.port}`, '/', late],
+      ['nobody', `http://127.0.0.1:${closedPort}`, '/', nobody],
     ];
     endings = new Map();
     const tools: Json[] = [];
-    for (const [place, url, end] of places) {
+    for (const [place, origin, path, end] of places) {
       for (const method of ['GET', 'POST']) {
         const name = `${method.toLowerCase()}-${place}`;
         const timeoutMs = end === late ? shortMs : longMs;
         endings.set(name, { ...end, timeoutMs });
-        const query = '?q=secret-query';
-        tools.push(toolAt(url + query, { name, method, timeout_ms: timeoutMs, response_limit_bytes: limitBytes }));
+        const url = `${origin}${path}?q=secret-query`;
+        tools.push(toolAt(url, { name, method, timeout_ms: timeoutMs, response_limit_bytes: limitBytes }));
       }
     }
     const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
     const input_schema = { text: { type: 'string' } };
     const spoken = [
-      toolAt(`${hostile.url}/say/:text`, { name: 'hostile', input_schema, timeout_ms: longMs }),
-      toolAt(`${good.url}/say`, { name: 'good', input_schema, timeout_ms: longMs }),
+      ...Object.keys(faults).map((name) =>
+        toolAt(`${originOf(name)}/say/:text`, { name: `beside-${name}`, input_schema, timeout_ms: longMs }),
+      ),
+      toolAt(`${good.url}/say`, { name: 'elsewhere', input_schema, timeout_ms: longMs }),
     ];
+    sayings = spoken.map(({ name }) => String(name));
     good.on('GET /say', ({ url }) => ({ body: { said: new URL(url, good.url).searchParams.get('text') } }));
     await toolhost.createServer({ name: 'Faults', slug: 'faults', tools, ...stored });
     await toolhost.createServer({ name: 'Good', slug: 'good', tools: spoken, ...stored });
@@ -150,12 +160,12 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
   };
 
   let rounds = 0;
-  /** Every fault once as GET and once as POST, among as many good calls to the same and to another upstream. */
+  /** Every fault once as GET and once as POST, among as many good calls over the same connections. */
   const round = async () => {
     const number = ++rounds;
     const fine: Promise<number>[] = [];
     const wrong = [...endings.keys()].map((name, n) => {
-      fine.push(goodCall(n % 2 === 0 ? 'hostile' : 'good', `${number}-${n}`));
+      fine.push(goodCall(sayings[n % sayings.length] ?? '', `${number}-${n}`));
       return faultyCall(name);
     });
     return { fine: await Promise.all(fine), wrong: await Promise.all(wrong) };
@@ -183,15 +193,17 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     await round();
     for (const { line } of hostile.requests.slice(seen)) sent.set(line, (sent.get(line) ?? 0) + 1);
     for (const [name, end] of Object.entries(faults)) {
-      assert.equal(sent.get(`POST /${name}?q=secret-query`), 1, name);
-      assert.equal(sent.get(`GET /${name}?q=secret-query`), end === closed ? 2 : 1, name);
+      const [post = 0, get = 0] = ['POST', 'GET'].map((method) => sent.get(`${method} /${name}?q=secret-query`));
+      // On a busy machine a short deadline may pass before anything is sent.
+      const wanted = end === late ? [Math.min(post, 1), Math.min(get, 1)] : [1, end === closed ? 2 : 1];
+      assert.deepEqual([post, get], wanted, name);
     }
   });
 
   it('[sec G1] nothing is left behind: no memory, no timer, no connection', async () => {
     /** When every connection that a fault has spoilt is closed; those that are kept are for the next call. */
     const settled = async () => {
-      const kept = endings.size / 2 + 2 * wholeAnswers;
+      const kept = endings.size + 2 * wholeAnswers;
       await eventually(() => assert.ok(hostile.openSockets <= kept, `${hostile.openSockets} connections`));
       // Also waits for the records that are written later.
       await toolhost.rest('GET', '/calls?limit=1');

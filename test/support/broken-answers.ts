@@ -38,6 +38,12 @@ const drips =
     socket.once('close', () => clearInterval(timer));
   };
 
+/** A right answer after so many ms as the path says, 1,900 when it says nothing. */
+const slow: Behaviour = ({ socket, argument }) => {
+  const timer = setTimeout(() => socket.write(whole('{"slow":true}')), Number(argument || 1900));
+  socket.once('close', () => clearTimeout(timer));
+};
+
 function* forEver(first: string, piece: Buffer): Generator<Buffer> {
   yield Buffer.from(first);
   for (;;) yield piece;
@@ -63,6 +69,7 @@ const quickly = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 /** What may be wrong with an answer on the wire, by the name that the first segment of the path gives it. */
 export const brokenAnswers: readonly [name: string, behaviour: Behaviour][] = [
   ['say', ({ socket, argument }) => void socket.write(whole(JSON.stringify({ said: argument })))],
+  ['slow', slow],
   ['rows', ({ socket }) => void socket.write(rowChunks())],
   ['close', saysAndCloses('')],
   ['close-in-headers', saysAndCloses('HTTP/1.1 200 OK\r\ncontent-type: appl')],
