@@ -19,6 +19,8 @@ export type SoakFacts = {
   before: Standing;
   mostSockets: number;
   after: Standing;
+  /** What the service says of its pools and connections to upstreams at the end. */
+  outboundAfter: readonly string[];
   isReady: boolean;
   /** Log lines of the service that make its figures doubtful. */
   complaints: number;
@@ -79,6 +81,7 @@ function standingTable(facts: SoakFacts): string {
     ['slope of memory, without the first quarter', `${slope(settled).toFixed(2)} MB a minute`],
     ['p99 of the others, beside the hostile one / alone (goal: 1.5 at most)', p99Ratio(facts).toFixed(2)],
     ['sockets before, at most, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
+    ['pools and connections to upstreams, after', facts.outboundAfter.join(', ')],
     ['what the hostile calls got', answersOf(facts)],
   ];
   return table(['what', 'figure'], rows);

@@ -203,6 +203,7 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   const { results, samples, mostSockets } = await runLoad(folder, service, job);
   await sleep(coolDownMs);
   const after = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
+  const metrics = await (await fetch(`${service.ready}/metrics`)).text();
   const alive = await fetch(`${service.ready}/readyz`);
   return soakText({
     minutes,
@@ -216,6 +217,7 @@ export async function soak(folder: string, minutes: number): Promise<string> {
     before,
     mostSockets,
     after,
+    outboundAfter: metrics.match(/^toolhost_outbound_\S+ \S+$/gm) ?? [],
     isReady: alive.status === 200,
     complaints: service.stderr().match(/call records were given up|out of memory|unexpected error/g)?.length ?? 0,
   });
