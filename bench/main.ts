@@ -7,7 +7,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { measureLatency } from './latency.ts';
 import { type LoadGenerator, loadGenerator, type Target } from './load.ts';
+import { measureManyServers } from './many-servers.ts';
 import { pinSelf, residentMb, stopAll } from './processes.ts';
 import { type References, startReferences } from './references.ts';
 import { type Facts, type Row, reportText } from './report.ts';
@@ -24,6 +26,7 @@ import {
   toolName,
 } from './service.ts';
 import { soak } from './soak.ts';
+import { measureTwoProcesses } from './two-processes.ts';
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -35,8 +38,8 @@ const { values: options, positionals } = parseArgs({
 });
 
 const size = options.quick
-  ? { rounds: 3, seconds: 1, warmUpSeconds: 1, patientMs: 15_000, creations: 15, starts: 2 }
-  : { rounds: 5, seconds: 3, warmUpSeconds: 3, patientMs: 360_000, creations: 50, starts: 5 };
+  ? { rounds: 3, seconds: 1, warmUpSeconds: 2, patientMs: 15_000, creations: 15, starts: 2, servers: 2000 }
+  : { rounds: 5, seconds: 2, warmUpSeconds: 8, patientMs: 300_000, creations: 50, starts: 5, servers: 100_000 };
 
 const args = { id: '7', limit: 20, status: 'active' };
 const callerToken = 'token-of-a-caller';
@@ -128,6 +131,11 @@ async function run(folder: string, load: LoadGenerator): Promise<string> {
   const { rounds, seconds, warmUpSeconds } = size;
   const plan = { rounds, seconds, warmUpSeconds, patientUntil: size.patientMs };
   const outcome = await measure(rows, load, plan);
+  const complaints = service.child.stderr().match(/call records were given up|out of memory/g)?.length ?? 0;
+  const [ours, relay] = ['service', 'relay'].map((role) => rows.find((row) => row.role === role)) as [Row, Row];
+  const fastest = median((outcome.rounds.get(ours) ?? []).map(({ calls, seconds: s }) => calls / s));
+  const latency = await measureLatency(ours.target, relay.target, Math.round(fastest / 2), seconds);
+  await service.child.stop();
   const facts: Facts = {
     generator: load.name,
     plan,
@@ -135,7 +143,10 @@ async function run(folder: string, load: LoadGenerator): Promise<string> {
     readyMs: ready,
     createMs,
     idleMb,
-    complaints: service.child.stderr().match(/call records were given up|out of memory/g)?.length ?? 0,
+    complaints,
+    latency,
+    twoProcesses: await measureTwoProcesses({ ...where, dataDir: join(folder, 'processes') }, load),
+    many: await measureManyServers({ ...where, dataDir: join(folder, 'many') }, size.servers),
   };
   return reportText(rows, outcome, facts);
 }

@@ -139,6 +139,11 @@ export function cpuMs(pid: number): number {
   return ((stat[field.utime] ?? 0) + (stat[field.stime] ?? 0)) * msPerTick;
 }
 
+/** Processes that a process has started and that live. */
+export function childPids(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+}
+
 /** Processor time of everything that belongs to the bench: this process, those it runs, and those that have ended. */
 function ownCpuMs(): number {
   const pids = [...living].flatMap((child) => (child.exitCode === null && child.pid !== undefined ? [child.pid] : []));

@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import type { Latency } from './latency.ts';
 import { connections } from './load.ts';
+import type { ManyServers } from './many-servers.ts';
 import { cores, findProgram, isPinned, root } from './processes.ts';
 import { type Contestant, median, type Outcome, type Plan, type Round } from './rounds.ts';
 
@@ -17,6 +19,10 @@ export type Facts = {
   readyMs: number;
   createMs: number;
   idleMb: number;
+  latency: Latency;
+  /** Calls of two processes on two cores for one of a process on one. */
+  twoProcesses: number;
+  many: ManyServers;
   /** Log lines of the service that make its figures doubtful. */
   complaints: number;
 };
@@ -90,9 +96,27 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
         .flatMap((row) => rounds.get(row) ?? [])
         .map((round) => round.residentMb),
     );
+  const { latency, many } = facts;
+  const ms = (value: number) => `${value.toFixed(2)} ms`;
   return table(
     ['what', 'figure', 'goal'],
     [
+      [
+        `p99 at ${latency.perSecond.toLocaleString('en')} calls/s, half of what saturates it, above the bare relay's`,
+        `${ms(latency.serviceMs - latency.relayMs)} (${ms(latency.serviceMs)} and ${ms(latency.relayMs)})`,
+        '≤ 2 ms',
+      ],
+      ['two processes on two cores, from the CPU of a call', `${facts.twoProcesses.toFixed(2)} × one`, '≥ 1.8 × one'],
+      [
+        `memory added by calls to more servers than are remembered, of ${many.servers.toLocaleString('en')}`,
+        `${many.addedMb.toFixed(0)} MB`,
+        '≤ 100 MB',
+      ],
+      [
+        'first call to one of them, above a second one',
+        `${ms(many.coldMs - many.warmMs)} (${ms(many.coldMs)} and ${ms(many.warmMs)})`,
+        '≤ 5 ms',
+      ],
       ['resident memory, idle after a start', `${facts.idleMb.toFixed(0)} MB`, '≤ 90 MB'],
       ['resident memory, highest at the end of a round', `${highestMb('service').toFixed(0)} MB`, '≤ 180 MB'],
       ['the same of the bare relay', `${highestMb('relay').toFixed(0)} MB`, ''],

@@ -14,9 +14,9 @@ export const ready = /^toolhost ready (\S+)$/m;
 export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
 export const largeTools = 200;
 
-export type ServiceOptions = { dataDir: string; upstream: string };
+export type ServiceOptions = { dataDir: string; upstream: string; workers?: number };
 
-export function environment({ dataDir, upstream }: ServiceOptions): Record<string, string> {
+export function environment({ dataDir, upstream, workers = 1 }: ServiceOptions): Record<string, string> {
   return {
     DATA_DIR: dataDir,
     PORT: '0',
@@ -25,6 +25,7 @@ export function environment({ dataDir, upstream }: ServiceOptions): Record<strin
     CALLS_PER_SECOND: '0',
     CONCURRENT_CALLS: '0',
     CONCURRENT_CALLS_PER_KEY: '0',
+    WORKERS: String(workers),
     LOG_LEVEL: 'warn',
   };
 }
