@@ -153,11 +153,14 @@ export type Outcome = (typeof outcomes)[number];
 /** A tool call that failed in a way the model should read and may recover from. */
 export class ToolFailure extends Error {
   readonly outcome: Outcome;
+  /** The arguments at fault, where the failure is about arguments. */
+  readonly problems: readonly Problem[];
 
-  constructor(outcome: Outcome, message: string) {
+  constructor(outcome: Outcome, message: string, problems: readonly Problem[] = []) {
     super(message);
     this.name = 'ToolFailure';
     this.outcome = outcome;
+    this.problems = problems;
   }
 }
 

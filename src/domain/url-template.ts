@@ -163,7 +163,7 @@ function renderPair(pair: QueryPair, value: (argument: string) => string | undef
 }
 
 function refusal(argument: string, what: string): ToolFailure {
-  return new ToolFailure('invalid_arguments', `${argument}: ${what}`);
+  return new ToolFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
 }
 
 /** The problems of a template as problems at a path. */

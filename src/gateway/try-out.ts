@@ -65,8 +65,9 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       try {
         return previewCall(found.tool, args);
       } catch (error) {
-        if (error instanceof ToolFailure) throw new AppError('invalid', error.message);
-        throw error;
+        if (!(error instanceof ToolFailure)) throw error;
+        const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
+        throw new AppError('invalid', error.message, { problems });
       }
     },
   };

@@ -3,7 +3,7 @@ import { plainNumbers } from '../domain/json.ts';
 import type { JsonSchema } from '../domain/json-schema.ts';
 import { dotted } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
-import { ToolFailure } from '../errors.ts';
+import { type Problem, ToolFailure } from '../errors.ts';
 import { problemTexts, unknownText } from './argument-problems.ts';
 import { plainCheck } from './plain-arguments.ts';
 
@@ -26,7 +26,7 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
     if (fitsPlainly?.(args)) return;
     const plain = plainNumbers(args) as Arguments;
     const wrong = unusable(plain, []);
-    if (wrong) throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${wrong}`);
+    if (wrong) throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${wrong}`, [problemOf(wrong)]);
     const errors = errorsOf(plain, isLargerThan(plain, maxListed));
     // A JSON Schema may allow properties that it does not name, but a request has no place for them.
     const unknown = Object.keys(plain).filter((name) => !declared.includes(name));
@@ -36,9 +36,16 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
       ...problemTexts(errors.slice(0, maxListed), schema, plain),
     ]);
     const more = problems.size > maxProblems ? `; and ${problems.size - maxProblems} more` : '';
-    const shown = [...problems].slice(0, maxProblems).join('; ');
-    throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${shown}${more}`);
+    const shown = [...problems].slice(0, maxProblems);
+    const said = `The arguments do not fit: ${shown.join('; ')}${more}`;
+    throw new ToolFailure('invalid_arguments', said, shown.map(problemOf));
   };
+}
+
+/** `count: is missing` as the place and what is wrong there. */
+function problemOf(text: string): Problem {
+  const [path = ''] = text.split(': ', 1);
+  return { path, message: text.slice(path.length + 2) };
 }
 
 /** Compiles an output schema into a test of a value. */

@@ -4,9 +4,10 @@ import type { HttpBindings } from '@hono/node-server';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { Hono } from 'hono';
 import { compress } from 'hono/compress';
+import type { SecureHeadersVariables } from 'hono/secure-headers';
 import { AppError } from '../errors.ts';
 
-type Env = { Bindings: HttpBindings };
+type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
 /** Pages that the dashboard draws itself; each is a deep link. */
 const pages = [
@@ -41,7 +42,10 @@ export function createDashboard(folder: string): Hono<Env> {
   for (const path of pages) {
     app.get(path, (c) => {
       if (!existsSync(index)) throw new AppError('unavailable', 'the dashboard is not built; run: npm start');
-      return c.html(readFileSync(index, 'utf8'));
+      const nonce = c.get('secureHeadersNonce') ?? '';
+      return c.html(
+        readFileSync(index, 'utf8').replace('name="style-nonce" content=""', `name="style-nonce" content="${nonce}"`),
+      );
     });
   }
   return app;

@@ -11,11 +11,21 @@ import { createQueryClient } from './query-client.ts';
 import { createRouter } from './router.tsx';
 import { cssVariablesResolver, theme } from './theme.ts';
 
+/** The Content-Security-Policy allows the style elements that carry it; see `web-door.ts`. */
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';
+// What locks the scrolling behind a dialog looks for it here.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
 const root = document.getElementById('root');
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <MantineProvider theme={theme} cssVariablesResolver={cssVariablesResolver} defaultColorScheme="auto">
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={cssVariablesResolver}
+        defaultColorScheme="auto"
+        getStyleNonce={() => nonce}
+      >
         <Notifications position="bottom-right" autoClose={4000} limit={3} />
         <QueryClientProvider client={createQueryClient()}>
           <RouterProvider router={createRouter()} />

@@ -2,23 +2,33 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiProblem } from './api.ts';
 import { queryKeys } from './query-keys.ts';
 
-/** Asks again only where asking again can help, and notices when the session has ended. */
+/** Asks again only where asking again can help, and notices when the session has ended or the service is out of reach. */
 export function createQueryClient(): QueryClient {
-  const noticeEnd = (error: unknown) => {
-    if (error instanceof ApiProblem && error.status === 401) client.setQueryData(queryKeys.sessionEnded, true);
+  const noticeFailure = (error: unknown) => {
+    if (!(error instanceof ApiProblem)) return;
+    if (error.status === 401) client.setQueryData(queryKeys.sessionEnded, true);
+    client.setQueryData(queryKeys.unreachable, error.status === 0);
+  };
+  const noticeAnswer = () => {
+    if (!client.getQueryData(queryKeys.unreachable)) return;
+    client.setQueryData(queryKeys.unreachable, false);
+    // What could not be read meanwhile is read now.
+    void client.invalidateQueries();
   };
   const client: QueryClient = new QueryClient({
     queryCache: new QueryCache({
-      onError: noticeEnd,
+      onError: noticeFailure,
       onSuccess: (_data, query) => {
         if (query.queryKey[0] === 'session') client.setQueryData(queryKeys.sessionEnded, false);
+        noticeAnswer();
       },
     }),
-    mutationCache: new MutationCache({ onError: noticeEnd }),
+    mutationCache: new MutationCache({ onError: noticeFailure, onSuccess: noticeAnswer }),
     defaultOptions: {
       queries: {
         staleTime: 5_000,
         networkMode: 'always',
+        refetchOnReconnect: 'always',
         retry: (count, error) =>
           error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
         retryDelay: 600,

@@ -2,6 +2,7 @@
 export const queryKeys = {
   session: ['session'],
   sessionEnded: ['ended'],
+  unreachable: ['unreachable'],
   servers: ['servers'],
   server: (slug: string) => ['servers', slug],
   versions: (slug: string) => ['servers', slug, 'versions'],

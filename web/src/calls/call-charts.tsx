@@ -41,7 +41,7 @@ function Charts({ statistics }: { statistics: Statistics }) {
       ...(isLong ? { month: 'short', day: 'numeric' } : {}),
       hour: '2-digit',
       minute: '2-digit',
-      hour12: false,
+      hourCycle: 'h23',
     });
   const data = statistics.buckets.map(({ at, calls, errors, p50_ms, p95_ms }) => ({
     at: label(at),

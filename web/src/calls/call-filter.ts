@@ -65,6 +65,10 @@ export function useCallFilter() {
   return { filter, opened: given('call'), change, clear: () => setSearch({}, { replace: true }) };
 }
 
+export function isNarrowed({ server, tool, outcome, caller, key }: CallFilter): boolean {
+  return Boolean(server || tool || outcome || caller || key);
+}
+
 /** The filter as the REST API takes it, counted from now. */
 export function queryOf({ server, tool, outcome, caller, key, period }: CallFilter) {
   const since = new Date(Date.now() - spans[period]).toISOString();

@@ -10,7 +10,7 @@ import { Loaded } from '../ui/loaded.tsx';
 import { Loading } from '../ui/loading.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { CallDrawer } from './call-drawer.tsx';
-import { queryOf, useCallFilter } from './call-filter.ts';
+import { isNarrowed, queryOf, useCallFilter } from './call-filter.ts';
 import { CallList } from './call-list.tsx';
 import { FilterBar } from './filter-bar.tsx';
 
@@ -61,7 +61,11 @@ export function CallsPage() {
                     <Empty
                       icon={<IconActivity size={24} />}
                       title="No calls"
-                      text="None fit the filter and the time. Try a tool, or connect a client to a server."
+                      text={
+                        isNarrowed(filter)
+                          ? 'None fit the filter and the time.'
+                          : 'None in this time. Try a tool, or connect a client to a server: its calls appear here as they happen.'
+                      }
                     />
                   ) : (
                     <CallList calls={calls} onOpen={(call) => change('call', call.id)} />

@@ -8,7 +8,7 @@ import type { ApiKey } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { visible } from '../ui/visible.ts';
-import { type CallFilter, outcomes, periods } from './call-filter.ts';
+import { type CallFilter, isNarrowed, outcomes, periods } from './call-filter.ts';
 import { callerKinds } from './caller-text.ts';
 
 type Props = {
@@ -29,7 +29,6 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
     queryFn: async ({ signal }) =>
       (await api<{ keys: ApiKey[] }>('GET', '/keys', { query: { limit: 200 }, signal })).keys,
   });
-  const isNarrowed = Boolean(filter.server || filter.tool || filter.outcome || filter.caller || filter.key);
   const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const keyChoices = keys.data?.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
   return (
@@ -81,7 +80,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
         allowDeselect={false}
         className="th-filter"
       />
-      {isNarrowed && (
+      {isNarrowed(filter) && (
         <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={onClear}>
           Clear
         </Button>

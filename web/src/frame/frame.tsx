@@ -5,6 +5,7 @@ import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-rou
 import { ApiProblem } from '../api.ts';
 import { LoadingPage } from '../ui/loading.tsx';
 import { ProblemAlert } from '../ui/problem-alert.tsx';
+import { ConnectionNotice } from './connection-notice.tsx';
 import { Landing } from './landing.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
@@ -66,7 +67,10 @@ function Shell() {
       <AppShell.Main className="th-main" id="main" tabIndex={-1}>
         <Progress isActive={isLoading} />
         <div className="th-page">
-          <SessionNotice />
+          <div className="th-notices">
+            <SessionNotice />
+            <ConnectionNotice />
+          </div>
           <Suspense fallback={<LoadingPage />}>
             <Outlet />
           </Suspense>

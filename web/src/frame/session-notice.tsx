@@ -1,29 +1,22 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { queryKeys } from '../query-keys.ts';
+import { useFlag } from './use-flag.ts';
 
 /** Says that the session has ended, and leaves everything on the page as it is. */
 export function SessionNotice() {
   const client = useQueryClient();
-  const ended = useQuery({
-    queryKey: queryKeys.sessionEnded,
-    queryFn: () => false,
-    enabled: false,
-    initialData: false,
-  });
-  if (!ended.data) return null;
+  const isEnded = useFlag(queryKeys.sessionEnded);
+  if (!isEnded) return null;
   const resume = () => client.invalidateQueries();
   return (
     <Alert
       color="yellow"
       icon={<IconLock size={18} />}
       title="Your session has ended"
-      mb="lg"
       role="alert"
-      pos="sticky"
-      top={12}
-      style={{ zIndex: 150, background: 'var(--th-paper)', border: '1px solid var(--th-warn)' }}
+      className="th-notice"
     >
       <Text size="sm">
         What you typed is still here. Sign in again in a new tab, come back to this one and repeat what you did.

@@ -10,6 +10,7 @@ import { queryKeys } from '../query-keys.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Loaded } from '../ui/loaded.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
+import { ViewerNote } from '../ui/viewer-note.tsx';
 import { KeyDialog } from './key-dialog.tsx';
 import { KeyList } from './key-list.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
@@ -49,6 +50,7 @@ export function KeysPage() {
       >
         {canEdit && pages.data?.pages[0]?.keys.length !== 0 && create}
       </PageHeader>
+      <ViewerNote>Only editors and owners make or revoke keys.</ViewerNote>
       <Loaded query={pages}>
         {({ pages: answers }) => {
           const keys = answers.flatMap((page) => page.keys);

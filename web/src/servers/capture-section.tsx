@@ -4,9 +4,11 @@ import { Link } from 'react-router';
 import { api, path } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
+import { messageOf } from '../ui/problem-alert.tsx';
 import { Section } from '../ui/section.tsx';
 import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
+import { ViewerNote } from '../ui/viewer-note.tsx';
 import { useShownServer } from './server-page.tsx';
 
 const spans = [
@@ -24,7 +26,6 @@ export function CaptureSection() {
     run: (span: number) => api('POST', path`/servers/${server.slug}/capture`, { body: { hours: span } }),
     done: (_, span) => (span > 0 ? 'Calls are captured from now on' : 'Calls are no longer captured'),
     refresh: [queryKeys.servers],
-    toastFailure: true,
   });
   return (
     <Section
@@ -33,18 +34,20 @@ export function CaptureSection() {
       actions={<Badge color={capture_until ? 'yellow' : 'gray'}>{capture_until ? 'On' : 'Off'}</Badge>}
     >
       <Stack gap="sm">
+        <ViewerNote>Only editors and owners turn capture on.</ViewerNote>
         {capture_until && (
           <Text size="sm">
             It ends <Time at={capture_until} />. See the <Link to={`/calls?server=${server.slug}`}>calls</Link>.
           </Text>
         )}
-        <Group gap="sm" align="flex-end">
+        <Group gap="sm" align="flex-start">
           <Select
             label="Capture for"
             data={spans}
             value={hours}
             onChange={(value) => setHours(value ?? '1')}
             allowDeselect={false}
+            error={capture.error && messageOf(capture.error)}
             disabled={!canEdit}
           />
           <Button
@@ -52,11 +55,12 @@ export function CaptureSection() {
             loading={capture.isPending}
             disabled={!canEdit}
             variant="default"
+            mt={25}
           >
             {capture_until ? 'Start anew' : 'Start capturing'}
           </Button>
           {capture_until && (
-            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default">
+            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" mt={25}>
               Stop
             </Button>
           )}

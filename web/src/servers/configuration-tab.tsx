@@ -1,9 +1,11 @@
+import { Stack } from '@mantine/core';
 import { useLocation } from 'react-router';
 import { api, path } from '../api.ts';
 import type { JsonObject, StoredServer } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/use-action.ts';
+import { ViewerNote } from '../ui/viewer-note.tsx';
 import type { Config } from './config.ts';
 import { ConflictNotice } from './editor/conflict-notice.tsx';
 import { Editor } from './editor/editor.tsx';
@@ -33,7 +35,7 @@ export function ConfigurationTab() {
     onDone: base.saved,
     refresh: [queryKeys.servers],
   });
-  return (
+  const editor = (
     <Editor
       key={base.generation}
       initial={base.config}
@@ -43,7 +45,15 @@ export function ConfigurationTab() {
       isReadOnly={!canEdit}
       storedSecrets={detail.secrets}
       callbackUrl={detail.callback_url}
-      conflict={(mine) => <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} />}
+      conflict={(mine) => (
+        <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
+      )}
     />
+  );
+  return (
+    <Stack gap="sm">
+      <ViewerNote>Only editors and owners change a configuration.</ViewerNote>
+      {editor}
+    </Stack>
   );
 }

@@ -2,11 +2,11 @@ import { Anchor } from '@mantine/core';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 import { api } from '../api.ts';
 import type { StoredServer } from '../api-types.ts';
-import { NotFoundPage } from '../frame/not-found-page.tsx';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { useAction } from '../ui/use-action.ts';
+import { ViewerNote } from '../ui/viewer-note.tsx';
 import type { Config } from './config.ts';
 import { Editor } from './editor/editor.tsx';
 import { StartChoices } from './start-choices.tsx';
@@ -17,7 +17,7 @@ const starts: readonly string[] = ['example', 'json', 'form'] satisfies Start[];
 export function NewServerPage() {
   const from = useSearchParams()[0].get('from') ?? '';
   const isChosen = starts.includes(from);
-  if (!useCanEdit()) return <NotFoundPage />;
+  const canEdit = useCanEdit();
   return (
     <>
       <PageHeader
@@ -31,7 +31,9 @@ export function NewServerPage() {
           </Anchor>
         }
       />
-      {isChosen ? (
+      {!canEdit ? (
+        <ViewerNote>Only editors and owners make servers.</ViewerNote>
+      ) : isChosen ? (
         <NewServer key={from} start={from as Start} />
       ) : (
         <div className="th-card">

@@ -18,25 +18,29 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
     done: () => `Stored the secret ${name}`,
     refresh: [queryKeys.servers],
     onDone: () => {
+      setAsked(false);
       setValue('');
       onName('');
     },
   });
+  const [isAsked, setAsked] = useState(false);
   const problems = store.error instanceof ApiProblem ? store.error.problems : [];
-  const errorOf = (field: string) => {
+  const errorOf = (field: string, typed: string, missing: string) => {
+    if (isAsked && typed === '') return missing;
     const found = problems.find(({ path: place }) => place === field);
     return found && sentence(found.message);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    store.mutate();
+    setAsked(true);
+    if (name !== '' && value !== '') store.mutate();
   };
   return (
     <Section
       title="Set a secret"
       text="The value fills {{NAME}} in headers and credentials, and goes only to the hosts that the tools call now."
     >
-      <form onSubmit={submit}>
+      <form onSubmit={submit} noValidate>
         <Stack gap="sm">
           {missing.length > 0 && (
             <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Not set yet">
@@ -64,18 +68,18 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               flex="1 1 12rem"
               value={name}
               onChange={(event) => onName(event.currentTarget.value)}
-              error={errorOf('name')}
+              error={errorOf('name', name, 'Say which secret, for example SERVICE_KEY.')}
               autoComplete="off"
-              required
+              withAsterisk
             />
             <PasswordInput
               label="Secret value"
               flex="2 1 16rem"
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
-              error={errorOf('value')}
+              error={errorOf('value', value, 'Type or paste the value.')}
               autoComplete="new-password"
-              required
+              withAsterisk
             />
             <Button type="submit" loading={store.isPending} mt={25}>
               Store secret

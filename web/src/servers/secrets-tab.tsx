@@ -13,6 +13,7 @@ import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
+import { ViewerNote } from '../ui/viewer-note.tsx';
 import { SecretForm } from './secret-form.tsx';
 import { secretNames } from './secret-names.ts';
 import { useShownServer } from './server-page.tsx';
@@ -37,6 +38,7 @@ export function SecretsTab() {
   });
   return (
     <Stack gap="md">
+      <ViewerNote>Only editors and owners set secrets.</ViewerNote>
       {canEdit && <SecretForm slug={slug} missing={missing} name={name} onName={setName} />}
       <Section title="Stored secrets" text="Values are sealed; only their names are ever shown." flush>
         <Loaded query={query}>

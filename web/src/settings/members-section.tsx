@@ -7,6 +7,7 @@ import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
 import { Loaded } from '../ui/loaded.tsx';
 import { usePeople } from '../ui/person-name.tsx';
+import { messageOf } from '../ui/problem-alert.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Time } from '../ui/time.tsx';
@@ -25,8 +26,9 @@ export function MembersSection() {
     run: ({ id, role }: { id: string; role: Role }) => api('PATCH', path`/members/${id}`, { body: { role } }),
     done: (_, { role }) => `The role is ${role} now`,
     refresh: [queryKeys.members, queryKeys.session],
-    toastFailure: true,
   });
+  const roleProblem = (id: string) =>
+    change.error && change.variables?.id === id ? messageOf(change.error) : undefined;
   const remove = useAction({
     run: ({ id }: Member) => api('DELETE', path`/members/${id}`),
     done: () => 'Removed the member',
@@ -41,7 +43,7 @@ export function MembersSection() {
           <>
             <Rows
               label="Members"
-              columns={columnsFor(user.id, isOwner, onRole, setRemoved)}
+              columns={columnsFor(user.id, isOwner, onRole, roleProblem, setRemoved)}
               rows={members}
               keyOf={({ id }) => id}
             />
@@ -68,6 +70,7 @@ function columnsFor(
   own: string,
   isOwner: boolean,
   onRole: (id: string, role: Role) => void,
+  roleProblem: (id: string) => string | undefined,
   onRemove: (member: Member) => void,
 ): Column<Member>[] {
   const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
@@ -95,8 +98,9 @@ function columnsFor(
             value={member.role}
             onChange={(role) => role && onRole(member.id, role as Role)}
             allowDeselect={false}
+            error={roleProblem(member.id)}
             size="xs"
-            w={110}
+            maw={roleProblem(member.id) ? 260 : 110}
           />
         ) : (
           member.role

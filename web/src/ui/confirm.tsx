@@ -18,9 +18,15 @@ type Props = {
 };
 
 /** Asks before something that has consequences. */
-export function Confirm({
-  opened,
-  title,
+export function Confirm({ opened, title, ...question }: Props) {
+  return (
+    <Modal opened={opened} onClose={question.onClose} title={title}>
+      <Question {...question} />
+    </Modal>
+  );
+}
+
+function Question({
   action,
   word,
   isHarmless,
@@ -29,39 +35,41 @@ export function Confirm({
   onClose,
   onConfirm,
   children,
-}: Props) {
+}: Omit<Props, 'opened' | 'title'>) {
   const [typed, setTyped] = useState('');
+  // What went wrong the last time that this was asked is no news.
+  const [before] = useState(error);
   const isReady = word === undefined || typed === word;
+  const isOff = word !== undefined && !word.startsWith(typed);
   return (
-    <Modal opened={opened} onClose={onClose} title={title}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (isReady) onConfirm();
-        }}
-      >
-        <Stack>
-          {children}
-          {word !== undefined && (
-            <TextInput
-              label={`Type ${word} to confirm`}
-              value={typed}
-              onChange={(event) => setTyped(event.currentTarget.value)}
-              autoComplete="off"
-              data-autofocus
-            />
-          )}
-          {error ? <ProblemAlert error={error} /> : null}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" color={isHarmless ? 'accent' : 'red.8'} loading={isPending} disabled={!isReady}>
-              {action}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady) onConfirm();
+      }}
+    >
+      <Stack>
+        {children}
+        {word !== undefined && (
+          <TextInput
+            label={`Type ${word} to confirm`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            error={isOff && `This is something else; it has to be ${word}.`}
+            autoComplete="off"
+            data-autofocus
+          />
+        )}
+        {error && error !== before ? <ProblemAlert error={error} /> : null}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" color={isHarmless ? 'accent' : 'red.8'} loading={isPending} disabled={!isReady}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
   );
 }

@@ -1,3 +1,6 @@
+import { useInterval } from '@mantine/hooks';
+import { useReducer } from 'react';
+
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 365 * 86_400],
   ['month', 30 * 86_400],
@@ -20,8 +23,12 @@ export function exactTime(at: string): string {
   return new Date(at).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'long' });
 }
 
+const tickMs = 30_000;
+
 /** How long ago, with the exact time on hover. */
 export function Time({ at }: { at: string }) {
+  const [, tick] = useReducer((count: number) => count + 1, 0);
+  useInterval(tick, tickMs, { autoInvoke: true });
   return (
     <time dateTime={at} title={exactTime(at)}>
       {relative(Date.parse(at), Date.now())}
@@ -34,8 +41,14 @@ export function ClockTime({ at }: { at: string }) {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date().toDateString();
   const text = isToday
-    ? date.toLocaleTimeString('en', { hour12: false })
-    : date.toLocaleString('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false });
+    ? date.toLocaleTimeString('en', { hourCycle: 'h23' })
+    : date.toLocaleString('en', {
+        month: 'short',
+        day: 'numeric',
+        hour: '2-digit',
+        minute: '2-digit',
+        hourCycle: 'h23',
+      });
   return (
     <time dateTime={at} title={exactTime(at)}>
       {text}

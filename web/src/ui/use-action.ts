@@ -1,5 +1,6 @@
 import { notifications } from '@mantine/notifications';
 import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
+import { ApiProblem } from '../api.ts';
 import { messageOf } from './problem-alert.tsx';
 import { visible } from './visible.ts';
 
@@ -27,6 +28,9 @@ export function useAction<Input = void, Output = unknown>(
       action.onDone?.(output, input);
     },
     onError: (error) => {
+      // Somebody else was first: what this page shows is old, and trying again must not fail for that.
+      if (error instanceof ApiProblem && error.status === 409)
+        for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
       if (action.toastFailure)
         notifications.show({ title: 'This did not work', message: messageOf(error), color: 'red', autoClose: 10_000 });
     },

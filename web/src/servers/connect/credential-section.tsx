@@ -7,6 +7,7 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { ProblemAlert } from '../../ui/problem-alert.tsx';
 import { Section } from '../../ui/section.tsx';
 import { useAction } from '../../ui/use-action.ts';
+import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { useShownServer } from '../server-page.tsx';
 
@@ -83,6 +84,7 @@ function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
               It may call this server and nothing else.
             </Text>
           </Group>
+          <ViewerNote>Ask an editor or an owner for a key.</ViewerNote>
         </Stack>
       )}
     </Section>

@@ -1,10 +1,18 @@
 import { Select, SimpleGrid, TagsInput, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../api-types.ts';
+import { sentence } from '../../ui/problem-alert.tsx';
 import { visibleJson } from '../../ui/visible.ts';
-import { isObject, textOf } from '../config.ts';
+import { isObject, type PathPart, textOf } from '../config.ts';
+import { useBlock } from './editor-context.ts';
 
-type Props = { name: string; field: JsonObject; isReadOnly: boolean; onChange: (change: JsonObject) => void };
+type Props = {
+  path: readonly PathPart[];
+  name: string;
+  field: JsonObject;
+  isReadOnly: boolean;
+  onChange: (change: JsonObject) => void;
+};
 
 const places = [
   { value: 'path', label: 'Path' },
@@ -28,7 +36,7 @@ function shownValue(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }
 
-export function ArgumentDetails({ name, field, isReadOnly, onChange }: Props) {
+export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Props) {
   const options = Array.isArray(field.enum) ? field.enum.map(shownValue) : [];
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
@@ -66,26 +74,34 @@ export function ArgumentDetails({ name, field, isReadOnly, onChange }: Props) {
         onChange={({ currentTarget: { value } }) => onChange({ format: value === '' ? undefined : value })}
         readOnly={isReadOnly}
       />
-      <Others name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
+      <Others path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
     </SimpleGrid>
   );
 }
 
 const own = new Set(['type', 'description', 'optional', 'default', 'enum', 'in', 'format']);
 
+function objectIn(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** What has no field of its own, such as minimum or items, as JSON. */
-function Others({ name, field, isReadOnly, onChange }: Props) {
+function Others({ path, name, field, isReadOnly, onChange }: Props) {
   const others = Object.fromEntries(Object.entries(field).filter(([key]) => !own.has(key)));
   const [draft, setDraft] = useState<string>();
+  const [problem, setProblem] = useState<string>();
+  useBlock(path, problem);
   const change = (text: string) => {
     setDraft(text);
-    try {
-      const next: unknown = JSON.parse(text.trim() === '' ? '{}' : text);
-      const cleared = Object.fromEntries(Object.keys(others).map((key) => [key, undefined]));
-      if (isObject(next)) onChange({ ...cleared, ...next });
-    } catch {
-      // Not JSON yet: the text stays in the field until it is.
-    }
+    const next = objectIn(text);
+    setProblem(next ? undefined : 'not a JSON object yet, such as {"minimum": 1}');
+    const cleared = Object.fromEntries(Object.keys(others).map((key) => [key, undefined]));
+    if (next) onChange({ ...cleared, ...next });
   };
   return (
     <Textarea
@@ -97,7 +113,8 @@ function Others({ name, field, isReadOnly, onChange }: Props) {
       minRows={1}
       value={draft ?? (Object.keys(others).length > 0 ? visibleJson(others) : '')}
       onChange={(event) => change(event.currentTarget.value)}
-      onBlur={() => setDraft(undefined)}
+      onBlur={() => !problem && setDraft(undefined)}
+      error={problem && sentence(problem)}
       readOnly={isReadOnly}
     />
   );

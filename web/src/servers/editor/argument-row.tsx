@@ -2,7 +2,7 @@ import { ActionIcon, Box, Checkbox, Collapse, Group, Select, Textarea, TextInput
 import { useDisclosure } from '@mantine/hooks';
 import { IconDots, IconX } from '@tabler/icons-react';
 import type { JsonObject } from '../../api-types.ts';
-import { textOf } from '../config.ts';
+import { type PathPart, textOf } from '../config.ts';
 import { ArgumentDetails } from './argument-details.tsx';
 
 const types = ['string', 'number', 'integer', 'boolean', 'array', 'object'];
@@ -11,14 +11,16 @@ type Props = {
   index: number;
   name: string;
   field: JsonObject;
-  isRepeated: boolean;
+  path: readonly PathPart[];
+  /** What is wrong with it, shown at its name. */
+  error: string | undefined;
   isReadOnly: boolean;
   onChange: (row: { name: string; value: JsonObject }) => void;
   onRemove: () => void;
 };
 
 /** One argument: name, type, whether it is required, what it means; the rest behind a button. */
-export function ArgumentRow({ index, name, field, isRepeated, isReadOnly, onChange, onRemove }: Props) {
+export function ArgumentRow({ index, name, field, path, error, isReadOnly, onChange, onRemove }: Props) {
   const [isOpen, { toggle }] = useDisclosure(false);
   const said = name || `argument ${index + 1}`;
   const store = (change: JsonObject) => {
@@ -34,7 +36,7 @@ export function ArgumentRow({ index, name, field, isRepeated, isReadOnly, onChan
           className="th-mono"
           flex="1 1 8rem"
           value={name}
-          error={isRepeated ? 'is there twice' : undefined}
+          error={error}
           onChange={(event) => onChange({ name: event.currentTarget.value, value: field })}
           readOnly={isReadOnly}
         />
@@ -85,7 +87,7 @@ export function ArgumentRow({ index, name, field, isRepeated, isReadOnly, onChan
         readOnly={isReadOnly}
       />
       <Collapse expanded={isOpen} keepMounted={false}>
-        <ArgumentDetails name={said} field={field} isReadOnly={isReadOnly} onChange={store} />
+        <ArgumentDetails path={path} name={said} field={field} isReadOnly={isReadOnly} onChange={store} />
       </Collapse>
     </Box>
   );

@@ -3,9 +3,9 @@ import { IconPlus } from '@tabler/icons-react';
 import type { JsonObject } from '../../api-types.ts';
 import { isObject, type PathPart } from '../config.ts';
 import { ArgumentRow } from './argument-row.tsx';
-import { useField } from './editor-context.ts';
+import { useBlock, useField } from './editor-context.ts';
 import { JsonField } from './json-field.tsx';
-import { Errors, Warnings } from './said.tsx';
+import { Errors, errorText, Warnings } from './said.tsx';
 import { useNamedRows } from './use-named-rows.ts';
 
 /** A whole JSON Schema says its type; a flat map of arguments only holds objects. */
@@ -16,7 +16,13 @@ function isJsonSchema(schema: unknown): boolean {
 /** The arguments that an agent gives: a row each, or as JSON where they are a whole JSON Schema. */
 export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
   const field = useField(path, true);
-  const { rows, isRepeated, add, update, remove } = useNamedRows<JsonObject>(field.value, field.set);
+  const isEmpty = ({ description }: JsonObject) => description === undefined;
+  const { rows, nameProblem, firstProblem, add, update, remove } = useNamedRows<JsonObject>(
+    field.value,
+    field.set,
+    isEmpty,
+  );
+  useBlock(path, firstProblem && `the name of an argument ${firstProblem}`);
   if (isJsonSchema(field.value)) {
     return <JsonField path={path} label="Arguments" text="A JSON Schema object; edited as JSON." minRows={6} />;
   }
@@ -34,7 +40,8 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
             index={index}
             name={name}
             field={isObject(value) ? value : {}}
-            isRepeated={isRepeated(index)}
+            path={[...path, name]}
+            error={nameProblem(index) ?? errorText(field.errorsOfRow(name))}
             isReadOnly={field.isReadOnly}
             onChange={(row) => update(index, row)}
             onRemove={() => remove(index)}
@@ -52,7 +59,7 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
             </Button>
           </Group>
         )}
-        <Errors list={field.errors} />
+        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
         <Warnings list={field.warnings} />
       </Stack>
     </Input.Wrapper>

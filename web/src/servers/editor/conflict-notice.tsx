@@ -4,18 +4,24 @@ import { useQuery } from '@tanstack/react-query';
 import { api, path } from '../../api.ts';
 import type { ServerDetail } from '../../api-types.ts';
 import { messageOf } from '../../ui/problem-alert.tsx';
+import { useAction } from '../../ui/use-action.ts';
 import type { Config } from '../config.ts';
 import { Diff } from '../diff.tsx';
 import type { Base } from './use-base.ts';
 
-type Props = { mine: Config; base: Base; slug: string; error: Error | null };
+type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };
 
 /** Somebody else has stored a newer version: shows it beside the edit, which stays. */
-export function ConflictNotice({ mine, base, slug, error }: Props) {
+export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],
     queryFn: () => api<ServerDetail>('GET', path`/servers/${slug}`),
     staleTime: 0,
+  });
+  const settle = useAction({
+    run: (kept: Config | undefined) => base.rebase(kept),
+    onDone: onSettled,
+    toastFailure: true,
   });
   return (
     <Alert color="yellow" icon={<IconGitMerge size={18} />} title="Somebody changed this server meanwhile" role="alert">
@@ -30,10 +36,10 @@ export function ConflictNotice({ mine, base, slug, error }: Props) {
           </>
         )}
         <Group gap="sm">
-          <Button size="xs" onClick={() => base.rebase(mine)}>
+          <Button size="xs" onClick={() => settle.mutate(mine)} loading={settle.isPending}>
             Keep mine on top of the newest
           </Button>
-          <Button size="xs" variant="default" onClick={() => base.rebase()}>
+          <Button size="xs" variant="default" onClick={() => settle.mutate(undefined)} disabled={settle.isPending}>
             Take theirs and drop mine
           </Button>
         </Group>

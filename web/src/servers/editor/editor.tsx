@@ -4,7 +4,7 @@ import type { UseMutationResult } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { ApiProblem } from '../../api.ts';
 import type { FieldProblem, StoredServer } from '../../api-types.ts';
-import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
 import { type EditorModel, EditorProvider } from './editor-context.ts';
@@ -13,6 +13,7 @@ import { JsonView } from './json-view.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
+import { useBlocks } from './use-blocks.ts';
 import { useEditorModel, withoutStored } from './use-editor-model.ts';
 import { useVerdict } from './use-verdict.ts';
 
@@ -41,7 +42,9 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   const view = chosen === 'both' && !isWide ? 'form' : chosen;
   const [isRevealed, setRevealed] = useState(!isNew || startsInJson);
   const { verdict, isBehind } = useVerdict(model.config);
-  const problems = useProblems(verdict?.problems, saving.error, model.config, isNew ? undefined : textOf(initial.slug));
+  const { block, blocked } = useBlocks();
+  const judged = useProblems(verdict?.problems, saving.error, model.config, isNew ? undefined : textOf(initial.slug));
+  const problems = useMemo(() => [...blocked, ...judged], [blocked, judged]);
   const context: EditorModel = {
     config: model.config,
     isNew,
@@ -53,11 +56,12 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
     set: model.set,
     touch: model.touch,
     isShown: (path) => isRevealed || model.touched.has(path),
+    block,
   };
   const save = () => {
     setRevealed(true);
     if (model.draftProblem) return;
-    if (problems.length === 0 || isBehind) saving.mutate(model.config);
+    if (problems.length === 0 || (isBehind && blocked.length === 0)) saving.mutate(model.config);
     else goToField(problems[0]?.path ?? '');
   };
   const isConflict =
@@ -75,7 +79,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
           {view !== 'form' && (
             <JsonView
               text={model.text}
-              problem={model.draftProblem}
+              problem={model.draftProblem ?? (view === 'json' && isRevealed ? inWords(problems) : undefined)}
               onChange={(text) => {
                 model.setText(text);
                 setRevealed(true);
@@ -101,6 +105,16 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
       </Stack>
     </EditorProvider>
   );
+}
+
+const mostSaid = 3;
+
+/** The first problems, for the field that holds the whole configuration. */
+function inWords(problems: readonly FieldProblem[]): string | undefined {
+  if (problems.length === 0) return undefined;
+  const said = problems.slice(0, mostSaid).map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
+  const more = problems.length > mostSaid ? ` And ${problems.length - mostSaid} more.` : '';
+  return said.join(' ') + more;
 }
 
 /** What keeps the configuration from being stored: by the last check, by the last try to save, by ourselves. */

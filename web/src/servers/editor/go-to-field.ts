@@ -1,4 +1,5 @@
 import { fieldId } from './editor-context.ts';
+import { placeOf } from './json-place.ts';
 
 export const openToolEvent = 'toolhost:open-tool';
 
@@ -17,4 +18,16 @@ function focusNearest(path: string): void {
     field.focus();
     return;
   }
+  focusInJson(path);
+}
+
+/** Where there is no form, the place in the JSON is selected instead. */
+function focusInJson(path: string): void {
+  const field = document.querySelector<HTMLTextAreaElement>('.th-json-text textarea');
+  const place = field && placeOf(field.value, path);
+  if (!field) return;
+  // Only a field that gets the focus scrolls to what is selected in it.
+  field.blur();
+  field.setSelectionRange(place?.start ?? 0, place?.end ?? 0);
+  field.focus();
 }

@@ -1,14 +1,20 @@
 import { ActionIcon, Button, Group, Input, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
 import { type PathPart, textOf } from '../config.ts';
-import { useField } from './editor-context.ts';
-import { Errors, Warnings } from './said.tsx';
+import { useBlock, useField } from './editor-context.ts';
+import { Errors, errorText, Warnings } from './said.tsx';
 import { useNamedRows } from './use-named-rows.ts';
 
 /** Headers that every request of the tool carries. */
 export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
   const field = useField(path, true);
-  const { rows, isRepeated, add, update, remove } = useNamedRows<string>(field.value, field.set);
+  const isEmpty = (value: string) => value === '';
+  const { rows, nameProblem, firstProblem, add, update, remove } = useNamedRows<string>(
+    field.value,
+    field.set,
+    isEmpty,
+  );
+  useBlock(path, firstProblem && `the name of a header ${firstProblem}`);
   return (
     <Input.Wrapper
       label="Headers"
@@ -24,7 +30,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
               placeholder="Accept"
               value={name}
               flex="0 1 13rem"
-              error={isRepeated(index) ? 'is there twice' : undefined}
+              error={nameProblem(index)}
               onChange={(event) => update(index, { name: event.currentTarget.value, value })}
               readOnly={field.isReadOnly}
             />
@@ -35,6 +41,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
               flex={1}
               onChange={(event) => update(index, { name, value: event.currentTarget.value })}
               onBlur={field.touch}
+              error={errorText(field.errorsOfRow(name))}
               readOnly={field.isReadOnly}
             />
             {!field.isReadOnly && (
@@ -57,7 +64,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
             </Button>
           </Group>
         )}
-        <Errors list={field.errors} />
+        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
         <Warnings list={field.warnings} />
       </Stack>
     </Input.Wrapper>

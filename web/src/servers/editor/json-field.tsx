@@ -1,8 +1,8 @@
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
-import { visibleJson } from '../../ui/visible.ts';
+import { visible, visibleJson } from '../../ui/visible.ts';
 import type { PathPart } from '../config.ts';
-import { useField } from './editor-context.ts';
+import { useBlock, useField } from './editor-context.ts';
 import { errorText, Warnings } from './said.tsx';
 
 type Props = { path: readonly PathPart[]; label: string; text?: string; minRows?: number };
@@ -18,9 +18,10 @@ export function JsonField({ path, label, text, minRows = 3 }: Props) {
       field.set(next.trim() === '' ? undefined : JSON.parse(next));
       setProblem(undefined);
     } catch (error) {
-      setProblem(`not JSON yet: ${error instanceof Error ? error.message : ''}`);
+      setProblem(`not JSON yet: ${error instanceof Error ? visible(error.message) : ''}`);
     }
   };
+  useBlock(path, problem);
   const leave = () => {
     field.touch();
     if (!problem) setDraft(undefined);

@@ -7,7 +7,11 @@ export type NamedRow<Value> = { name: string; value: Value };
  * An object edited as rows: two of them may have the same name, or none, for as long as somebody types.
  * The rows follow the object when it changes elsewhere.
  */
-export function useNamedRows<Value>(object: unknown, store: (next: { [name: string]: Value }) => void) {
+export function useNamedRows<Value>(
+  object: unknown,
+  store: (next: { [name: string]: Value }) => void,
+  isEmpty: (value: Value) => boolean,
+) {
   const stored = isObject(object) ? (object as { [name: string]: Value }) : {};
   const [draft, setDraft] = useState<NamedRow<Value>[]>([]);
   const text = (rows: readonly NamedRow<Value>[]) =>
@@ -18,10 +22,16 @@ export function useNamedRows<Value>(object: unknown, store: (next: { [name: stri
     setDraft(next);
     store(JSON.parse(text(next)) as { [name: string]: Value });
   };
+  const nameProblem = (index: number): string | undefined => {
+    const row = rows[index];
+    if (row?.name === '') return isEmpty(row.value) ? undefined : 'needs a name';
+    return rows.some(({ name }, other) => other < index && name === row?.name) ? 'is there twice' : undefined;
+  };
   return {
     rows,
-    isRepeated: (index: number) =>
-      rows.some(({ name }, other) => other < index && name !== '' && name === rows[index]?.name),
+    nameProblem,
+    /** The first row whose name keeps it from being stored. */
+    firstProblem: rows.map((_, index) => nameProblem(index)).find((problem) => problem !== undefined),
     add: (value: Value) => change([...rows, { name: '', value }]),
     update: (index: number, row: NamedRow<Value>) => change(rows.with(index, row)),
     remove: (index: number) => change(rows.toSpliced(index, 1)),

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { api, path } from '../../api.ts';
 import type { JsonObject, Preview } from '../../api-types.ts';
 import { Loading } from '../../ui/loading.tsx';
@@ -8,12 +8,13 @@ import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 
-type Props = { slug: string; tool: string; values: JsonObject; isMissing: boolean };
+type Wanted = { slug: string; tool: string; values: JsonObject; isMissing: boolean };
 
-/** The exact request that the arguments make, before anything is sent. */
-export function Outgoing({ slug, tool, values, isMissing }: Props) {
-  const [settled] = useDebouncedValue(JSON.stringify(values), 250);
-  const preview = useQuery({
+/** The exact request that the arguments make, before anything is sent. `isBehind` while it is not of these arguments yet. */
+export function usePreview({ slug, tool, values, isMissing }: Wanted) {
+  const current = JSON.stringify(values);
+  const [settled] = useDebouncedValue(current, 250);
+  const query = useQuery({
     queryKey: ['preview', slug, tool, settled],
     queryFn: ({ signal }) =>
       api<Preview>('POST', path`/servers/${slug}/tools/${tool}/preview`, {
@@ -24,6 +25,12 @@ export function Outgoing({ slug, tool, values, isMissing }: Props) {
     enabled: !isMissing,
     gcTime: 10_000,
   });
+  return { query, isBehind: settled !== current || query.isFetching };
+}
+
+type Props = { preview: UseQueryResult<Preview>; isMissing: boolean };
+
+export function Outgoing({ preview, isMissing }: Props) {
   return (
     <Section
       title="Outgoing request"

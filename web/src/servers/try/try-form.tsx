@@ -5,6 +5,7 @@ import type { FieldProblem } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { Section } from '../../ui/section.tsx';
+import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { visible } from '../../ui/visible.ts';
 import { ArgumentInput } from './argument-input.tsx';
 import type { Argument, Typed } from './arguments.ts';
@@ -15,6 +16,7 @@ type Props = {
   description: string;
   args: readonly Argument[];
   typed: Typed;
+  problems: readonly FieldProblem[];
   failure: Error | null;
   isCalling: boolean;
   /** The token of a server that forwards its caller's; undefined where none is needed. */
@@ -29,17 +31,36 @@ function said(problem: FieldProblem | undefined): string | undefined {
   return problem && sentence(problem.message);
 }
 
+function isAt(path: string, field: string): boolean {
+  return path === field || (path.startsWith(field) && /^[.[]/.test(path.slice(field.length)));
+}
+
 export function TryForm(props: Props) {
-  const { names, name, description, args, typed, failure, isCalling, token, onToken, onType, onChoose, onCall } = props;
+  const {
+    names,
+    name,
+    description,
+    args,
+    typed,
+    problems,
+    failure,
+    isCalling,
+    token,
+    onToken,
+    onType,
+    onChoose,
+    onCall,
+  } = props;
   const canEdit = useCanEdit();
-  const problems = failure instanceof ApiProblem ? failure.problems : [];
-  const errorOf = (field: string) => said(problems.find(({ path }) => path === field || path === `arguments.${field}`));
+  const errorOf = (field: string) => said(problems.find(({ path }) => isAt(path, field)));
   return (
     <Section title="Call" text="Sends the real request, as an agent's call would.">
       <form
         onSubmit={(event) => {
           event.preventDefault();
+          const form = event.currentTarget;
           onCall();
+          requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
         }}
       >
         <Stack gap="sm">
@@ -61,7 +82,7 @@ export function TryForm(props: Props) {
               argument={argument}
               value={typed[argument.name]}
               onChange={(value) => onType(argument.name, value)}
-              error={errorOf(argument.name)}
+              error={errorOf(`arguments.${argument.name}`)}
             />
           ))}
           {token !== undefined && (
@@ -74,16 +95,14 @@ export function TryForm(props: Props) {
               autoComplete="off"
             />
           )}
-          {failure && problems.length === 0 && <ProblemAlert error={failure} title="Not called" />}
+          {failure && !(failure instanceof ApiProblem && failure.problems.length > 0) && (
+            <ProblemAlert error={failure} title="Not called" />
+          )}
           <Group>
             <Button type="submit" loading={isCalling} disabled={!canEdit} leftSection={<IconPlayerPlay size={16} />}>
               Call the tool
             </Button>
-            {!canEdit && (
-              <Text size="sm" c="dimmed">
-                Viewers can see the request but not send it.
-              </Text>
-            )}
+            <ViewerNote>You can see the request but not send it.</ViewerNote>
           </Group>
         </Stack>
       </form>

@@ -2,15 +2,15 @@ import { SimpleGrid, Stack } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { api, path } from '../../api.ts';
-import type { JsonObject, Tried } from '../../api-types.ts';
+import { ApiProblem, api, path } from '../../api.ts';
+import type { FieldProblem, JsonObject, Tried } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Empty } from '../../ui/empty.tsx';
 import { useAction } from '../../ui/use-action.ts';
 import { isDisabled, isObject, textOf, toolsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { argumentsOf, type Typed, valuesOf } from './arguments.ts';
-import { Outgoing } from './outgoing.tsx';
+import { Outgoing, usePreview } from './outgoing.tsx';
 import { TriedResult } from './tried-result.tsx';
 import { TryForm } from './try-form.tsx';
 
@@ -42,6 +42,10 @@ export function TryTab() {
   );
 }
 
+function problemsOf(error: Error | null): readonly FieldProblem[] {
+  return error instanceof ApiProblem ? error.problems : [];
+}
+
 type Props = { tool: JsonObject; names: string[]; onChoose: (name: string) => void };
 
 function TryTool({ tool, names, onChoose }: Props) {
@@ -58,6 +62,18 @@ function TryTool({ tool, names, onChoose }: Props) {
       }),
     refresh: [['calls'], queryKeys.activity],
   });
+  const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);
+  const isMissing = missing.length > 0;
+  const preview = usePreview({ slug: server.slug, tool: name, values, isMissing });
+  const [isAsked, setAsked] = useState(false);
+  const problems = [
+    ...missing.map((argument) => ({ path: `arguments.${argument.name}`, message: 'is missing' })),
+    ...problemsOf(isMissing ? null : preview.query.error),
+  ];
+  const ask = () => {
+    setAsked(true);
+    if (problems.length === 0 || (preview.isBehind && !isMissing)) call.mutate();
+  };
   const isForwarding = server.access !== 'api_key' && isObject(config.authentication);
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
@@ -68,22 +84,18 @@ function TryTool({ tool, names, onChoose }: Props) {
           description={textOf(tool.description)}
           args={args}
           typed={typed}
+          problems={[...(isAsked ? problems : []), ...problemsOf(call.error)]}
           failure={call.error}
           isCalling={call.isPending}
           token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
           onToken={setToken}
           onType={(argument, value) => setTyped((before) => ({ ...before, [argument]: value }))}
           onChoose={onChoose}
-          onCall={() => call.mutate()}
+          onCall={ask}
         />
       </Stack>
       <Stack gap="md" miw={0}>
-        <Outgoing
-          slug={server.slug}
-          tool={name}
-          values={values}
-          isMissing={args.some((a) => a.isRequired && values[a.name] === undefined)}
-        />
+        <Outgoing preview={preview.query} isMissing={isMissing} />
         {call.data && <TriedResult tried={call.data} tool={tool} slug={server.slug} />}
       </Stack>
     </SimpleGrid>

@@ -1,0 +1,20 @@
+import { useCallback, useMemo, useState } from 'react';
+import type { FieldProblem } from '../../api-types.ts';
+
+/** What the fields hold that the configuration cannot hold yet, by their place. */
+export function useBlocks() {
+  const [blocks, setBlocks] = useState<ReadonlyMap<string, string>>(new Map());
+  const block = useCallback((path: string, message: string | undefined) => {
+    setBlocks((before) => {
+      const next = new Map(before);
+      if (message === undefined) next.delete(path);
+      else next.set(path, message);
+      return next;
+    });
+  }, []);
+  const blocked: readonly FieldProblem[] = useMemo(
+    () => [...blocks].map(([path, message]) => ({ path, message })),
+    [blocks],
+  );
+  return { block, blocked };
+}
