@@ -20,7 +20,7 @@ const tenMistakes: Json = {
   ],
 };
 const tenReports = [
-  'name: found ""; allowed: at least 1 characters',
+  'name: found ""; allowed: at least 1 character',
   'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters, digits and single hyphens between them',
   'descripton: unknown field; did you mean `description`?',
   'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam"',

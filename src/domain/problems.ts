@@ -78,7 +78,17 @@ function article(expected: string): string {
 }
 
 function sized(origin: string, bound: string, limit: number | bigint): string {
-  const unit = origin === 'string' ? ' characters' : origin === 'array' ? ' entries' : '';
+  const isOne = Number(limit) === 1;
+  const unit =
+    origin === 'string'
+      ? isOne
+        ? ' character'
+        : ' characters'
+      : origin === 'array'
+        ? isOne
+          ? ' entry'
+          : ' entries'
+        : '';
   return `allowed: ${bound} ${limit}${unit}`;
 }
 

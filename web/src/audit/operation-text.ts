@@ -27,9 +27,14 @@ export function operationText(operation: string): string {
   return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** `{version: 3, tools: 8}` → "version 3, tools 8". */
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(valueText).join(', ');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
 export function detailText(detail: JsonObject): string {
   return Object.entries(detail)
-    .map(([name, value]) => `${name} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
-    .join(', ');
+    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${valueText(value)}`)
+    .join(' · ');
 }

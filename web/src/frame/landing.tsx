@@ -23,6 +23,29 @@ const points = [
   },
 ];
 
+const sample = `{
+  "name": "get_repository",
+  "description": "Get a public repository",
+  "method": "GET",
+  "url": "https://api.github.com/repos/:owner/:repo",
+  "input_schema": {
+    "owner": { "type": "string" },
+    "repo": { "type": "string" }
+  }
+}`;
+
+/** What one writes down, and what becomes of it. */
+function Sample() {
+  return (
+    <Box component="figure" m={0} className="th-card" p="md">
+      <pre className="th-code">{sample}</pre>
+      <Text component="figcaption" size="sm" c="dimmed" mt="sm">
+        This is a whole tool. Every MCP client can call it, and only with arguments that fit.
+      </Text>
+    </Box>
+  );
+}
+
 /** What this is, for who is not signed in. */
 export function Landing() {
   useDocumentTitle('Toolhost – HTTP APIs as hosted MCP servers');
@@ -30,29 +53,32 @@ export function Landing() {
   const signIn = `/login?return_to=${encodeURIComponent(pathname + search)}`;
   return (
     <Box className="th-landing">
-      <Container size="md" py="xl">
+      <Container size="lg" py="xl">
         <Group justify="space-between" component="header">
           <Logo />
           <SchemeSwitch />
         </Group>
-        <Stack component="main" gap="xl" mt={{ base: 56, sm: 110 }}>
-          <Box maw={640}>
-            <Title order={1} fz={{ base: '2rem', sm: '2.75rem' }} lh={1.15}>
-              HTTP APIs in, MCP servers out
-            </Title>
-            <Text size="lg" c="dimmed" mt="md">
-              Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and
-              agents can call it in a minute.
-            </Text>
-            <Group mt="xl" gap="md">
-              <Button component="a" href={signIn} size="md" rightSection={<IconArrowRight size={18} />}>
-                Sign in
-              </Button>
-              <Anchor href="/schema/server.json" size="sm">
-                The configuration's schema
-              </Anchor>
-            </Group>
-          </Box>
+        <Stack component="main" gap="xl" mt={{ base: 48, sm: 88 }}>
+          <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl" verticalSpacing="xl">
+            <Box maw={640}>
+              <Title order={1} fz={{ base: '2rem', sm: '2.75rem' }} lh={1.15}>
+                HTTP APIs in, MCP servers out
+              </Title>
+              <Text size="lg" c="dimmed" mt="md">
+                Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and
+                agents can call it in a minute.
+              </Text>
+              <Group mt="xl" gap="md">
+                <Button component="a" href={signIn} size="md" rightSection={<IconArrowRight size={18} />}>
+                  Sign in
+                </Button>
+                <Anchor href="/schema/server.json" size="sm">
+                  The configuration's schema
+                </Anchor>
+              </Group>
+            </Box>
+            <Sample />
+          </SimpleGrid>
           <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="md" mt="lg">
             {points.map(({ Icon, title, text }) => (
               <Box key={title} className="th-card" p="lg">

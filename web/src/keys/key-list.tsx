@@ -99,7 +99,7 @@ function Status({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
     <Group gap={6}>
       <Badge color={isPast ? 'gray' : 'green'}>{isPast ? 'expired' : 'active'}</Badge>
       <Text size="xs" c="dimmed">
-        {isPast ? '' : 'until '}
+        {isPast ? '' : 'expires '}
         <Time at={expires_at} />
       </Text>
     </Group>

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
+import { Anchor, Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, path } from '../api.ts';
@@ -37,7 +37,11 @@ export function CaptureSection() {
         <ViewerNote>Only editors and owners turn capture on.</ViewerNote>
         {capture_until && (
           <Text size="sm">
-            It ends <Time at={capture_until} />. See the <Link to={`/calls?server=${server.slug}`}>calls</Link>.
+            It ends <Time at={capture_until} />. See its{' '}
+            <Anchor component={Link} to={`/calls?server=${server.slug}`} size="sm">
+              calls
+            </Anchor>
+            .
           </Text>
         )}
         <Group gap="sm" align="flex-start">
@@ -55,12 +59,12 @@ export function CaptureSection() {
             loading={capture.isPending}
             disabled={!canEdit}
             variant="default"
-            mt={25}
+            className="th-beside"
           >
             {capture_until ? 'Start anew' : 'Start capturing'}
           </Button>
           {capture_until && (
-            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" mt={25}>
+            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" className="th-beside">
               Stop
             </Button>
           )}

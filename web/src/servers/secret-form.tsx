@@ -81,7 +81,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               autoComplete="new-password"
               withAsterisk
             />
-            <Button type="submit" loading={store.isPending} mt={25}>
+            <Button type="submit" loading={store.isPending} className="th-beside">
               Store secret
             </Button>
           </Group>

@@ -76,10 +76,12 @@ function InviteForm() {
           error={error}
           autoComplete="off"
         />
-        <Select label="Role" data={roleChoices} allowDeselect={false} w={120} {...form.getInputProps('role')} />
-        <Button type="submit" variant="default" mt={25} loading={invite.isPending}>
-          Invite
-        </Button>
+        <Group gap="sm" wrap="nowrap" align="flex-end">
+          <Select label="Role" data={roleChoices} allowDeselect={false} w={120} {...form.getInputProps('role')} />
+          <Button type="submit" variant="default" loading={invite.isPending}>
+            Invite
+          </Button>
+        </Group>
       </Group>
       <Text size="xs" c="dimmed" px="md" pb="md">
         No mail is sent: tell them to sign in here with that address, and they join.

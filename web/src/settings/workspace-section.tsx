@@ -34,7 +34,7 @@ export function WorkspaceSection() {
             <Button
               type="submit"
               variant="default"
-              mt={25}
+              className="th-beside"
               loading={rename.isPending}
               disabled={form.values.name === workspace.name}
             >

@@ -71,7 +71,9 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
     <EditorProvider value={context}>
       <Stack gap="md">
         {isConflict && conflict?.(model.config)}
-        {saving.error && !isConflict && <ProblemAlert error={saving.error} title="Not saved" />}
+        {saving.error && !isConflict && !isListed(saving.error) && (
+          <ProblemAlert error={saving.error} title="Not saved" />
+        )}
         <ViewSwitch view={view} isWide={isWide} onChange={setView} />
         {isRevealed && <ProblemList problems={problems} draftProblem={model.draftProblem} />}
         <Box className="th-editor" data-view={view}>
@@ -105,6 +107,11 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
       </Stack>
     </EditorProvider>
   );
+}
+
+/** Whether the list of problems says it already, place by place. */
+function isListed(failure: Error): boolean {
+  return failure instanceof ApiProblem && failure.problems.length > 0;
 }
 
 const mostSaid = 3;

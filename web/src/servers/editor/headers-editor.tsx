@@ -24,12 +24,12 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(({ name, value }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its place
-          <Group key={index} gap={6} wrap="nowrap" align="flex-start" className="th-mono">
+          <Group key={index} gap={6} align="flex-start" className="th-mono">
             <TextInput
               aria-label={`Name of header ${index + 1}`}
               placeholder="Accept"
               value={name}
-              flex="0 1 13rem"
+              flex="1 1 9rem"
               error={nameProblem(index)}
               onChange={(event) => update(index, { name: event.currentTarget.value, value })}
               readOnly={field.isReadOnly}
@@ -38,7 +38,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
               aria-label={`Value of header ${index + 1}`}
               placeholder="application/json"
               value={textOf(value)}
-              flex={1}
+              flex="2 1 12rem"
               onChange={(event) => update(index, { name, value: event.currentTarget.value })}
               onBlur={field.touch}
               error={errorText(field.errorsOfRow(name))}
