@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { inputSchemaOf } from '../src/operations/describe.ts';
 import { operations } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
+import { leastInput, restRequest } from './support/catalogue.ts';
 import { serverAt } from './support/configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 /** Operations that name a thing which belongs to somebody. */
 const naming = operations.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
-
-/** The input of an operation that has no more than it must. */
-function leastInput(op: Operation): Json {
-  const { properties, required } = inputSchemaOf(op) as { properties: Record<string, Json>; required?: string[] };
-  const least = ({ type, minimum }: Json) =>
-    type === 'integer' ? (minimum ?? 1) : type === 'array' ? [] : type === 'object' ? {} : 'x';
-  return Object.fromEntries((required ?? []).map((name) => [name, least(properties[name] ?? {})]));
-}
 
 describe('what belongs to another workspace', () => {
   let upstream: RecordingUpstream;
@@ -89,10 +81,8 @@ describe('what belongs to another workspace', () => {
     return { ...leastInput(op), ...Object.fromEntries(Object.entries(own).filter(([name]) => name in op.input.shape)) };
   };
   const overRest = (op: Operation, input: Json, key: string) => {
-    const path = op.route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input[name])));
-    const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';
-    const body = Object.fromEntries(Object.entries(input).filter(([name]) => !op.route.path.includes(`{${name}}`)));
-    return toolhost.rest(op.route.method, path, { key, ...(hasBody && { body }) });
+    const { method, path, body } = restRequest(op, input);
+    return toolhost.rest(method, path, { key, ...(body && { body }) });
   };
   const theirs = () => ({ slug: 'owned', key: victimKeyId, call: callId, grant: grantId });
   const nobodys = { slug: 'unknown', key: 'key_000000000000', call: 'call_unknown', grant: 'grt_unknown' };

@@ -106,10 +106,9 @@ function memory(): AdapterFactory {
 /** A key for as long as the process lives: sign-ins do not outlast it. */
 async function signingKey(): Promise<{ kty: string; alg: string }> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  return { ...(await crypto.subtle.exportKey('jwk', pair.privateKey)), alg: 'ES256', use: 'sig' } as {
-    kty: string;
-    alg: string;
-  };
+  // With key_ops that name signing alone nobody would verify with the public half.
+  const { key_ops: _, ...key } = await crypto.subtle.exportKey('jwk', pair.privateKey);
+  return { ...key, kty: 'EC', alg: 'ES256', use: 'sig' };
 }
 
 /** The page that stands for a login: whoever sits at this machine is its one user. */

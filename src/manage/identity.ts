@@ -70,7 +70,8 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
 async function discover(find: () => Promise<IdentityOptions>): Promise<oidc.Configuration> {
   const { issuer, clientId, clientSecret } = await find();
   const url = new URL(issuer);
-  const execute = url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
+  // The library trusts the TLS of the token endpoint instead, unless it is asked to verify the signature as well.
+  const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutS });
 }
 

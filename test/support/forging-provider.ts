@@ -1,0 +1,71 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type Claims = { [claim: string]: unknown };
+
+/** What the next ID token is made of; undefined leaves a claim out. */
+export type Forgery = { claims?: Claims; alg?: string; isOtherKey?: boolean };
+
+/** An OpenID Connect provider that signs whatever a test wants. */
+export type ForgingProvider = {
+  readonly url: string;
+  readonly clientId: string;
+  /** The ID token of the next exchange, for the sign-in with this nonce. */
+  issue(nonce: string, forgery?: Forgery): void;
+  close(): Promise<void>;
+};
+
+const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+function signed(header: object, claims: Claims, key: KeyObject | undefined): string {
+  const text = `${base64url(header)}.${base64url(claims)}`;
+  const signature = key ? sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }) : Buffer.alloc(0);
+  return `${text}.${signature.toString('base64url')}`;
+}
+
+export async function startForgingProvider(): Promise<ForgingProvider> {
+  const clientId = 'toolhost-dashboard';
+  const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const other = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  let idToken = '';
+  const server = createServer((request, response) => {
+    const answers: { [path: string]: unknown } = {
+      '/.well-known/openid-configuration': {
+        issuer: url,
+        authorization_endpoint: `${url}/authorize`,
+        token_endpoint: `${url}/token`,
+        jwks_uri: `${url}/keys`,
+        response_types_supported: ['code'],
+        subject_types_supported: ['public'],
+        id_token_signing_alg_values_supported: ['ES256'],
+        code_challenge_methods_supported: ['S256'],
+        authorization_response_iss_parameter_supported: true,
+      },
+      '/keys': { keys: [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }] },
+      '/token': { access_token: 'of-the-provider', token_type: 'bearer', id_token: idToken },
+    };
+    const answer = answers[request.url ?? ''];
+    response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer ?? {}));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    clientId,
+    issue(nonce, { claims = {}, alg = 'ES256', isOtherKey = false } = {}) {
+      const now = Math.floor(Date.now() / 1000);
+      const honest = { iss: url, sub: 'person', aud: clientId, iat: now, exp: now + 300, nonce, name: 'Ada' };
+      const key = alg === 'none' ? undefined : (isOtherKey ? other : own).privateKey;
+      idToken = signed({ alg, kid: 'own' }, { ...honest, ...claims }, key);
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
