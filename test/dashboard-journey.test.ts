@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../examples/projects/upstream.ts';
 import { exampleToken } from '../src/local/example.ts';
 import { launchChromium } from './support/chromium.ts';
-import { button, choose, field, patienceMs, watch } from './support/dashboard.ts';
+import { button, choose, field, patienceMs, type Seen, watch } from './support/dashboard.ts';
 import { eventually } from './support/eventually.ts';
 import { mcpClients } from './support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
@@ -15,7 +15,7 @@ describe('a person in the dashboard', () => {
   let browser: Browser;
   let context: BrowserContext;
   let page: Page;
-  let seen: ReturnType<typeof watch>;
+  let seen: Seen;
   let apiKey = '';
 
   before(async () => {
@@ -25,7 +25,7 @@ describe('a person in the dashboard', () => {
     context = await browser.newContext({ baseURL: toolhost.url, viewport: { width: 1440, height: 900 } });
     context.setDefaultTimeout(patienceMs);
     page = await context.newPage();
-    seen = watch(page, toolhost.url);
+    seen = await watch(page, toolhost.url);
   });
   after(async () => {
     await browser?.close();

@@ -104,7 +104,7 @@ function memory(): AdapterFactory {
 }
 
 /** A key for as long as the process lives: sign-ins do not outlast it. */
-async function signingKey(): Promise<{ kty: string; alg: string }> {
+async function signingKey(): Promise<{ kty: string; alg: string; use: string }> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
   // With key_ops that name signing alone nobody would verify with the public half.
   const { key_ops: _, ...key } = await crypto.subtle.exportKey('jwk', pair.privateKey);

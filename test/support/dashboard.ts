@@ -7,14 +7,16 @@ import { sessionHash } from '../../src/manage/session-actor.ts';
 import { insertSession } from '../../src/store/sessions.ts';
 import { saveMember, saveUser } from '../../src/store/users.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
+import { launchChromium } from './chromium.ts';
 import { eventually } from './eventually.ts';
-import type { TestToolhost } from './toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
+import { type Json, startToolhost, type TestToolhost } from './toolhost.ts';
 
 export type Person = { name: string; role?: Role; workspace?: string };
 
 const sessionMs = 3_600_000;
-/** For anything to appear. */
-export const patienceMs = 6_000;
+/** For anything to appear, on a machine that has much to do. */
+export const patienceMs = 20_000;
 
 /** A member of a workspace with a live session; gives the session's cookie. */
 export async function personSession(toolhost: TestToolhost, person: Person): Promise<string> {
@@ -69,26 +71,101 @@ export async function saysAtField(input: Locator, message: RegExp): Promise<void
     const ids = described.split(' ').filter((id) => id !== '');
     const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
     assert.match(texts.join(' '), message);
-  });
+  }, patienceMs);
 }
 
 /** What went wrong in a page without being told to the person. */
-export function watch(page: Page, origin: string): { complaints: string[]; foreign: string[] } {
-  const complaints: string[] = [];
-  const foreign: string[] = [];
+export type Seen = {
+  /** Errors of scripts, and what the Content-Security-Policy has blocked. */
+  complaints: string[];
+  /** Answers that the console calls errors, such as a 404. */
+  refusals: string[];
+  /** What pages have asked of other sites; to go there is another thing. */
+  foreign: string[];
+};
+
+const blocked = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
+  console.error('Content Security Policy: ' + [violatedDirective, blockedURI, sample].join(' ')))`;
+
+/** Watches a page from before it is opened. */
+export async function watch(page: Page, origin: string): Promise<Seen> {
+  const seen: Seen = { complaints: [], refusals: [], foreign: [] };
+  await page.addInitScript(blocked);
   page.on('console', (message) => {
-    const isRefusal = message.text().startsWith('Failed to load resource: the server responded with a status of 401');
-    if (message.type() === 'error' && !isRefusal) complaints.push(message.text());
-    if (/Content Security Policy/i.test(message.text())) complaints.push(message.text());
+    const text = message.text();
+    if (text.startsWith('Failed to load resource')) seen.refusals.push(text);
+    else if (message.type() === 'error' || /Content Security Policy/i.test(text)) seen.complaints.push(text);
   });
-  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('pageerror', (error) => seen.complaints.push(error.message));
   page.on('dialog', (dialog) => {
-    complaints.push(`a dialog opened: ${dialog.message()}`);
+    if (dialog.type() !== 'beforeunload') seen.complaints.push(`a dialog opened: ${dialog.message()}`);
     void dialog.dismiss();
   });
   page.on('request', (request) => {
     const url = new URL(request.url());
-    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) foreign.push(request.url());
+    if (request.isNavigationRequest()) return;
+    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) seen.foreign.push(request.url());
   });
-  return { complaints, foreign };
+  return seen;
+}
+
+type Visit = { person?: Person; options?: BrowserContextOptions };
+
+/** A service with an upstream, and a browser. */
+export type Dashboard = {
+  toolhost: TestToolhost;
+  upstream: RecordingUpstream;
+  browser: Browser;
+  /** The configuration of a server with one tool, `read`, whose argument `count` is required. */
+  config(slug: string, more?: Json): Json;
+  /** A person's page at this address. At the end nothing may have been blocked, failed or asked of other sites. */
+  at(path: string, use: (page: Page, context: BrowserContext) => Promise<void>, visit?: Visit): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export async function startDashboard(): Promise<Dashboard> {
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egress: [upstream.port] });
+  const browser = await launchChromium();
+  return {
+    toolhost,
+    upstream,
+    browser,
+    config: (slug, more = {}) => ({
+      name: `The ${slug}`,
+      slug,
+      description: 'Reads.',
+      tools: [
+        {
+          name: 'read',
+          description: 'Reads an item.',
+          method: 'GET',
+          url: `${upstream.url}/items`,
+          input_schema: { count: { type: 'integer', description: 'How many' } },
+        },
+      ],
+      ...more,
+    }),
+    async at(path, use, { person = { name: 'Anna' }, options } = {}) {
+      const context = await contextOf(browser, toolhost, person, options);
+      try {
+        const page = await context.newPage();
+        const { complaints, foreign } = await watch(page, toolhost.url);
+        await page.goto(path);
+        await use(page, context);
+        assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
+      } finally {
+        await context.close();
+      }
+    },
+    async stop() {
+      await browser.close();
+      await Promise.all([toolhost.stop(), upstream.close()]);
+    },
+  };
+}
+
+/** An announcement that has this text. */
+export function alert(page: Page, text: string): Locator {
+  return page.getByRole('alert').filter({ hasText: text }).first();
 }

@@ -77,6 +77,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
           withAsterisk
           {...form.getInputProps('scopes')}
           error={errorOf('scopes', 'scopes')}
+          errorProps={{ role: 'alert' }}
         >
           <Stack gap="xs" mt={6}>
             {scopes.map(({ value, label, text }) => (

@@ -1,10 +1,11 @@
-import { Alert, Button, Group, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, TextInput } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
 import { ApiProblem, api, path } from '../api.ts';
 import type { Secret } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
 import { useAction } from '../ui/use-action.ts';
 
@@ -72,7 +73,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               autoComplete="off"
               withAsterisk
             />
-            <PasswordInput
+            <SecretInput
               label="Secret value"
               flex="2 1 16rem"
               value={value}

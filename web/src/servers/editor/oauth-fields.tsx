@@ -1,8 +1,9 @@
-import { Alert, PasswordInput, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useSession } from '../../frame/session.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Folded } from '../../ui/folded.tsx';
+import { SecretInput } from '../../ui/secret-input.tsx';
 import { mask, slugFrom, textOf } from '../config.ts';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { ChoiceField, ListField, SwitchField, TextField } from './config-fields.tsx';
@@ -79,7 +80,7 @@ function ClientSecret() {
   const field = useField(['oauth', 'client_secret']);
   const isKept = field.value === mask;
   return (
-    <PasswordInput
+    <SecretInput
       id={field.id}
       label="Client secret"
       withAsterisk

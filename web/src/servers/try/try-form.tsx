@@ -1,9 +1,10 @@
-import { Button, Group, PasswordInput, Select, Stack, Text } from '@mantine/core';
+import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { ApiProblem } from '../../api.ts';
 import type { FieldProblem } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
+import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { visible } from '../../ui/visible.ts';
@@ -86,7 +87,7 @@ export function TryForm(props: Props) {
             />
           ))}
           {token !== undefined && (
-            <PasswordInput
+            <SecretInput
               label="Token of the API"
               description="This server sends its caller's token on. It is used for this call and not stored."
               value={token}

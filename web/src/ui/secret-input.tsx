@@ -1,0 +1,12 @@
+import { PasswordInput, type PasswordInputProps } from '@mantine/core';
+
+/** A field for a credential. Mantine's own does not tell screen readers that something is wrong with it. */
+export function SecretInput(props: PasswordInputProps) {
+  return (
+    <PasswordInput
+      {...props}
+      aria-invalid={props.error ? true : undefined}
+      visibilityToggleButtonProps={{ 'aria-label': 'Show what was typed' }}
+    />
+  );
+}
