@@ -8,6 +8,8 @@ export default defineConfig({
   build: {
     outDir: '../dist/web',
     emptyOutDir: true,
+    // Which file needs which, for the test of how much the first page loads.
+    manifest: true,
     assetsInlineLimit: 0,
     target: 'es2023',
     reportCompressedSize: false,

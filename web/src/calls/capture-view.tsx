@@ -15,7 +15,7 @@ export function CaptureView({ call, capture }: Props) {
     return (
       <Text size="sm" c="dimmed">
         What was sent and answered was not captured. Capture can be turned on for a while under{' '}
-        <Anchor component={Link} to={`/servers/${call.server}/options`} size="sm">
+        <Anchor component={Link} to={`/servers/${call.server}/options`} size="sm" underline="always">
           Options of the server
         </Anchor>
         .

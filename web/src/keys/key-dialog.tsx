@@ -10,10 +10,10 @@ import { NewKey } from './new-key.tsx';
 
 export type WantedKey = { name: string; scopes: KeyScope[]; servers?: string[]; expires_at?: string };
 
-type Props = { replaced: ApiKey | undefined; onClose: () => void };
+type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => void };
 
 /** Makes a key and shows it, this once. A replaced key goes on working until its successor was copied. */
-export function KeyDialog({ replaced, onClose }: Props) {
+export function KeyDialog({ opened, replaced, onClose }: Props) {
   const [made, setMade] = useState<NewApiKey>();
   const create = useAction({
     run: (wanted: WantedKey) => api<NewApiKey>('POST', '/keys', { body: wanted }),
@@ -24,21 +24,27 @@ export function KeyDialog({ replaced, onClose }: Props) {
     run: () => api('DELETE', path`/keys/${replaced?.id ?? ''}`),
     done: () => `Revoked the old key ${visible(replaced?.name ?? '')}`,
     refresh: [queryKeys.keys],
-    onDone: onClose,
+    onDone: () => close(),
   });
+  const close = () => {
+    setMade(undefined);
+    create.reset();
+    finish.reset();
+    onClose();
+  };
   const title = made ? 'Your new API key' : replaced ? `Replace ${visible(replaced.name)}` : 'New API key';
   return (
-    <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={!made}>
+    <Modal opened={opened} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
         <NewKey
           made={made}
-          onClose={onClose}
+          onClose={close}
           onRevokeOld={replaced && (() => finish.mutate())}
           isRevoking={finish.isPending}
           failure={finish.error}
         />
       ) : (
-        <KeyForm replaced={replaced} creating={create} onCancel={onClose} />
+        <KeyForm replaced={replaced} creating={create} onCancel={close} />
       )}
     </Modal>
   );

@@ -84,7 +84,7 @@ export function KeysPage() {
           );
         }}
       </Loaded>
-      {isOpen && <KeyDialog replaced={replaced} onClose={close} />}
+      <KeyDialog opened={isOpen} replaced={replaced} onClose={close} />
       <RevokeDialog apiKey={revoked} onClose={() => setRevoked(undefined)} />
     </>
   );

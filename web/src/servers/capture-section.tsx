@@ -38,7 +38,7 @@ export function CaptureSection() {
         {capture_until && (
           <Text size="sm">
             It ends <Time at={capture_until} />. See its{' '}
-            <Anchor component={Link} to={`/calls?server=${server.slug}`} size="sm">
+            <Anchor component={Link} to={`/calls?server=${server.slug}`} size="sm" underline="always">
               calls
             </Anchor>
             .
