@@ -98,7 +98,9 @@ for (const view of views)
 
     it('[journey] sees it in the list and stores its credential', async () => {
       await go('Servers');
-      await row('Servers', 'My work').getByRole('cell', { name: '2', exact: true }).waitFor();
+      await row('Servers', 'My work')
+        .getByRole('cell', { name: /^(Tools )?2$/ })
+        .waitFor();
       await row('Servers', 'My work').getByRole('link', { name: 'My work' }).click();
       await heading('My work').waitFor();
       await tab('Secrets').click();

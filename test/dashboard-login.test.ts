@@ -55,7 +55,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
     try {
       const page = await context.newPage();
-      const seen = watch(page, toolhost.url);
+      const seen = await watch(page, toolhost.url);
       await page.goto(path);
       await use(page, context);
       assert.deepEqual([...complaints, ...seen.complaints, ...seen.foreign], []);

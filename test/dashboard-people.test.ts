@@ -40,7 +40,8 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         }
         await page.goto('/servers/viewed');
         await field(page, 'Name').waitFor();
-        const editable = 'main :is(input:not([readonly], [disabled], [type=radio]), textarea:not([readonly]))';
+        const editable =
+          'main :is(input:not([readonly], [disabled], [type=radio], [type=hidden]), textarea:not([readonly]))';
         assert.deepEqual(
           await page.evaluate(`[...document.querySelectorAll('${editable}')].map((e) => e.outerHTML)`),
           [],

@@ -50,7 +50,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     context.setDefaultTimeout(patienceMs);
     try {
       const page = await context.newPage();
-      const { complaints, foreign } = watch(page, toolhost.url);
+      const { complaints, foreign } = await watch(page, toolhost.url);
       await page.goto(path);
       await use(page);
       assert.deepEqual([...complaints, ...foreign], []);

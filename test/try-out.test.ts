@@ -100,6 +100,23 @@ describe('trying a tool out', () => {
     assert.deepEqual(Object.keys(timing as Json), ['total_ms']);
   });
 
+  it('names each argument at fault of a request that cannot be shown', async () => {
+    const preview = async (args: Json) => {
+      const { status, body } = await toolhost.rest('POST', '/servers/tried/tools/get/preview', {
+        body: { arguments: args },
+      });
+      return { status, problems: body.problems };
+    };
+    assert.deepEqual(await preview({ name: 7 }), {
+      status: 400,
+      problems: [{ path: 'arguments.name', message: 'found 7; allowed: string' }],
+    });
+    assert.deepEqual(await preview({}), {
+      status: 400,
+      problems: [{ path: 'arguments.name', message: 'is missing' }],
+    });
+  });
+
   it('shows a key for calling alone what the tool answers, but not where it asks', async () => {
     const calling = await toolhost.key({ scopes: ['call'] });
     const { is_error, request, curl } = await post('call', { name: 'Ada' }, calling);

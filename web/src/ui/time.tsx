@@ -1,19 +1,24 @@
 import { useInterval } from '@mantine/hooks';
 import { useReducer } from 'react';
 
-const steps: [Intl.RelativeTimeFormatUnit, number][] = [
-  ['year', 365 * 86_400],
-  ['month', 30 * 86_400],
-  ['day', 86_400],
-  ['hour', 3_600],
-  ['minute', 60],
+const dayS = 86_400;
+
+/** Units with their seconds, and the seconds from which on they are used. */
+const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] = [
+  ['year', 365 * dayS, 365 * dayS],
+  ['month', 30 * dayS, 60 * dayS],
+  ['day', dayS, dayS],
+  ['hour', 3_600, 3_600],
+  ['minute', 60, 60],
 ];
 
 function relative(at: number, now: number): string {
   const seconds = Math.round((at - now) / 1000);
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
-  for (const [unit, size] of steps) {
-    if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+  for (const [unit, size, from] of steps) {
+    // What was set to end in 30 days a moment ago is not said to end in 29.
+    if (seconds >= from * 0.99) return format.format(Math.round(seconds / size), unit);
+    if (seconds <= -from) return format.format(Math.trunc(seconds / size), unit);
   }
   return Math.abs(seconds) < 10 ? 'just now' : format.format(seconds, 'second');
 }
