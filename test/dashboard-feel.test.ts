@@ -104,6 +104,18 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     });
   });
 
+  it('brings the tab of a deep link into view in a narrow window', async () => {
+    const use = async (page: Page) => {
+      const tab = page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name: 'Options' });
+      await tab.waitFor();
+      await eventually(async () => {
+        const box = (await tab.boundingBox()) ?? assert.fail('it is drawn');
+        assert.ok(box.x >= 0 && box.x + box.width <= 400, JSON.stringify(box));
+      });
+    };
+    await dashboard.at('/servers/felt/options', use, { options: { viewport: { width: 400, height: 800 } } });
+  });
+
   it('leads back to the page that was asked for after a sign-in', async () => {
     await dashboard.at('/servers', async (page, context) => {
       await context.clearCookies();

@@ -1,6 +1,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import { IconChevronLeft } from '@tabler/icons-react';
-import { Link, NavLink, Outlet, useOutletContext, useParams } from 'react-router';
+import { useEffect, useRef } from 'react';
+import { Link, NavLink, Outlet, useLocation, useOutletContext, useParams } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import type { ServerDetail } from '../api-types.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
@@ -70,8 +71,14 @@ function ServerTabs({ detail }: { detail: ServerDetail }) {
     ['/versions', 'Versions'],
     ['/options', 'Options'],
   ] as const;
+  const { pathname } = useLocation();
+  const bar = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown whenever the address changes
+  useEffect(() => {
+    bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [pathname]);
   return (
-    <nav className="th-tabs" aria-label="About this server">
+    <nav ref={bar} className="th-tabs" aria-label="About this server">
       {tabs.map(([to = '', label]) => (
         <NavLink key={to} to={base + to} end className="th-tab">
           {label}
