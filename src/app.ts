@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { limitCalls } from './app/call-limits.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
@@ -10,11 +9,10 @@ import { type Memory, remember } from './app/memory.ts';
 import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
 import { startUpkeep } from './app/upkeep.ts';
+import type { Web } from './app/web.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
-import { clientAddress } from './edge/client-address.ts';
 import { createFront } from './edge/front.ts';
-import { Unauthenticated } from './errors.ts';
 import { type CallLog, createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
@@ -23,19 +21,12 @@ import type { HostedServer } from './gateway/hosted-server.ts';
 import { createMcpDoor } from './gateway/mcp-door.ts';
 import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
-import { authenticate } from './manage/authenticate.ts';
 import { createManagementServer } from './manage/management-server.ts';
-import { sessionActor } from './manage/session-actor.ts';
-import { createSignIn } from './manage/sign-in.ts';
-import { createWebDoor } from './manage/web-door.ts';
-import { createOAuthDoor } from './oauth/door.ts';
-import { createRateLimit } from './oauth/rate-limit.ts';
-import type { Actor } from './operations/operation.ts';
 import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
 import { createCallWriter } from './store/calls.ts';
-import type { Database, Db } from './store/database.ts';
+import type { Database } from './store/database.ts';
 import { createKeyring, type Keyring } from './store/sealing.ts';
 import type { Metric } from './telemetry/metric.ts';
 import { version } from './version.ts';
@@ -50,13 +41,10 @@ export type App = {
   close(): Promise<void>;
 };
 
-const loginRequestsPerMinute = 300;
-
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
   const { now, resolve, slowReaderMs } = surroundings;
-  const { baseUrl } = config;
-  const database = await openStore(config, true, log, now);
+  const database = await openStore(config, config.siblings === undefined, log, now);
   const keyring = createKeyring(config.masterKeys);
   const sight = await startSight(config, database.engine, log);
   const door = createOutboundDoor({ allow: config.egressAllow, resolve, onBlocked: sight.onBlocked });
@@ -66,7 +54,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
   const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
   const endpointOf = hosting(config, memory, callParts, log);
-  const login = loginDoor(config, memory, onUnexpected);
+  const login = async () => (await web()).login;
   const runner: Runner = {
     db: database.db,
     parts: {
@@ -79,6 +67,14 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     },
     onCommitted: memory.changes.lookAfterCommit,
   };
+  // Loaded at its first request: a process that only serves agents is ready sooner and smaller without it.
+  let loaded: Promise<Web> | undefined;
+  const web = () => {
+    loaded ??= import('./app/web.ts').then(({ createWeb }) =>
+      createWeb({ config, memory, runner, sight, onUnexpected }),
+    );
+    return loaded;
+  };
   let draining = false;
   const isServing = () => !draining && memory.changes.isFresh();
   sight.watch(roomSources({ door, memory, callLog, limits, breaker, isServing }));
@@ -89,21 +85,11 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     config,
     random: randomBytes,
     serveMcp: createMcpDoor({ ...mcpDoor, find, serverUrl: runner.parts.serverUrl }),
-    serveWeb: createWebDoor({
-      runner,
-      actorOf: restActor(memory, { db: database.db, now, baseUrl }, sight),
-      baseUrl,
-      dashboardFolder: join(import.meta.dirname, '..', 'dist', 'web'),
-      version,
-      onUnexpected,
-      isReady: async () => !draining && (await isFresh()),
-      ...sight.ofWebDoor,
-      login,
-      signIn: createSignIn({ ...memory.oauthParts, identity: memory.identity, welcome: memory.welcome }),
-    }),
+    isReady: async () => !draining && (await isFresh()),
+    serveWeb: async (request, response) => (await web()).serve(request, response),
     onUnexpected,
   });
-  const upkeep = startUpkeep(config, database, log, now);
+  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, now) : undefined;
   return {
     handle,
     runner,
@@ -134,20 +120,6 @@ function callLogOf(db: Database['db'], keyring: Keyring, sight: Sight, log: Log)
       log.error({ rows }, 'call records were given up');
     },
   });
-}
-
-/** Who uses the REST API: a browser with a session, or whoever holds an API key. */
-function restActor(memory: Memory, parts: { db: Db; now: () => number; baseUrl: string }, sight: Sight) {
-  // Tokens of the sign-in are good for the management server alone: that is their audience.
-  const credentials = { verifyApiKey: memory.keys.verify, findPerson: async () => undefined };
-  return async (request: IncomingMessage): Promise<Actor> => {
-    const person = request.headers.authorization === undefined ? await sessionActor(request, parts) : undefined;
-    if (person) return person;
-    return authenticate(request.headers, credentials).catch((error: unknown) => {
-      if (error instanceof Unauthenticated) sight.ofMcpDoor.onRefused(error.refusal);
-      throw error;
-    });
-  };
 }
 
 const settled = [() => true, () => false] as const;
@@ -205,13 +177,4 @@ function callersOf({ keys, grants, findLogin }: Memory, log: Log): CallerOptions
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };
-}
-
-function loginDoor(config: FullConfig, memory: Memory, onUnexpected: (error: unknown, requestId: string) => void) {
-  return createOAuthDoor({
-    ...memory.oauthParts,
-    rate: createRateLimit(loginRequestsPerMinute),
-    addressOf: (c) => clientAddress(c.env.incoming, config.trustedProxies),
-    onUnexpected,
-  });
 }

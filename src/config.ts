@@ -87,6 +87,11 @@ export const variables = {
     fallback: '',
     meaning: 'OTLP/HTTP collector that traces are sent to, such as http://127.0.0.1:4318.',
   },
+  WORKERS: {
+    schema: z.coerce.number().int().min(1).max(64),
+    fallback: '1',
+    meaning: 'Processes that serve the port, 1 to 64; one per core is enough. With 1 there is no other process.',
+  },
   DEMO: { schema: z.enum(['0', '1']), fallback: '1', meaning: '0 leaves the worked example out of local mode.' },
 } as const;
 
@@ -119,6 +124,7 @@ export type Config = {
   metricsToken: string | undefined;
   /** Undefined: no traces. */
   otlpEndpoint: string | undefined;
+  workers: number;
   demo: boolean;
 };
 
@@ -166,6 +172,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
     metricsToken: values.METRICS_TOKEN || undefined,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
+    workers: values.WORKERS,
     demo: values.DEMO === '1',
   };
 }

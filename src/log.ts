@@ -1,5 +1,5 @@
+import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
-import pretty from 'pino-pretty';
 
 export type Log = Logger;
 
@@ -30,10 +30,11 @@ export function createLog(level: string): Log {
       censor: '[redacted]',
     },
   };
-  return process.stderr.isTTY
-    ? pino(
-        options,
-        pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }),
-      )
-    : pino(options, pino.destination(2));
+  return process.stderr.isTTY ? pino(options, readableLines()) : pino(options, pino.destination(2));
+}
+
+/** Loaded only where a person reads along. */
+function readableLines() {
+  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
+  return pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });
 }

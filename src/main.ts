@@ -1,24 +1,40 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { Surroundings } from './app/foundation.ts';
+import type { Server } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FullConfig, Surroundings } from './app/foundation.ts';
+import { listen } from './app/listen.ts';
 import { startLoopLag } from './app/loop-lag.ts';
+import type { FirstProcess } from './app/worker.ts';
 import { type App, createApp } from './app.ts';
 import { type Config, readConfig } from './config.ts';
-import { AppError } from './errors.ts';
-import { type Example, provideExampleServer, startExampleUpstream } from './local/example.ts';
+import { createServer } from './http.ts';
+import { provideExampleServer } from './local/example.ts';
 import { greeting } from './local/greeting.ts';
-import { createLocalIdentity } from './local/identity.ts';
 import { localMasterKey } from './local/master-key.ts';
+import { type LocalParts, startLocalParts } from './local/parts.ts';
 import { createLog, type Log } from './log.ts';
 import { systemResolve } from './outbound/connector.ts';
-import { routes, urlOf } from './routes.ts';
 
-export type Running = { config: Config; baseUrl: string; app: App; stop(): Promise<void> };
+export type Running = {
+  config: Config;
+  baseUrl: string;
+  app: App;
+  /** Says no to readiness probes and asks clients to leave, while everything is still served. */
+  drain(): void;
+  /** Lets running requests finish within `ms`. False when some had to be cut off. */
+  stop(ms?: number): Promise<boolean>;
+};
 
 /** Longer than the idle time of the usual load balancers, so that they close first. */
 const keepAliveMs = 65_000;
+/** From the signal to the end: below the half minute that supervisors usually grant. */
 const drainMs = 25_000;
+/** How long connections are still taken after the signal, so that load balancers notice first. */
+const noticeMs = { local: 0, production: 5000 };
+/** How long a worker may take to end after that. */
+const graceMs = 3000;
+/** How often connections that have become idle are closed while the rest finishes. */
+const sweepMs = 100;
 
 export const usualSurroundings: Surroundings = {
   resolve: systemResolve,
@@ -32,11 +48,19 @@ export const usualSurroundings: Surroundings = {
   startLoopLag,
 };
 
-/** Starts the service and resolves when it can serve. @throws ConfigError, AppError conflict */
-export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings = usualSurroundings): Promise<Running> {
-  const config = readConfig(env, (path) => readFileSync(path, 'utf8'));
+/**
+ * Starts the service, or one worker of it, and resolves when it can serve.
+ * @throws ConfigError, AppError conflict
+ */
+export async function start(
+  env: NodeJS.ProcessEnv,
+  surroundings: Surroundings = usualSurroundings,
+  first?: FirstProcess,
+): Promise<Running> {
+  const config = readConfig(env, readText);
   const log = createLog(config.logLevel);
   let app: App | undefined;
+  let draining = false;
   const server = createServer(
     {
       headersTimeout: surroundings.headersMs,
@@ -46,103 +70,153 @@ export async function start(env: NodeJS.ProcessEnv, surroundings: Surroundings =
       noDelay: true,
     },
     (request, response) => {
+      if (draining) response.setHeader('Connection', 'close');
       if (app) app.handle(request, response);
       else response.writeHead(503, { 'Retry-After': '1' }).end();
     },
   );
   server.setTimeout(surroundings.stalledMs);
-  const port = await listen(server, config);
+  // A process that is alone may find its port only now. A worker knows it, and takes no connection before it can serve.
+  const port = first ? config.port : await listen(server, config, false);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
-  const example =
-    config.mode === 'local' && config.demo ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
-  const masterKeys = config.masterKeys ?? [localMasterKey(config.dataDir)];
-  const identity = identityOf(config, baseUrl, port + 2);
+  let local: LocalParts | undefined;
   try {
-    app = await createApp(withExample({ ...config, baseUrl, masterKeys, identity }, example), log, surroundings);
-    if (example) await provideExampleServer(app.runner, example.port);
+    local = first ? await first.join(config) : await startLocalParts(config, baseUrl, port);
+    app = await createApp(fullConfig(config, baseUrl, local, first), log, surroundings);
+    if (local.providesExample && local.examplePort !== undefined) {
+      await provideExampleServer(app.runner, local.examplePort);
+    }
+    first?.onReport(app.metrics);
+    if (first) await listen(server, config, true);
   } catch (error) {
-    await Promise.all([app?.close(), example?.close(), identity.close(), closeServer(server)]);
+    await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
     throw error;
   }
   const running = app;
+  const parts = local;
+  const drain = () => {
+    draining = true;
+    running.drain();
+  };
   return {
     config,
     baseUrl,
     app,
-    async stop() {
-      running.drain();
-      await closeServer(server);
-      await example?.close();
-      await identity.close();
+    drain,
+    async stop(ms = drainMs) {
+      drain();
+      const isComplete = await closeServer(server, ms);
+      await parts.close();
       await running.close();
+      return isComplete;
     },
   };
 }
 
-/** The identity provider of the environment, or in local mode one of our own on loopback. */
-function identityOf(config: Config, baseUrl: string, preferredPort: number) {
-  const { oidc } = config;
-  if (oidc) return { find: async () => oidc, host: new URL(oidc.issuer).host, close: async () => undefined };
-  const redirectUris = [baseUrl + routes.loginCallback, urlOf(baseUrl, routes.callback, config.managementSlug)];
-  return { ...createLocalIdentity(preferredPort, redirectUris), host: 'this machine' };
-}
+const readText = (path: string) => readFileSync(path, 'utf8');
 
 /** The operator of local mode is the person at the machine, who wants the example to be reachable. */
-function withExample<C extends Config>(config: C, example: Example | undefined): C {
-  if (!example) return config;
-  const range = config.egressAllow;
-  return { ...config, egressAllow: [...range, { host: '127.0.0.1', range: undefined, port: example.port }] };
+function fullConfig(
+  config: Config,
+  baseUrl: string,
+  local: LocalParts,
+  siblings: FirstProcess | undefined,
+): FullConfig {
+  const { examplePort, identity } = local;
+  const masterKeys = config.masterKeys ?? [localMasterKey(config.dataDir)];
+  const own = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
+  return { ...config, baseUrl, masterKeys, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
 }
 
-function listen(server: Server, config: Config): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new AppError('conflict', `port ${config.port} is in use; stop what uses it, or set PORT`)
-          : error,
-      );
-    });
-    server.listen(config.port, config.host, () => resolve((server.address() as AddressInfo).port));
-  });
-}
-
-/** Lets running requests finish, up to a deadline. */
-async function closeServer(server: Server): Promise<void> {
+/** Lets running requests finish, up to a deadline. False when some had not. */
+async function closeServer(server: Server, ms: number): Promise<boolean> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  let isComplete = true;
+  const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+  const timer = setTimeout(() => {
+    isComplete = false;
+    server.closeAllConnections();
+  }, ms);
   server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), drainMs);
   await closed;
+  clearInterval(sweep);
   clearTimeout(timer);
+  return isComplete;
 }
 
 /** `toolhost serve`: runs until a signal. */
 export async function serve(): Promise<void> {
-  const running = await start(process.env);
-  // First of all, as whoever waits for the line below may send a signal at once.
-  stopOnSignals(running, createLog('info'));
-  process.stderr.write(greeting(running.config, running.baseUrl));
-  process.stdout.write(`toolhost ready ${running.baseUrl}\n`);
-}
-
-function stopOnSignals(running: Running, log: Log): void {
-  let stopping = false;
-  const stop = (signal: string) => {
-    if (stopping) process.exit(1);
-    stopping = true;
-    log.info({ signal }, 'stopping: running calls finish first');
-    running.stop().then(
-      () => process.exit(0),
-      (error) => {
-        log.error({ err: error }, 'did not stop cleanly');
-        process.exit(1);
-      },
-    );
-  };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  const config = readConfig(process.env, readText);
+  const log = createLog(config.logLevel);
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
     process.exit(1);
   });
+  if (config.workers === 1) return serveAlone(config, log);
+  // What several processes need is loaded only where there are several.
+  const { default: cluster } = await import('node:cluster');
+  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(config, log);
+}
+
+async function serveAlone(config: Config, log: Log): Promise<void> {
+  const running = await start(process.env);
+  // First of all, as whoever waits for the line below may send a signal at once.
+  stopOnSignals(log, () => stopGently(running, config));
+  sayReady(config, running.baseUrl);
+}
+
+async function serveWithWorkers(config: Config, log: Log): Promise<void> {
+  const { startWorkers } = await import('./app/workers.ts');
+  const workers = await startWorkers(config, log);
+  const stop = () => workers.stop(drainMs + graceMs);
+  stopOnSignals(log, stop);
+  workers.givenUp.then(stop).finally(() => process.exit(1));
+  sayReady(config, workers.baseUrl);
+}
+
+async function serveAsWorker(config: Config, log: Log): Promise<void> {
+  const { firstProcess } = await import('./app/worker.ts');
+  const first = firstProcess();
+  // A terminal sends its signals to every process; the first one passes them on.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
+  let running: Running | undefined;
+  first.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
+  running = await start(process.env, usualSurroundings, first);
+  first.sayReady();
+}
+
+function sayReady(config: Config, baseUrl: string): void {
+  process.stderr.write(greeting(config, baseUrl));
+  process.stdout.write(`toolhost ready ${baseUrl}\n`);
+}
+
+/** Not ready at first, and in production still there for those who have not noticed. */
+async function stopGently(running: Running, { mode }: Config): Promise<boolean> {
+  running.drain();
+  await delay(noticeMs[mode]);
+  return running.stop(drainMs - noticeMs[mode]);
+}
+
+function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
+  let stopping = false;
+  const onSignal = (signal: string) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    log.info({ signal }, 'stopping: running calls finish first');
+    void endWith(log, stop);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+}
+
+/** Ends the process: with 0 when everything was finished, with 1 when not. */
+async function endWith(log: Log, stop: () => Promise<boolean>): Promise<void> {
+  try {
+    const isComplete = await stop();
+    if (!isComplete) log.error('calls that took too long were cut off');
+    process.exit(isComplete ? 0 : 1);
+  } catch (error) {
+    log.error({ err: error }, 'did not stop cleanly');
+    process.exit(1);
+  }
 }

@@ -22,7 +22,7 @@ import { knownClients } from '../operations/known-clients.ts';
 export type ProbeParts = {
   servers: HostedServers;
   endpointOf: (server: HostedServer) => McpEndpoint;
-  login: Hono<{ Bindings: HttpBindings }>;
+  login: () => Promise<Hono<{ Bindings: HttpBindings }>>;
   oauth: OAuthParts;
 };
 
@@ -68,7 +68,7 @@ function serverMetadataUrl(resource: Json | undefined): string | undefined {
 /** A document of our own, through the door that serves it; nothing is asked of anybody else. */
 async function documentAt({ login, oauth }: ProbeParts, url: string | undefined): Promise<Json | undefined> {
   if (url === undefined || !URL.canParse(url) || new URL(url).origin !== oauth.baseUrl) return undefined;
-  const response = await login.request(new URL(url).pathname);
+  const response = await (await login()).request(new URL(url).pathname);
   return response.ok ? ((await response.json()) as Json) : undefined;
 }
 

@@ -10,6 +10,7 @@ import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
+import type { Metric } from '../telemetry/metric.ts';
 import type { LoopLag } from './loop-lag.ts';
 
 /** The workspace of whoever is at the machine. */
@@ -34,12 +35,17 @@ export type Surroundings = {
   startLoopLag: (clock: () => number) => LoopLag;
 };
 
+/** The workers of one service, as one of them sees them all. */
+export type Siblings = { metrics(): Promise<Metric[][]> };
+
 /** A configuration with everything that local mode finds out at the start. */
 export type FullConfig = Config & {
   baseUrl: string;
   masterKeys: Buffer[];
   /** Finds the identity provider, at the first sign-in; `host` is what people are told. */
   identity: { find: () => Promise<IdentityOptions>; host: string };
+  /** The other workers; undefined for a process that is all of the service, which holds the database and forgets old rows. */
+  siblings: Siblings | undefined;
 };
 
 /** Opens the store of a configuration; `exclusive` for a process that serves. */

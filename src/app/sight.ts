@@ -53,8 +53,8 @@ export async function startSight(config: FullConfig, database: Engine, log: Log)
   const metrics = createMetricsDoor({
     isOpenOnLoopback: config.mode === 'local',
     token: config.metricsToken,
-    // Where several processes serve, the metrics of all of them are merged here.
-    text: async () => metricsText(mergeMetrics([read()])),
+    // A scrape reaches one worker and wants to know about the service.
+    text: async () => metricsText(mergeMetrics((await config.siblings?.metrics()) ?? [read()])),
   });
   return {
     ofCalls: { observe: calls.observe, trace: traces?.traceCall },

@@ -6,12 +6,15 @@ export function addServe(program: Command): void {
     .command('serve')
     .description('run the service until a signal stops it')
     .addHelpText('after', settingsText)
-    .action(async () => {
-      const { serve } = await import('../main.ts');
-      await serve();
-      // What was compiled is kept now, as a process that is killed could not do it at its end.
-      flushCompileCache();
-    });
+    .action(runServe);
+}
+
+/** Resolves when the service can serve. @throws ConfigError, AppError conflict */
+export async function runServe(): Promise<void> {
+  const { serve } = await import('../main.ts');
+  await serve();
+  // What was compiled is kept now, as a process that is killed could not do it at its end.
+  flushCompileCache();
 }
 
 /** Help is made without waiting, so the settings are loaded the other way, and only when somebody asks for them. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { STATUS_CODES } from 'node:http';
 import { compactJson, isDeeperThan, parseJson } from '../domain/json.ts';
 import { scanJson } from '../domain/json-scan.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { type DotPath, extract, keepFields } from '../domain/response-transform.ts';
 import { ToolFailure } from '../errors.ts';
+import { STATUS_CODES } from '../http.ts';
 import type { Answer } from '../outbound/door.ts';
 import { binaryBlock, jsonTextBlock, multipartBlocks } from './content-blocks.ts';
 

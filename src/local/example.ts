@@ -1,6 +1,5 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProjectsApi } from '../../examples/projects/upstream.ts';
 import { localWorkspace } from '../app/foundation.ts';
 import { type Actor, operations } from '../operations/index.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
@@ -14,6 +13,7 @@ export type Example = { port: number; close(): Promise<void> };
 
 /** Starts the worked example's upstream, preferably on the port after ours, so that its address stays the same. */
 export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
+  const { startProjectsApi } = await import('../../examples/projects/upstream.ts');
   mkdirSync(dataDir, { recursive: true });
   const file = join(dataDir, 'projects-example.sqlite');
   const host = '127.0.0.1';

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
+import { createServer } from '../http.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import { page, pagePolicy } from '../page.ts';
 

@@ -1,4 +1,4 @@
-import * as oidc from 'openid-client';
+import type { Configuration } from 'openid-client';
 import { AppError, messageOf } from '../errors.ts';
 
 /** A person as the identity provider knows them. */
@@ -25,11 +25,14 @@ export type IdentityOptions = { issuer: string; clientId: string; clientSecret: 
 
 const timeoutS = 10;
 
+/** Loaded at the first sign-in, as many a process sees none. */
+const library = () => import('openid-client');
+
 /** Discovery waits for the first sign-in, so that a provider that is down does not keep the service from starting. */
 export function createIdentityProvider(find: () => Promise<IdentityOptions>, host: string): IdentityProvider {
-  let discovered: Promise<oidc.Configuration> | undefined;
+  let discovered: Promise<Configuration> | undefined;
 
-  function configuration(): Promise<oidc.Configuration> {
+  function configuration(): Promise<Configuration> {
     discovered ??= discover(find).catch((error: unknown) => {
       discovered = undefined;
       throw new AppError('unavailable', 'the identity provider does not answer; try again in a moment', {
@@ -43,6 +46,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
   return {
     host,
     async authorizationUrl({ state, nonce, verifier }, redirectUri) {
+      const oidc = await library();
       return oidc.buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
         scope: 'openid email profile',
@@ -53,6 +57,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       });
     },
     async identify(returned, { state, nonce, verifier }) {
+      const oidc = await library();
       const config = await configuration();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
@@ -67,7 +72,8 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
   };
 }
 
-async function discover(find: () => Promise<IdentityOptions>): Promise<oidc.Configuration> {
+async function discover(find: () => Promise<IdentityOptions>): Promise<Configuration> {
+  const oidc = await library();
   const { issuer, clientId, clientSecret } = await find();
   const url = new URL(issuer);
   // The library trusts the TLS of the token endpoint instead, unless it is asked to verify the signature as well.

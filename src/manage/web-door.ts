@@ -12,7 +12,6 @@ import { createRestApi, type RestParts } from './rest.ts';
 export type WebParts = RestParts & {
   /** Where the built dashboard lies. */
   dashboardFolder: string;
-  isReady: () => Promise<boolean>;
   /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
   metrics: (request: IncomingMessage) => Promise<Response>;
   /** Told of every answer; 0 when the client left before it. */
@@ -23,7 +22,7 @@ export type WebParts = RestParts & {
   signIn: Hono<{ Bindings: HttpBindings }>;
 };
 
-/** Everything but the MCP endpoints: REST, the published schema, probes and pages. */
+/** Everything but the MCP endpoints: REST, the published schema and pages. */
 export function createWebDoor(parts: WebParts): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const web = new Hono<{ Bindings: HttpBindings }>();
   web.route('/', parts.login);
@@ -44,10 +43,6 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
       referrerPolicy: 'same-origin',
       strictTransportSecurity: parts.baseUrl.startsWith('https:') ? 'max-age=31536000; includeSubDomains' : false,
     }),
-  );
-  web.get(routes.livez, (c) => c.json({ status: 'ok' }));
-  web.get(routes.readyz, async (c) =>
-    (await parts.isReady()) ? c.json({ status: 'ready' }) : c.json({ status: 'not ready' }, 503),
   );
   web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
   web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));

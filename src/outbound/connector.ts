@@ -1,9 +1,10 @@
 import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
-import { buildConnector } from 'undici';
+import type { buildConnector as Connectors } from 'undici';
 import { OutboundError } from '../errors.ts';
 import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
 import { type EgressAllow, mayConnect } from './egress.ts';
+import { buildConnector } from './undici.ts';
 
 /** `dns.lookup` with `all: true`; handed in so that a test can be the name server. */
 export type Resolve = (
@@ -29,7 +30,7 @@ export function guardedConnector(
   allow: EgressAllow,
   resolve: Resolve,
   onBlocked: (of: BlockedClass) => void,
-): buildConnector.connector {
+): Connectors.connector {
   const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
   const { hostname } = origin;
   const literal = literalAddress(hostname);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher, Pool as UndiciPool } from 'undici';
 import { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import { guardedConnector, type Resolve } from './connector.ts';
@@ -8,6 +8,7 @@ import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import { toOutboundError } from './failure.ts';
+import { Pool } from './undici.ts';
 
 /** One request to somebody else's machine. `path` has the query; `headers` alternates names and values. */
 export type Exchange = {
@@ -61,9 +62,9 @@ const maxInterimAnswers = 100;
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
   const deadlines = createDeadlines();
   const { onBlocked = () => undefined } = options;
-  const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void pool.close() });
+  const pools = new LRUCache<string, UndiciPool>({ max: maxPools, dispose: (pool) => void pool.close() });
 
-  function poolFor(workspaceId: string, origin: string): Pool {
+  function poolFor(workspaceId: string, origin: string): UndiciPool {
     const key = `${workspaceId} ${origin}`;
     const known = pools.get(key);
     if (known) return known;
@@ -120,7 +121,7 @@ function mayRetry(exchange: Exchange, error: unknown): boolean {
   return exchange.method === 'GET' && error instanceof OutboundError && error.reason === 'reset';
 }
 
-function dispatch(pool: Pool, exchange: Exchange, until: number, deadlines: Deadlines): Promise<Answer> {
+function dispatch(pool: UndiciPool, exchange: Exchange, until: number, deadlines: Deadlines): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const chunks: Buffer[] = [];
   const answer: Answer = { status: 0, statusText: '', headers: {}, body: Buffer.alloc(0) };

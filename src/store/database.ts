@@ -1,6 +1,5 @@
 import { Kysely, type Transaction } from 'kysely';
 import { migrate } from './migrate.ts';
-import { postgresDialect } from './postgres.ts';
 import type { Tables } from './schema.ts';
 import { lockSqlite, sqliteDialect } from './sqlite.ts';
 
@@ -26,8 +25,11 @@ export type DatabaseOptions = {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const engine = options.url === undefined ? 'sqlite' : 'postgres';
   const lock = engine === 'sqlite' && options.exclusive ? lockSqlite(options.file) : undefined;
+  // The driver is loaded where it is needed, like pg itself.
   const dialect =
-    options.url === undefined ? sqliteDialect(options.file) : postgresDialect(options.url, options.onError);
+    options.url === undefined
+      ? sqliteDialect(options.file)
+      : (await import('./postgres.ts')).postgresDialect(options.url, options.onError);
   const db = new Kysely<Tables>({ dialect });
   const close = async () => {
     await db.destroy();
@@ -45,6 +47,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
 /** On a connection of its own, because it may have to wait for another replica that migrates. */
 async function migratePostgres(url: string, options: DatabaseOptions): Promise<void> {
+  const { postgresDialect } = await import('./postgres.ts');
   const db = new Kysely<Tables>({ dialect: postgresDialect(url, options.onError, true) });
   try {
     await migrate(db, 'postgres', options.migrations, options.now);

@@ -2,7 +2,14 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
+import {
+  type DatabaseConnection,
+  type Dialect,
+  type SqliteDatabase,
+  SqliteDialect,
+  SqliteDriver,
+  type SqliteStatement,
+} from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { AppError } from '../errors.ts';
 
@@ -11,11 +18,39 @@ const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'synchronous = FUL
 const openAttempts = 100;
 const pauseMs = 20;
 const maxPrepared = 200;
+/** How long a statement may wait for another process that writes. */
+const patienceMs = 5000;
+const longestPauseMs = 16;
 
 /** Kysely on Node's own SQLite. */
 export function sqliteDialect(file: string): Dialect {
   mkdirSync(dirname(file), { recursive: true });
-  return new SqliteDialect({ database: async () => adapted(await openFile(file)) });
+  const config = { database: async () => adapted(await openFile(file)) };
+  return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config) });
+}
+
+/**
+ * Of several processes on one file one writes at a time. SQLite itself would wait for the others without giving the
+ * event loop back, so the waiting is done here. A statement that found the file taken has done nothing yet.
+ */
+class PatientDriver extends SqliteDriver {
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    return {
+      streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
+      async executeQuery<Row>(query: Parameters<DatabaseConnection['executeQuery']>[0]) {
+        const until = performance.now() + patienceMs;
+        for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+          try {
+            return await connection.executeQuery<Row>(query);
+          } catch (error) {
+            if (!isTaken(error) || performance.now() > until) throw error;
+          }
+          await delay(pause);
+        }
+      },
+    };
+  }
 }
 
 /** Statements are prepared once, as long as they are in use. */
@@ -49,6 +84,7 @@ async function openFile(file: string): Promise<DatabaseSync> {
   for (let attempt = 1; ; attempt++) {
     try {
       for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
+      database.exec('pragma busy_timeout = 0');
       return database;
     } catch (error) {
       if (attempt === openAttempts || !isBusy(error)) {
@@ -58,6 +94,13 @@ async function openFile(file: string): Promise<DatabaseSync> {
     }
     await delay(pauseMs);
   }
+}
+
+const sqliteBusy = 5;
+
+/** Another process writes. The lower byte is the kind of error, the upper ones say more. */
+function isTaken(error: unknown): boolean {
+  return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
 function isBusy(error: unknown): boolean {

@@ -9,6 +9,9 @@ export type ChildToolhost = {
   pid: number;
   /** Everything it wrote so far, on both outputs. */
   output(): string;
+  /** Resolves like `end` when it ends by itself. */
+  ended(): Promise<number | NodeJS.Signals>;
+  signal(signal: NodeJS.Signals): void;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 };
@@ -32,14 +35,16 @@ export async function startChildToolhost(env: Record<string, string>): Promise<C
     });
     void closed.then(() => reject(new Error(output())));
   });
+  const ended = closed.then(([code, signal]) => signal ?? code ?? 0);
   return {
     url,
     pid: child.pid ?? 0,
     output,
-    async end(signal = 'SIGTERM') {
+    ended: () => ended,
+    signal: (signal) => void child.kill(signal),
+    end(signal = 'SIGTERM') {
       child.kill(signal);
-      const [code, ended] = await closed;
-      return ended ?? code ?? 0;
+      return ended;
     },
   };
 }

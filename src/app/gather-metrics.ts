@@ -1,0 +1,35 @@
+import type { Worker } from 'node:cluster';
+import type { Metric } from '../telemetry/metric.ts';
+import { tell } from './worker-pool.ts';
+
+/** Collects the metrics of all workers for the one that was asked. */
+export type GatherMetrics = {
+  gather(from: Iterable<Worker>): Promise<Metric[][]>;
+  take(worker: Worker, metrics: Metric[]): void;
+};
+
+/** A worker that is busy or dies is left out after this. */
+const patienceMs = 1000;
+
+export function createGatherMetrics(): GatherMetrics {
+  const rounds = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
+  return {
+    async gather(from) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const round = { missing: new Set(from), all: [] as Metric[][], done: resolve };
+      rounds.add(round);
+      const timer = setTimeout(resolve, patienceMs);
+      for (const worker of round.missing) tell(worker, { kind: 'report' });
+      await promise;
+      clearTimeout(timer);
+      rounds.delete(round);
+      return round.all;
+    },
+    take(worker, metrics) {
+      for (const round of rounds) {
+        if (round.missing.delete(worker)) round.all.push(metrics);
+        if (round.missing.size === 0) round.done();
+      }
+    },
+  };
+}

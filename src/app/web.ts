@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import type { HttpBindings } from '@hono/node-server';
+import type { Hono } from 'hono';
+import { clientAddress } from '../edge/client-address.ts';
+import { Unauthenticated } from '../errors.ts';
+import { authenticate } from '../manage/authenticate.ts';
+import { sessionActor } from '../manage/session-actor.ts';
+import { createSignIn } from '../manage/sign-in.ts';
+import { createWebDoor } from '../manage/web-door.ts';
+import { createOAuthDoor } from '../oauth/door.ts';
+import { createRateLimit } from '../oauth/rate-limit.ts';
+import type { Actor } from '../operations/operation.ts';
+import type { Runner } from '../operations/run-operation.ts';
+import { version } from '../version.ts';
+import type { FullConfig } from './foundation.ts';
+import type { Memory } from './memory.ts';
+import type { Sight } from './sight.ts';
+
+/** Everything but the MCP endpoints and the probes. */
+export type Web = {
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** The routes of the OAuth proxy, for whoever tries them out from within. */
+  login: Hono<{ Bindings: HttpBindings }>;
+};
+
+type WebParts = {
+  config: FullConfig;
+  memory: Memory;
+  runner: Runner;
+  sight: Sight;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+const loginRequestsPerMinute = 300;
+
+export function createWeb({ config, memory, runner, sight, onUnexpected }: WebParts): Web {
+  const { oauthParts, identity, welcome } = memory;
+  const login = createOAuthDoor({
+    ...oauthParts,
+    rate: createRateLimit(loginRequestsPerMinute),
+    addressOf: (c) => clientAddress(c.env.incoming, config.trustedProxies),
+    onUnexpected,
+  });
+  const serve = createWebDoor({
+    runner,
+    actorOf: restActor(memory, sight),
+    baseUrl: config.baseUrl,
+    dashboardFolder: join(import.meta.dirname, '..', '..', 'dist', 'web'),
+    version,
+    onUnexpected,
+    ...sight.ofWebDoor,
+    login,
+    signIn: createSignIn({ ...oauthParts, identity, welcome }),
+  });
+  return { serve, login };
+}
+
+/** Who uses the REST API: a browser with a session, or whoever holds an API key. */
+function restActor({ keys, oauthParts }: Memory, { ofMcpDoor }: Sight) {
+  // Tokens of the sign-in are good for the management server alone: that is their audience.
+  const credentials = { verifyApiKey: keys.verify, findPerson: async () => undefined };
+  return async (request: IncomingMessage): Promise<Actor> => {
+    const person = request.headers.authorization === undefined ? await sessionActor(request, oauthParts) : undefined;
+    if (person) return person;
+    return authenticate(request.headers, credentials).catch((error: unknown) => {
+      if (error instanceof Unauthenticated) ofMcpDoor.onRefused(error.refusal);
+      throw error;
+    });
+  };
+}

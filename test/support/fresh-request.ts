@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import type { Json } from './toolhost.ts';
+
+export type FreshReply = { status: number; headers: IncomingHttpHeaders; text: string; body: Json };
+
+export type FreshRequest = {
+  key?: string | undefined;
+  method?: string;
+  body?: Json;
+  headers?: Record<string, string>;
+};
+
+/** One request on a connection of its own, so that any worker may get it. `headers` may say another Host. */
+export async function freshRequest(
+  url: string,
+  { key, method, body, headers }: FreshRequest = {},
+): Promise<FreshReply> {
+  const sent = request(url, {
+    agent: false,
+    method: method ?? (body ? 'POST' : 'GET'),
+    headers: {
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      ...(body && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+  });
+  sent.end(body && JSON.stringify(body));
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const said = await text(response);
+  const isJson = /json/.test(response.headers['content-type'] ?? '');
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    text: said,
+    body: isJson ? (JSON.parse(said) as Json) : {},
+  };
+}
+
+/** A `tools/call` of the tool `get` on a connection of its own. */
+export function freshCall(url: string, slug: string, options: FreshRequest = {}): Promise<FreshReply> {
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+  return freshRequest(`${url}/mcp/${slug}`, { ...options, body });
+}

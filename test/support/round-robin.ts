@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A load balancer as they all are: it asks for readiness now and then, and sends requests to those in turn that said yes. */
+export type RoundRobin = {
+  url: string;
+  add(target: string): void;
+  remove(target: string): void;
+  /** Resolves when the target has said that it is ready, or that it is not. */
+  seen(target: string, ready: boolean): Promise<void>;
+  close(): Promise<void>;
+};
+
+const probeMs = 100;
+
+export async function startRoundRobin(): Promise<RoundRobin> {
+  const targets = new Map<string, boolean>();
+  let turn = 0;
+  let closed = false;
+
+  const server = createServer((incoming, outgoing) => {
+    const ready = [...targets].filter(([, isReady]) => isReady).map(([target]) => target);
+    const target = ready[turn++ % ready.length];
+    if (target === undefined) {
+      outgoing.writeHead(502).end();
+      return;
+    }
+    const { method, headers } = incoming;
+    const passed = request(`${target}${incoming.url}`, { method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    passed.on('error', () => outgoing.writeHead(502).end());
+    incoming.pipe(passed);
+  });
+
+  async function probe(): Promise<void> {
+    while (!closed) {
+      for (const target of targets.keys()) {
+        const isReady = await fetch(`${target}/readyz`).then(
+          ({ status }) => status === 200,
+          () => false,
+        );
+        if (targets.has(target)) targets.set(target, isReady);
+      }
+      await delay(probeMs);
+    }
+  }
+
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const probing = probe();
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    add: (target) => void targets.set(target, false),
+    remove: (target) => void targets.delete(target),
+    async seen(target, ready) {
+      while (targets.get(target) !== ready) await delay(probeMs);
+    },
+    async close() {
+      closed = true;
+      await probing;
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
