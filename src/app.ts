@@ -85,7 +85,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     config,
     random: randomBytes,
     serveMcp: createMcpDoor({ ...mcpDoor, find, serverUrl: runner.parts.serverUrl }),
-    isReady: async () => !draining && (await isFresh()),
+    probes: { isReady: async () => !draining && (await isFresh()), onAnswered: sight.ofWebDoor.onAnswered },
     serveWeb: async (request, response) => (await web()).serve(request, response),
     onUnexpected,
   });
@@ -98,7 +98,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       draining = true;
     },
     async close() {
-      upkeep.stop();
+      upkeep?.stop();
       limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();

@@ -213,7 +213,7 @@ function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
 async function endWith(log: Log, stop: () => Promise<boolean>): Promise<void> {
   try {
     const isComplete = await stop();
-    if (!isComplete) log.error('calls that took too long were cut off');
+    if (!isComplete) log.error('not everything could be finished in time');
     process.exit(isComplete ? 0 : 1);
   } catch (error) {
     log.error({ err: error }, 'did not stop cleanly');

@@ -134,6 +134,18 @@ for (const engine of engines) {
       assert.ok(ledger.acknowledged > 50, String(ledger.acknowledged));
     });
 
+    it('count together, whichever of them is asked', async () => {
+      const countCalls = async () => {
+        const { text } = await freshRequest(`${child.url}/metrics`);
+        const counts = [...text.matchAll(/^toolhost_calls_total\{outcome="ok".*\} (\d+)$/gm)].map(([, n]) => Number(n));
+        return counts.reduce((sum, n) => sum + n, 0);
+      };
+      const before = await countCalls();
+      const calls = await everyone(() => freshCall(child.url, 'things', { key }));
+      for (const reply of calls) assert.equal(reply.status, 200, reply.text);
+      assert.deepEqual(new Set(await everyone(countCalls)), new Set([before + calls.length]));
+    });
+
     it('[sec D18] refresh one login together, and ask its provider once', async () => {
       provider.onToken();
       const config = {

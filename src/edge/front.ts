@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
 import { mcpSlug, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
-import { answerProbe } from './probes.ts';
+import { answerProbe, type ProbeParts } from './probes.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -19,7 +19,7 @@ export type FrontParts = {
     requestId: string,
     headers: string[],
   ) => Promise<void>;
-  isReady: () => Promise<boolean>;
+  probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
@@ -48,7 +48,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       answerPreflight(request, response, headers);
       return;
     }
-    if (answerProbe(request, response, path, headers, parts.isReady)) return;
+    if (answerProbe(request, response, path, headers, parts.probes)) return;
     const slug = mcpSlug(path);
     const served =
       slug === undefined
