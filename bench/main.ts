@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { measureLatency } from './latency.ts';
 import { type LoadGenerator, loadGenerator, type Target } from './load.ts';
 import { measureManyServers } from './many-servers.ts';
-import { pinSelf, residentMb, stopAll } from './processes.ts';
+import { pinSelf, stopAll } from './processes.ts';
 import { type References, startReferences } from './references.ts';
 import { type Facts, type Row, reportText } from './report.ts';
 import { measure, median } from './rounds.ts';
@@ -125,7 +125,6 @@ async function run(folder: string, load: LoadGenerator): Promise<string> {
   const where = { dataDir: join(folder, 'data'), upstream: references.upstream.ready };
   const ready = await medianReadyMs(where);
   const service = await startService(where);
-  const idleMb = residentMb(service.child.pid);
   const createMs = await creationMs(service, where.upstream);
   const rows = await rowsOf(service, references);
   const { rounds, seconds, warmUpSeconds } = size;
@@ -142,7 +141,7 @@ async function run(folder: string, load: LoadGenerator): Promise<string> {
     hasNginx: references.nginx !== undefined,
     readyMs: ready,
     createMs,
-    idleMb,
+    idleMb: service.idleMb,
     complaints,
     latency,
     twoProcesses: await measureTwoProcesses({ ...where, dataDir: join(folder, 'processes') }, load),

@@ -1,11 +1,18 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Target } from './load.ts';
-import { type Child, cores, root, startChild } from './processes.ts';
+import { type Child, cores, residentMb, root, startChild } from './processes.ts';
 
 /** The real service as a process of its own, with what the measurements need in it. */
 export type Service = { child: Child; url: string; key: string };
+
+/** With its resident memory soon after the start, before anything was asked of it. */
+export type StartedService = Service & { idleMb: number };
+
+/** The service tidies up after its ready line. */
+const settleMs = 1000;
 
 export const toolhost = join(root, 'bin', 'toolhost');
 const run = promisify(execFile);
@@ -31,11 +38,12 @@ export function environment({ dataDir, upstream, workers = 1 }: ServiceOptions):
 }
 
 /** Starts the service; `launch` is another command than `bin/toolhost serve`, for the profiler. */
-export async function startService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<Service> {
+export async function startService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<StartedService> {
   const env = environment(options);
   const key = await createKey(env);
   const child = await startChild(launch, { core: cores.service, env, ready });
-  const service = { child, url: child.ready, key };
+  await delay(settleMs);
+  const service = { child, url: child.ready, key, idleMb: residentMb(child.pid) };
   for (const config of configs(options.upstream)) await createServer(service, config);
   return service;
 }

@@ -163,6 +163,7 @@ async function serveAlone(config: Config, log: Log): Promise<void> {
   // First of all, as whoever waits for the line below may send a signal at once.
   stopOnSignals(log, () => stopGently(running, config));
   sayReady(config, running.baseUrl);
+  giveBackMemory();
 }
 
 async function serveWithWorkers(config: Config, log: Log): Promise<void> {
@@ -172,6 +173,7 @@ async function serveWithWorkers(config: Config, log: Log): Promise<void> {
   stopOnSignals(log, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
   sayReady(config, workers.baseUrl);
+  giveBackMemory();
 }
 
 async function serveAsWorker(config: Config, log: Log): Promise<void> {
@@ -183,6 +185,12 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   first.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
   running = await start(process.env, usualSurroundings, first);
   first.sayReady();
+  giveBackMemory();
+}
+
+/** What the start has used and nobody needs any more; it would stay until a load came. `bin/toolhost` makes this possible. */
+function giveBackMemory(): void {
+  setImmediate(() => globalThis.gc?.({ type: 'major', flavor: 'last-resort' }));
 }
 
 function sayReady(config: Config, baseUrl: string): void {
