@@ -68,6 +68,8 @@ export function createCallLog(options: CallLogOptions): CallLog {
   return {
     add(row, document) {
       waiting.push(row);
+      // Under load not in one go: many rows would hold up the calls, and grow old in memory meanwhile.
+      if (waiting.length === batchRows) setImmediate(flush);
       if (document !== undefined && captures.length < maxWaitingCaptures) {
         const { id, workspace_id, server_id, started_at } = row;
         captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
