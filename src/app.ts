@@ -50,7 +50,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const door = createOutboundDoor({ allow: config.egressAllow, resolve, onBlocked: sight.onBlocked });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember(config, database, keyring, door, log, now, sight.onLoginEvent);
-  const callLog = callLogOf(database.db, keyring, sight, log);
+  const callLog = callLogOf(database, keyring, sight, log);
   const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
   const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
   const endpointOf = hosting(config, memory, callParts, log);
@@ -109,10 +109,10 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   };
 }
 
-function callLogOf(db: Database['db'], keyring: Keyring, sight: Sight, log: Log): CallLog {
+function callLogOf({ db, records }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
   return createCallLog({
     db,
-    writeCalls: createCallWriter(db),
+    writeCalls: createCallWriter(records),
     keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
     onDropped(rows) {

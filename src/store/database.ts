@@ -8,7 +8,13 @@ export type Db = Kysely<Tables> | Transaction<Tables>;
 
 export type Engine = 'sqlite' | 'postgres';
 
-export type Database = { engine: Engine; db: Kysely<Tables>; close(): Promise<void> };
+export type Database = {
+  engine: Engine;
+  db: Kysely<Tables>;
+  /** For call records, which nobody was promised: with SQLite a connection whose commits do not wait for the disk. */
+  records: Kysely<Tables>;
+  close(): Promise<void>;
+};
 
 export type DatabaseOptions = {
   /** `postgres://…`, or undefined for the SQLite file. */
@@ -28,10 +34,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   // The driver is loaded where it is needed, like pg itself.
   const dialect =
     options.url === undefined
-      ? sqliteDialect(options.file)
+      ? sqliteDialect(options.file, 'FULL')
       : (await import('./postgres.ts')).postgresDialect(options.url, options.onError);
   const db = new Kysely<Tables>({ dialect });
+  const records =
+    options.url === undefined ? new Kysely<Tables>({ dialect: sqliteDialect(options.file, 'NORMAL') }) : db;
   const close = async () => {
+    if (records !== db) await records.destroy();
     await db.destroy();
     lock?.release();
   };
@@ -42,7 +51,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     await close();
     throw error;
   }
-  return { engine, db, close };
+  return { engine, db, records, close };
 }
 
 /** On a connection of its own, because it may have to wait for another replica that migrates. */

@@ -13,8 +13,14 @@ import {
 import { LRUCache } from 'lru-cache';
 import { AppError } from '../errors.ts';
 
-/** WAL with a sync at every commit: what was acknowledged survives a power cut. */
-const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON'];
+/**
+ * `FULL` syncs at every commit: what was acknowledged survives a power cut. `NORMAL` leaves the disk its time: the
+ * process may die, but a power cut can take the last commits of this connection with it.
+ */
+type Synchronous = 'FULL' | 'NORMAL';
+
+/** A checkpoint holds up the process while the disk syncs, so it comes seldom: after 16 MB. */
+const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'foreign_keys = ON', 'wal_autocheckpoint = 4000'];
 const openAttempts = 100;
 const pauseMs = 20;
 const maxPrepared = 200;
@@ -23,9 +29,9 @@ const patienceMs = 5000;
 const longestPauseMs = 16;
 
 /** Kysely on Node's own SQLite. */
-export function sqliteDialect(file: string): Dialect {
+export function sqliteDialect(file: string, synchronous: Synchronous): Dialect {
   mkdirSync(dirname(file), { recursive: true });
-  const config = { database: async () => adapted(await openFile(file)) };
+  const config = { database: async () => adapted(await openFile(file, synchronous)) };
   return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config) });
 }
 
@@ -79,11 +85,11 @@ function prepare(database: DatabaseSync, sql: string): SqliteStatement {
 }
 
 /** Of several processes that turn one new file to WAL at once, SQLite lets one wait and tells the others to try again. */
-async function openFile(file: string): Promise<DatabaseSync> {
+async function openFile(file: string, synchronous: Synchronous): Promise<DatabaseSync> {
   const database = new DatabaseSync(file);
   for (let attempt = 1; ; attempt++) {
     try {
-      for (const pragma of pragmas) database.exec(`pragma ${pragma}`);
+      for (const pragma of [...pragmas, `synchronous = ${synchronous}`]) database.exec(`pragma ${pragma}`);
       database.exec('pragma busy_timeout = 0');
       return database;
     } catch (error) {
