@@ -109,9 +109,9 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   };
 }
 
-function callLogOf({ db, records }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
+function callLogOf({ records }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
   return createCallLog({
-    db,
+    db: records,
     writeCalls: createCallWriter(records),
     keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),

@@ -21,8 +21,8 @@ export type CallLog = {
 };
 
 const intervalMs = 500;
-/** So many that writing them holds up the calls for a millisecond or two. */
-const batchRows = 200;
+/** So few that writing them holds up no call for long, and that they have not grown old in memory by then. */
+const batchRows = 100;
 /** More than this waiting means that the database is down; the oldest are then given up. */
 const maxWaiting = 20_000;
 /** Captures are large and only for looking at: what comes too fast is left out. */

@@ -11,7 +11,7 @@ export type Engine = 'sqlite' | 'postgres';
 export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
-  /** For call records, which nobody was promised: with SQLite a connection whose commits do not wait for the disk. */
+  /** For call records and last uses, which nobody was promised: with SQLite its commits do not wait for the disk. */
   records: Kysely<Tables>;
   close(): Promise<void>;
 };
