@@ -14,6 +14,7 @@ import { pinSelf, stopAll } from './processes.ts';
 import { type References, startReferences } from './references.ts';
 import { type Facts, type Row, reportText } from './report.ts';
 import { measure, median } from './rounds.ts';
+import { soak } from './soak.ts';
 import {
   mcpTarget,
   modernTarget,
@@ -24,8 +25,7 @@ import {
   smallServer,
   startService,
   toolName,
-} from './service.ts';
-import { soak } from './soak.ts';
+} from './toolhost-process.ts';
 import { measureTwoProcesses } from './two-processes.ts';
 
 const { values: options, positionals } = parseArgs({

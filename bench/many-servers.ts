@@ -5,7 +5,7 @@ import { insertServer } from '../src/store/servers.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
 import { residentMb, root } from './processes.ts';
 import { median } from './rounds.ts';
-import { type ServiceOptions, startService, toolConfig } from './service.ts';
+import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
 
 /** What a store full of hosted servers costs a process that serves from it. */
 export type ManyServers = {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadGenerator } from './load.ts';
 import { cores, node, pinSelf, root, startChild, stopAll } from './processes.ts';
-import { mcpTarget, slugs, startService, toolName } from './service.ts';
+import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
 type Frame = { functionName: string; url: string; lineNumber: number };
 type Node = { id: number; callFrame: Frame; children?: number[] };

@@ -8,9 +8,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Target } from './load.ts';
 import { type Child, cores, cpuMs, node, openSockets, residentMb, startChild } from './processes.ts';
-import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './service.ts';
 import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
 import { type MemorySample, type Phase, soakText } from './soak-report.ts';
+import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './toolhost-process.ts';
 
 const workspaces = Array.from({ length: 10 }, (_, n) => `workspace-${n}`);
 const hostileWorkspace = workspaces.at(-1) ?? '';

@@ -1,7 +1,7 @@
 import type { LoadGenerator, Target } from './load.ts';
 import { childPids, cpuMs } from './processes.ts';
 import { median } from './rounds.ts';
-import { mcpTarget, type ServiceOptions, slugs, startService, toolName } from './service.ts';
+import { mcpTarget, type ServiceOptions, slugs, startService, toolName } from './toolhost-process.ts';
 
 const rounds = 5;
 const seconds = 2;

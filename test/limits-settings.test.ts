@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from './support/configs.ts';
 import { eventually } from './support/eventually.ts';
-import { type Manager, startManager } from './support/manager.ts';
+import { type ManagingAgent, startManagingAgent } from './support/managing-agent.ts';
 import { operate } from './support/operate.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
@@ -21,13 +21,13 @@ function callAt(toolhost: TestToolhost, slug: string): Promise<Reply> {
 describe('limits that are set', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  let manager: Manager;
+  let manager: ManagingAgent;
   let slug: string;
   let count = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({ egress: [upstream.port], env: usual, surroundings: { queueMs: 60_000 } });
-    manager = await startManager(toolhost, await toolhost.key());
+    manager = await startManagingAgent(toolhost, await toolhost.key());
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
   beforeEach(async () => {

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { serverAt, toolAt } from './support/configs.ts';
-import { type Manager, startManager } from './support/manager.ts';
+import { type ManagingAgent, startManagingAgent } from './support/managing-agent.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 describe('the management server, for using a server that is there', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  let manager: Manager;
+  let manager: ManagingAgent;
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({ egress: [upstream.port] });
-    manager = await startManager(toolhost, await toolhost.key());
+    manager = await startManagingAgent(toolhost, await toolhost.key());
     const tools = [toolAt(`${upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })];
     await toolhost.createServer(serverAt('first-server', upstream.url, { tools }));
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { operations } from '../src/operations/index.ts';
 import { serverAt, toolAt } from './support/configs.ts';
-import { type Manager, startManager } from './support/manager.ts';
+import { type ManagingAgent, startManagingAgent } from './support/managing-agent.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
@@ -17,12 +17,12 @@ describe('the management server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  let manager: Manager;
+  let manager: ManagingAgent;
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({ egress: [upstream.port] });
     key = await toolhost.key();
-    manager = await startManager(toolhost, key);
+    manager = await startManagingAgent(toolhost, key);
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 

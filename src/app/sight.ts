@@ -7,7 +7,7 @@ import { type BlockedClass, blockedClasses } from '../outbound/address.ts';
 import type { Engine } from '../store/database.ts';
 import { createCallMetrics } from '../telemetry/call-metrics.ts';
 import { createCounter } from '../telemetry/counter.ts';
-import { startLoopLag } from '../telemetry/loop-lag.ts';
+import { startLagHistogram } from '../telemetry/lag-histogram.ts';
 import { type Metric, mergeMetrics, metricsText, readSource, type Source } from '../telemetry/metric.ts';
 import { createMetricsDoor } from '../telemetry/metrics-door.ts';
 import { buildInfo, processSources } from '../telemetry/process-sources.ts';
@@ -39,7 +39,7 @@ export async function startSight(config: FullConfig, database: Engine, log: Log)
   const traces = await startTraces(config.otlpEndpoint, log);
   const calls = createCallMetrics();
   const requests = createRequestMetrics();
-  const lag = startLoopLag();
+  const lag = startLagHistogram();
   const { refused, blocked, logins } = createCounters();
   let dropped = 0;
   const sources: Source[] = [...processSources, droppedSource(() => dropped)];

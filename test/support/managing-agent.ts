@@ -6,7 +6,7 @@ export type Tool = { name: string; description: string; inputSchema: Schema; out
 export type Answer = { text: string; isError: boolean; output: Json };
 
 /** An agent at the management server, which holds every answer against the schema that its tool is listed with. */
-export type Manager = {
+export type ManagingAgent = {
   tools: ReadonlyMap<string, Tool>;
   manage(name: string, args?: Json, token?: string): Promise<Answer>;
   /** A call that must succeed. */
@@ -15,10 +15,10 @@ export type Manager = {
   refused(name: string, args: Json, why: RegExp): Promise<void>;
 };
 
-export async function startManager(toolhost: TestToolhost, key: string): Promise<Manager> {
+export async function startManagingAgent(toolhost: TestToolhost, key: string): Promise<ManagingAgent> {
   const { body } = await toolhost.modern('manage', key, 'tools/list');
   const tools = new Map(((body.result as Json).tools as Tool[]).map((tool) => [tool.name, tool]));
-  const manage: Manager['manage'] = async (name, args = {}, token = key) => {
+  const manage: ManagingAgent['manage'] = async (name, args = {}, token = key) => {
     const result = await toolhost.callTool('manage', token, name, args);
     const output = (result.structuredContent ?? {}) as Json;
     const { valid, errors } = new Validator(tools.get(name)?.outputSchema ?? false, '2020-12', false).validate(output);

@@ -1,7 +1,7 @@
 import { createHistogram, type Histogram } from './histogram.ts';
 
 /** How late the event loop runs what is due. */
-export type LoopLag = { read: Histogram['read']; stop(): void };
+export type LagHistogram = { read: Histogram['read']; stop(): void };
 
 const intervalMs = 20;
 const boundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
@@ -10,7 +10,7 @@ const boundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
  * A histogram of our own: that of `perf_hooks` counts its own interval into every value and has to be emptied by
  * whoever reads it, so that two readers would each see a part. This one can be added up over time and processes.
  */
-export function startLoopLag(): LoopLag {
+export function startLagHistogram(): LagHistogram {
   const lag = createHistogram(
     'toolhost_event_loop_lag_seconds',
     'How late the event loop ran a timer that is due every 20 ms.',
