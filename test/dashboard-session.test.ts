@@ -1,36 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { type CookieBrowser, createCookieBrowser } from './support/cookie-browser.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
 
-/** A browser of its own: cookies by host, no script. */
-function createBrowser() {
-  const jars = new Map<string, Map<string, string>>();
-  return {
-    cookies: (host: string) => jars.get(host) ?? new Map<string, string>(),
-    async open(
-      url: URL | string,
-      init: { method?: string; body?: URLSearchParams; headers?: Record<string, string> } = {},
-    ) {
-      const { host } = new URL(url);
-      const jar = jars.get(host) ?? new Map<string, string>();
-      jars.set(host, jar);
-      const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
-      const response = await fetch(url, { ...init, redirect: 'manual', headers: { ...init.headers, cookie } });
-      for (const header of response.headers.getSetCookie()) {
-        const pair = header.split(';')[0] ?? '';
-        const [name = '', value = ''] = [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)];
-        if (/Max-Age=0/i.test(header)) jar.delete(name);
-        else jar.set(name, value);
-      }
-      return { response, html: await response.text() };
-    },
-  };
-}
-
-type Browser = ReturnType<typeof createBrowser>;
-
 /** Signs in through the identity provider, as a person would. */
-async function signIn(browser: Browser, base: string, returnTo = '/'): Promise<string> {
+async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Promise<string> {
   let url = new URL(`${base}/login?return_to=${encodeURIComponent(returnTo)}`);
   let step = await browser.open(url);
   for (let hops = 0; hops < 10; hops++) {
@@ -54,13 +28,13 @@ describe('signing in to the dashboard', () => {
   });
   after(() => toolhost.stop());
 
-  const api = async (browser: Browser, method: string, path: string, headers: Record<string, string> = {}) => {
+  const api = async (browser: CookieBrowser, method: string, path: string, headers: Record<string, string> = {}) => {
     const { response, html } = await browser.open(`${toolhost.url}/api/v1${path}`, { method, headers });
     return { status: response.status, body: JSON.parse(html) as Record<string, unknown> };
   };
 
   it('leads through the provider to the page that was asked for, with a session for the REST API', async () => {
-    const browser = createBrowser();
+    const browser = createCookieBrowser();
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
     assert.equal(await signIn(browser, toolhost.url, '/servers'), '/servers');
     const { status, body } = await api(browser, 'GET', '/session');
@@ -70,7 +44,7 @@ describe('signing in to the dashboard', () => {
   });
 
   it('[sec E6] gives a new session with every sign-in, and none after signing out', async () => {
-    const browser = createBrowser();
+    const browser = createCookieBrowser();
     const { host } = new URL(toolhost.url);
     await signIn(browser, toolhost.url);
     const first = browser.cookies(host).get('toolhost-session');
@@ -90,7 +64,7 @@ describe('signing in to the dashboard', () => {
   });
 
   it('[sec E6] refuses changes that do not come from its own pages', async () => {
-    const browser = createBrowser();
+    const browser = createCookieBrowser();
     await signIn(browser, toolhost.url);
     assert.equal((await api(browser, 'DELETE', '/keys/key_none')).status, 403, 'no word of where it comes from');
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'cross-site' })).status, 403);
@@ -104,23 +78,23 @@ describe('signing in to the dashboard', () => {
   });
 
   it('[sec E6] refuses a return with a foreign state, and one in another browser', async () => {
-    const browser = createBrowser();
+    const browser = createCookieBrowser();
     await browser.open(`${toolhost.url}/login`);
     const wrong = await browser.open(`${toolhost.url}/login/callback?code=x&state=y`);
     assert.equal(wrong.response.status, 401);
-    const other = await createBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
+    const other = await createCookieBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
     assert.equal(other.response.status, 403);
     assert.match(other.html, /another browser/);
   });
 
   it('never leads to another site', async () => {
     for (const target of ['https://evil.example/', '//evil.example', '/\\evil.example', 'javascript:alert(1)']) {
-      assert.equal(await signIn(createBrowser(), toolhost.url, target), '/', target);
+      assert.equal(await signIn(createCookieBrowser(), toolhost.url, target), '/', target);
     }
   });
 
   it('keeps the only owner of a workspace, and asks owners alone for members', async () => {
-    const browser = createBrowser();
+    const browser = createCookieBrowser();
     await signIn(browser, toolhost.url);
     const { body } = await api(browser, 'GET', '/members');
     const [me] = body.members as { id: string }[];

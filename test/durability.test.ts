@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { type Db, openDatabase } from '../src/store/database.ts';
 import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
 import { eventually } from './support/eventually.ts';
 import { Ledger } from './support/ledger.ts';
@@ -60,6 +62,19 @@ describe('durability on SQLite', () => {
     assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
     assert.deepEqual(file.prepare('pragma foreign_key_check').all(), []);
     file.close();
+  });
+
+  it('[sec G5] what is acknowledged waits for the disk; call records do not', async () => {
+    const file = join(dataDir, 'apart.sqlite');
+    const migrations = join(import.meta.dirname, '..', 'migrations');
+    const onError = () => undefined;
+    const database = await openDatabase({ url: undefined, file, migrations, exclusive: true, now: Date.now, onError });
+    const synchronous = (db: Db) =>
+      sql<{ synchronous: number }>`pragma synchronous`.execute(db).then(({ rows }) => rows[0]?.synchronous);
+    // 2 is FULL, 1 is NORMAL (SQLite, PRAGMA synchronous).
+    assert.equal(await synchronous(database.db), 2);
+    assert.equal(await synchronous(database.records), 1);
+    await database.close();
   });
 
   it('[sec E7] a second process refuses the file with a sentence, and the first goes on', async () => {

@@ -1,29 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { createCookieBrowser } from './support/cookie-browser.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 const redirectUri = 'http://127.0.0.1:9/cb';
 const verifier = 'v'.repeat(50);
 
 /** A browser that keeps cookies, sends the forms it is shown and follows every link, until the client's redirect. */
-function createBrowser() {
-  const jars = new Map<string, Map<string, string>>();
-  async function request(url: URL, form?: URLSearchParams): Promise<{ response: Response; html: string }> {
-    const jar = jars.get(url.host) ?? new Map<string, string>();
-    jars.set(url.host, jar);
-    const response = await fetch(url, {
-      method: form ? 'POST' : 'GET',
-      redirect: 'manual',
-      headers: { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') },
-      ...(form && { body: form }),
-    });
-    for (const cookie of response.headers.getSetCookie()) {
-      const pair = cookie.split(';')[0] ?? '';
-      jar.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
-    }
-    return { response, html: await response.text() };
-  }
+function createFollower() {
+  const { open } = createCookieBrowser();
+  const request = (url: URL, form?: URLSearchParams) => open(url, form ? { method: 'POST', body: form } : {});
   return async function follow(start: URL): Promise<URL> {
     let url = start;
     let step = await request(url);
@@ -72,7 +59,7 @@ describe('signing in at the management server', () => {
       code_challenge_method: 'S256',
       ...(scope && { scope }),
     }).toString();
-    const back = await createBrowser()(url);
+    const back = await createFollower()(url);
     assert.equal(back.searchParams.get('iss'), `${toolhost.url}/mcp/manage`);
     const answer = await fetch(`${toolhost.url}/mcp/manage/token`, {
       method: 'POST',
