@@ -138,8 +138,7 @@ function dispatch(pool: UndiciPool, exchange: Exchange, until: number, deadlines
     reject(error);
     controller?.abort(error);
   };
-  const deadline = { until, expire: () => fail(timedOut(exchange.timeoutMs)) };
-  deadlines.add(deadline);
+  const deadline = deadlines.add(until, () => fail(timedOut(exchange.timeoutMs)));
   exchange.onGone?.(() => fail(new OutboundError('cancelled', 'the caller went away')));
   // A caller that has gone already is told of at once.
   if (settled) return promise;
