@@ -1,5 +1,5 @@
 import { touchApiKey } from '../store/api-keys.ts';
-import type { CallWriter } from '../store/calls.ts';
+import { type CallWriter, manyRows } from '../store/calls.ts';
 import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
 import { oneAtATime } from '../store/one-at-a-time.ts';
@@ -21,8 +21,6 @@ export type CallLog = {
 };
 
 const intervalMs = 500;
-/** So few that writing them holds up no call for long, and that they have not grown old in memory by then. */
-const batchRows = 100;
 /** More than this waiting means that the database is down; the oldest are then given up. */
 const maxWaiting = 20_000;
 /** Captures are large and only for looking at: what comes too fast is left out. */
@@ -42,9 +40,14 @@ export function createCallLog(options: CallLogOptions): CallLog {
   const captures: CaptureRow[] = [];
   const usedKeys = new Map<string, number>();
 
-  async function writeAll(): Promise<void> {
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, batchRows);
+  /** Whether the next writing takes everything, or under load leaves alone what is no whole batch yet. */
+  let everything = false;
+
+  async function writeWaiting(): Promise<void> {
+    const takesAll = everything;
+    everything = false;
+    while (waiting.length >= (takesAll ? 1 : manyRows)) {
+      const batch = waiting.splice(0, manyRows);
       try {
         await options.writeCalls(batch);
       } catch (error) {
@@ -52,6 +55,10 @@ export function createCallLog(options: CallLogOptions): CallLog {
         throw error;
       }
     }
+    if (takesAll) await writeTheRest();
+  }
+
+  async function writeTheRest(): Promise<void> {
     while (captures.length > 0) await insertCaptures(options.db, options.keyring, captures.splice(0, batchCaptures));
     for (const [keyId, at] of [...usedKeys]) {
       usedKeys.delete(keyId);
@@ -59,7 +66,11 @@ export function createCallLog(options: CallLogOptions): CallLog {
     }
   }
 
-  const flush = oneAtATime(() => writeAll().catch(options.onError));
+  const write = oneAtATime(() => writeWaiting().catch(options.onError));
+  const flush = () => {
+    everything = true;
+    return write();
+  };
 
   const timer = setInterval(() => {
     if (waiting.length > 0) void flush();
@@ -69,14 +80,13 @@ export function createCallLog(options: CallLogOptions): CallLog {
   return {
     add(row, document) {
       waiting.push(row);
-      // Under load not in one go: many rows would hold up the calls, and grow old in memory meanwhile.
-      if (waiting.length === batchRows) setImmediate(flush);
+      if (waiting.length === manyRows) void write();
       if (document !== undefined && captures.length < maxWaitingCaptures) {
         const { id, workspace_id, server_id, started_at } = row;
         captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
       }
       if (row.key_id) usedKeys.set(row.key_id, row.started_at);
-      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
+      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, manyRows).length);
     },
     flush,
     waiting: () => waiting.length,

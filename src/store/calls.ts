@@ -19,11 +19,11 @@ export type CallFilter = {
   until?: number;
 };
 
-/** Writes rows of any workspaces at once: each names its own. */
+/** Writes rows of any workspaces at once: each names its own. No more than `manyRows` should come together. */
 export type CallWriter = (rows: readonly CallRow[]) => Promise<void>;
 
-/** Rows of the statement that most rows go through. */
-const manyRows = 100;
+/** Rows of the statement that most rows go through: as many as are best handed over at once. */
+export const manyRows = 100;
 
 /**
  * Makes its two statements once, for many rows and for one, because under load the making costs more than the writing.
@@ -40,15 +40,15 @@ export function createCallWriter(db: Kysely<Tables>): CallWriter {
     return made;
   }
 
+  async function insert(on: Db, rows: readonly CallRow[]): Promise<void> {
+    const { query, columns } = statements.get(rows.length) ?? compile(rows);
+    await on.executeQuery({ ...query, parameters: rows.flatMap((row) => columns.map((column) => row[column])) });
+  }
+
   return async (rows) => {
+    if (rows.length === manyRows) return insert(db, rows);
     await db.transaction().execute(async (transaction) => {
-      for (let from = 0; from < rows.length; ) {
-        const part = rows.slice(from, from + (rows.length - from < manyRows ? 1 : manyRows));
-        const { query, columns } = statements.get(part.length) ?? compile(part);
-        const parameters = part.flatMap((row) => columns.map((column) => row[column]));
-        await transaction.executeQuery({ ...query, parameters });
-        from += part.length;
-      }
+      for (const row of rows) await insert(transaction, [row]);
     });
   };
 }

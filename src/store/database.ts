@@ -2,6 +2,7 @@ import { Kysely, type Transaction } from 'kysely';
 import { migrate } from './migrate.ts';
 import type { Tables } from './schema.ts';
 import { lockSqlite, sqliteDialect } from './sqlite.ts';
+import { threadedSqliteDialect } from './threaded-sqlite.ts';
 
 /** Either the database or a transaction on it; every query function takes one. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -11,7 +12,10 @@ export type Engine = 'sqlite' | 'postgres';
 export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
-  /** For call records and last uses, which nobody was promised: with SQLite its commits do not wait for the disk. */
+  /**
+   * For call records and last uses, which nobody was promised: with SQLite they are written by a thread of their own, whose commits do
+   * not wait for the disk.
+   */
   records: Kysely<Tables>;
   close(): Promise<void>;
 };
@@ -34,11 +38,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   // The driver is loaded where it is needed, like pg itself.
   const dialect =
     options.url === undefined
-      ? sqliteDialect(options.file, 'FULL')
+      ? sqliteDialect(options.file)
       : (await import('./postgres.ts')).postgresDialect(options.url, options.onError);
   const db = new Kysely<Tables>({ dialect });
-  const records =
-    options.url === undefined ? new Kysely<Tables>({ dialect: sqliteDialect(options.file, 'NORMAL') }) : db;
+  const records = options.url === undefined ? new Kysely<Tables>({ dialect: threadedSqliteDialect(options.file) }) : db;
   const close = async () => {
     if (records !== db) await records.destroy();
     await db.destroy();

@@ -1,37 +1,20 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type DatabaseConnection,
-  type Dialect,
-  type SqliteDatabase,
-  SqliteDialect,
-  SqliteDriver,
-  type SqliteStatement,
-} from 'kysely';
-import { LRUCache } from 'lru-cache';
+import { type DatabaseConnection, type Dialect, SqliteDialect, SqliteDriver } from 'kysely';
 import { AppError } from '../errors.ts';
+import { isBusy, openSqlite } from './sqlite-file.ts';
 
-/**
- * `FULL` syncs at every commit: what was acknowledged survives a power cut. `NORMAL` leaves the disk its time: the
- * process may die, but a power cut can take the last commits of this connection with it.
- */
-type Synchronous = 'FULL' | 'NORMAL';
-
-/** A checkpoint holds up the process while the disk syncs, so it comes seldom: after 16 MB. */
-const pragmas = ['busy_timeout = 5000', 'journal_mode = WAL', 'foreign_keys = ON', 'wal_autocheckpoint = 4000'];
-const openAttempts = 100;
-const pauseMs = 20;
-const maxPrepared = 200;
+/** A checkpoint holds up the process while the disk syncs; the thread that writes records makes them long before. */
+const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
 /** How long a statement may wait for another process that writes. */
 const patienceMs = 5000;
 const longestPauseMs = 16;
 
 /** Kysely on Node's own SQLite. */
-export function sqliteDialect(file: string, synchronous: Synchronous): Dialect {
-  mkdirSync(dirname(file), { recursive: true });
-  const config = { database: async () => adapted(await openFile(file, synchronous)) };
+export function sqliteDialect(file: string): Dialect {
+  const config = { database: () => openSqlite(file, options) };
   return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config) });
 }
 
@@ -59,58 +42,11 @@ class PatientDriver extends SqliteDriver {
   }
 }
 
-/** Statements are prepared once, as long as they are in use. */
-function adapted(database: DatabaseSync): SqliteDatabase {
-  const prepared = new LRUCache<string, SqliteStatement>({ max: maxPrepared });
-  return {
-    close: () => database.close(),
-    prepare(sql) {
-      const statement = prepared.get(sql) ?? prepare(database, sql);
-      prepared.set(sql, statement);
-      return statement;
-    },
-  };
-}
-
-function prepare(database: DatabaseSync, sql: string): SqliteStatement {
-  // Our transactions write. One that starts as a reader fails when another process has written meanwhile.
-  const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
-  const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
-  return {
-    reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...values(parameters)),
-    run: (parameters) => statement.run(...values(parameters)),
-    iterate: (parameters) => statement.iterate(...values(parameters)),
-  };
-}
-
-/** Of several processes that turn one new file to WAL at once, SQLite lets one wait and tells the others to try again. */
-async function openFile(file: string, synchronous: Synchronous): Promise<DatabaseSync> {
-  const database = new DatabaseSync(file);
-  for (let attempt = 1; ; attempt++) {
-    try {
-      for (const pragma of [...pragmas, `synchronous = ${synchronous}`]) database.exec(`pragma ${pragma}`);
-      database.exec('pragma busy_timeout = 0');
-      return database;
-    } catch (error) {
-      if (attempt === openAttempts || !isBusy(error)) {
-        database.close();
-        throw error;
-      }
-    }
-    await delay(pauseMs);
-  }
-}
-
 const sqliteBusy = 5;
 
 /** Another process writes. The lower byte is the kind of error, the upper ones say more. */
 function isTaken(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
-}
-
-function isBusy(error: unknown): boolean {
-  return /locked|busy/i.test(String(error));
 }
 
 /**

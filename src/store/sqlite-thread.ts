@@ -1,0 +1,34 @@
+/** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { openSqlite } from './sqlite-file.ts';
+
+export type Question = { sql: string; parameters: readonly unknown[] };
+
+export type Answer =
+  | { rows: unknown[]; changes?: bigint }
+  | { failure: { message: string; code: string | undefined; errcode: number | undefined } };
+
+/** Here waiting costs nobody anything. A checkpoint comes after 16 MB. */
+const options = { synchronous: 'NORMAL', busyMs: 5000, checkpointPages: 4000 } as const;
+
+const port = parentPort as MessagePort;
+const database = await openSqlite((workerData as { file: string }).file, options);
+
+function answer({ sql, parameters }: Question): Answer {
+  try {
+    const statement = database.prepare(sql);
+    if (statement.reader) return { rows: statement.all(parameters) };
+    return { rows: [], changes: BigInt(statement.run(parameters).changes) };
+  } catch (error) {
+    const { message, code, errcode } = error as Error & { code?: string; errcode?: number };
+    return { failure: { message, code, errcode } };
+  }
+}
+
+port.on('message', (question: Question | 'close') => {
+  if (question !== 'close') port.postMessage(answer(question));
+  else {
+    database.close();
+    port.close();
+  }
+});
