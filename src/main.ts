@@ -7,6 +7,7 @@ import { startLoopLag } from './app/loop-lag.ts';
 import type { FirstProcess } from './app/worker.ts';
 import { type App, createApp } from './app.ts';
 import { type Config, readConfig } from './config.ts';
+import { closeSilentConnections } from './edge/silent-connections.ts';
 import { createServer } from './http.ts';
 import { provideExampleServer } from './local/example.ts';
 import { greeting } from './local/greeting.ts';
@@ -25,8 +26,6 @@ export type Running = {
   stop(ms?: number): Promise<boolean>;
 };
 
-/** Longer than the idle time of the usual load balancers, so that they close first. */
-const keepAliveMs = 65_000;
 /** From the signal to the end: below the half minute that supervisors usually grant. */
 const drainMs = 25_000;
 /** How long connections are still taken after the signal, so that load balancers notice first. */
@@ -41,7 +40,7 @@ export const usualSurroundings: Surroundings = {
   headersMs: 10_000,
   requestMs: 30_000,
   slowReaderMs: 30_000,
-  stalledMs: 120_000,
+  silentMs: 65_000,
   queueMs: 2000,
   now: Date.now,
   clock: () => performance.now(),
@@ -65,7 +64,7 @@ export async function start(
     {
       headersTimeout: surroundings.headersMs,
       requestTimeout: surroundings.requestMs,
-      keepAliveTimeout: keepAliveMs,
+      keepAliveTimeout: 0,
       connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,
     },
@@ -75,7 +74,7 @@ export async function start(
       else response.writeHead(503, { 'Retry-After': '1' }).end();
     },
   );
-  server.setTimeout(surroundings.stalledMs);
+  closeSilentConnections(server, surroundings.silentMs);
   // A process that is alone may find its port only now. A worker knows it, and takes no connection before it can serve.
   const port = first ? config.port : await listen(server, config, false);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;

@@ -10,7 +10,7 @@ import { startToolhost, type TestToolhost } from './support/toolhost.ts';
 const token = 'caller-token';
 const connectionsOfAKind = 333;
 const dripMs = 100;
-const stalledMs = 400;
+const silentMs = 400;
 
 /** A connection that says `begins` and then a byte at a time, or nothing more when there is nothing to drip. */
 type SlowClient = { closed: Promise<void>; said(): string };
@@ -94,7 +94,7 @@ describe('slow connections', { timeout: 60_000 }, () => {
 
   it('[sec G3] a client that reads nothing is cut off on every route', async () => {
     const upstream = await startRecordingUpstream();
-    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { stalledMs } });
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { silentMs } });
     const description = 'x'.repeat(2000);
     const tools = Array.from({ length: 200 }, (_, n) => ({
       ...(serverAt('wide', upstream.url).tools as object[])[0],
@@ -110,7 +110,7 @@ describe('slow connections', { timeout: 60_000 }, () => {
     for (let n = 0; n < 40; n += 1) socket.write(`GET /api/v1/servers/wide HTTP/1.1\r\n${head}`);
     await once(socket, 'readable');
     // Who reads nothing learns by writing that the connection is gone; without the rule that would never be.
-    const probing = setInterval(() => socket.write('\r\n'), 2.5 * stalledMs);
+    const probing = setInterval(() => socket.write('\r\n'), 2.5 * silentMs);
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     await closed;
     clearInterval(probing);

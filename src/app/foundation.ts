@@ -24,8 +24,11 @@ export type Surroundings = {
   requestMs: number;
   /** How long a client may take to read an answer of the MCP endpoints, in ms. */
   slowReaderMs: number;
-  /** How long nothing may move on a connection with a request under way, in ms; longer than any call takes. */
-  stalledMs: number;
+  /**
+   * How long nothing may move on a connection, in ms: longer than any call takes, and than the idle time of the usual load
+   * balancers, so that they close first.
+   */
+  silentMs: number;
   /** How long a call waits for a place. */
   queueMs: number;
   /** Epoch ms. */

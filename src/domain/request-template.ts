@@ -17,7 +17,12 @@ export type RequestTemplate = {
   url: UrlTemplate;
   /** Where each argument that the URL does not consume goes. */
   places: ReadonlyMap<string, Exclude<Place, 'path'>>;
-  headers: readonly { name: string; value: string; filled: boolean }[];
+  /** Headers that are the same in every call, names and values in turn. */
+  fixedHeaders: readonly string[];
+  /** Headers with `{{NAME}}` in their value. */
+  filledHeaders: readonly { name: string; value: string }[];
+  /** Whether an argument may become a part of the body. */
+  hasBody: boolean;
   encoding: Encoding;
   /** The one argument that is the body, when there is one. */
   bodyArgument: string | undefined;
@@ -65,7 +70,8 @@ export function compileRequest(
     method: tool.method,
     url: template,
     places,
-    headers: staticHeaders(tool, userAgent, encoding === 'multipart' && bodyArgument === undefined),
+    ...headersOf(tool, userAgent, encoding === 'multipart' && bodyArgument === undefined),
+    hasBody: [...places.values()].includes('body'),
     encoding,
     bodyArgument,
     contentType,
@@ -74,19 +80,23 @@ export function compileRequest(
   };
 }
 
-function staticHeaders(tool: Tool, userAgent: string, isMultipart: boolean): RequestTemplate['headers'] {
-  const given = Object.entries(tool.headers).map(([name, value]) => ({
-    name,
-    value,
-    filled: placeholderNames(value).length > 0,
-  }));
-  const has = (name: string) => given.some((header) => header.name.toLowerCase() === name);
-  return [
-    ...(has('accept') ? [] : [{ name: 'Accept', value: 'application/json', filled: false }]),
-    ...(has('user-agent') ? [] : [{ name: 'User-Agent', value: userAgent, filled: false }]),
-    // With multipart the boundary decides the header, so it is written together with the body.
-    ...given.filter((header) => header.name.toLowerCase() !== 'content-type' || !isMultipart),
-  ];
+function headersOf(
+  tool: Tool,
+  userAgent: string,
+  isMultipart: boolean,
+): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
+  // With multipart the boundary decides the header, so it is written together with the body.
+  const given = Object.entries(tool.headers).filter(([name]) => name.toLowerCase() !== 'content-type' || !isMultipart);
+  const has = (wanted: string) => Object.keys(tool.headers).some((name) => name.toLowerCase() === wanted);
+  const isFilled = ([, value]: [string, string]) => placeholderNames(value).length > 0;
+  return {
+    fixedHeaders: [
+      ...(has('accept') ? [] : ['Accept', 'application/json']),
+      ...(has('user-agent') ? [] : ['User-Agent', userAgent]),
+      ...given.filter((header) => !isFilled(header)).flat(),
+    ],
+    filledHeaders: given.filter(isFilled).map(([name, value]) => ({ name, value })),
+  };
 }
 
 /**
@@ -97,7 +107,11 @@ function staticHeaders(tool: Tool, userAgent: string, isMultipart: boolean): Req
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
   const { path, query } = renderUrl(template.url, (name) => templateText(name, own(args, name)));
   const queryKey = template.authentication && credentialQueryKey(template.authentication);
-  const headers = headersOf(template, credentials.secret);
+  // What a configuration says has been judged with it; what a secret says has not.
+  const headers = template.fixedHeaders.slice();
+  for (const { name, value } of template.filledHeaders) {
+    addHeader(headers, name, fillPlaceholders(value, credentials.secret));
+  }
   const left: [string, unknown][] = [];
   for (const [name, place] of template.places) {
     const value = own(args, name);
@@ -137,16 +151,6 @@ function queryPairs(name: string, value: unknown, format: ArrayFormat): string[]
   return arrayPairs(name, value, format).map(([key, text]) => `${encode(key)}=${encode(text)}`);
 }
 
-function headersOf(template: RequestTemplate, secret: (name: string) => string): string[] {
-  const headers: string[] = [];
-  for (const { name, value, filled } of template.headers) {
-    // What a configuration says has been judged with it; what a secret says has not.
-    if (filled) addHeader(headers, name, fillPlaceholders(value, secret));
-    else headers.push(name, value);
-  }
-  return headers;
-}
-
 function addArgumentHeader(headers: string[], name: string, value: unknown): void {
   const text = valueText(name, value);
   if (text !== undefined) addHeader(headers, name, text);
@@ -178,8 +182,7 @@ function bodyOf(template: RequestTemplate, left: [string, unknown][], headers: s
     type('application/json');
     return JSON.stringify(value);
   }
-  const declares = [...template.places.values()].includes('body');
-  if (!declares || (template.method === 'DELETE' && left.length === 0)) return undefined;
+  if (!template.hasBody || (template.method === 'DELETE' && left.length === 0)) return undefined;
   if (encoding === 'json') {
     type('application/json');
     return JSON.stringify(Object.fromEntries(left));

@@ -25,7 +25,7 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
   if (!rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError('misdirected', 'this service does not answer for that host name');
   }
-  if (!path.startsWith('/') || /\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path)) {
+  if (!usualPath.test(path) && !isPlain(path)) {
     throw new AppError('invalid', 'the path is not in its plain form');
   }
   const { origin } = request.headers;
@@ -41,6 +41,13 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
       'this request comes from a tool of this service; a hosted server cannot call another one',
     );
   }
+}
+
+const usualPath = /^(?:\/[\w-]+)+$/;
+
+/** Whether a path can be read in one way only. */
+function isPlain(path: string): boolean {
+  return path.startsWith('/') && !/\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path);
 }
 
 function checkHeadersOnce(rawHeaders: readonly string[]): void {

@@ -159,7 +159,8 @@ function requestOf(
 /** Tells another instance of this service, or this one, that a request has passed through one already. */
 export const hopHeader = 'toolhost-hop';
 
-async function send(
+/** @throws OutboundError, in its promise or at once */
+function send(
   server: HostedServer,
   tool: HostedTool,
   call: ToolCall,
@@ -167,29 +168,26 @@ async function send(
   door: OutboundDoor,
   span: CallSpan | undefined,
 ): Promise<Answer> {
-  const headers = [...request.headers, hopHeader, '1'];
-  let body: string | Buffer | undefined;
-  if (typeof request.body === 'object') {
-    const form = new Response(formData(request.body.fields));
-    headers.push('Content-Type', form.headers.get('content-type') ?? '');
-    body = Buffer.from(await form.arrayBuffer());
-  } else body = request.body;
+  const { body, headers } = request;
+  headers.push(hopHeader, '1');
   const requestSpan = span?.request(request.method, request.origin);
   const traceparent = requestSpan?.traceparent ?? call.traceparent;
   if (traceparent !== undefined) headers.push('traceparent', traceparent);
   if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
-  const sent = door.send({
-    workspaceId: server.workspaceId,
-    origin: request.origin,
-    path: request.path,
-    method: request.method,
-    headers,
-    body,
-    timeoutMs: tool.timeoutMs,
-    limitBytes: tool.limitBytes,
-    // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
-    onGone: call.era === 'modern' ? call.onGone : undefined,
-  });
+  const transmit = (bytes: string | Buffer | undefined) =>
+    door.send({
+      workspaceId: server.workspaceId,
+      origin: request.origin,
+      path: request.path,
+      method: request.method,
+      headers,
+      body: bytes,
+      timeoutMs: tool.timeoutMs,
+      limitBytes: tool.limitBytes,
+      // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
+      onGone: call.era === 'modern' ? call.onGone : undefined,
+    });
+  const sent = typeof body === 'object' ? formBytes(body.fields, headers).then(transmit) : transmit(body);
   return requestSpan ? traced(sent, requestSpan) : sent;
 }
 
@@ -204,10 +202,13 @@ async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer>
   }
 }
 
-function formData(fields: readonly [string, string][]): FormData {
+/** A body of `multipart/form-data`, whose boundary is said in a header. */
+async function formBytes(fields: readonly [string, string][], headers: string[]): Promise<Buffer> {
   const form = new FormData();
   for (const [name, value] of fields) form.append(name, value);
-  return form;
+  const encoded = new Response(form);
+  headers.push('Content-Type', encoded.headers.get('content-type') ?? '');
+  return Buffer.from(await encoded.arrayBuffer());
 }
 
 const outcomeOf: Record<OutboundReason, Outcome> = {

@@ -9,7 +9,7 @@ import { countAt, recentTotal } from './recent-count.ts';
  * the next ones fail at once, until one that is let through succeeds.
  */
 export type CircuitBreaker = {
-  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open, and what the door throws */
+  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open at once, and what the door throws */
   around(door: OutboundDoor): OutboundDoor;
   stateOf(workspaceId: string, origin: string): CircuitState;
   /** Plain numbers of the whole process, for metrics; `refused` since the start. */
@@ -55,17 +55,19 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
   return {
     around: (door) => ({
       ...door,
-      async send(exchange) {
+      send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
         const isAttempt = circuit.openUntil !== 0 && letThrough(circuit);
-        try {
-          const answer = await door.send(exchange);
-          note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
-          return answer;
-        } catch (error) {
-          note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
-          throw error;
-        }
+        return door.send(exchange).then(
+          (answer) => {
+            note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
+            return answer;
+          },
+          (error: unknown) => {
+            note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
+            throw error;
+          },
+        );
       },
     }),
     stateOf: (workspaceId, origin) => stateOf(circuits.find(workspaceId, origin), clock()),

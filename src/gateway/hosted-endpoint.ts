@@ -39,7 +39,7 @@ export function mcpServer(server: HostedServer, call: (call: ToolCall) => Return
     info: server.info,
     instructions: server.config.description,
     tools: server.toolsJson,
-    mirrored: (name) => server.tool(name)?.mirrored,
+    mirrored: server.mirrored,
     call,
   };
 }

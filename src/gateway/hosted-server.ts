@@ -28,6 +28,8 @@ export type HostedServer = {
   toolsJson: () => Buffer;
   /** Undefined for a disabled tool too. */
   tool: (name: string) => HostedTool | undefined;
+  /** The mirrored arguments of a tool, or undefined when there is no such tool. */
+  mirrored: (name: string) => readonly MirroredArgument[] | undefined;
 };
 
 export type HostedTool = {
@@ -60,9 +62,18 @@ export function compileServer(
 ): HostedServer {
   const { config } = source;
   const tools = enabledTools(config);
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  const byName = new Map(tools.map((entry) => [entry.name, entry]));
   const compiled = new Map<string, HostedTool>();
   let toolsJson: Buffer | undefined;
+  const tool = (name: string) => {
+    const known = compiled.get(name);
+    if (known) return known;
+    const wanted = byName.get(name);
+    if (!wanted) return undefined;
+    const made = compileTool(wanted, config, userAgent);
+    compiled.set(name, made);
+    return made;
+  };
   return {
     id: source.id,
     workspaceId: source.workspaceId,
@@ -77,15 +88,8 @@ export function compileServer(
       toolsJson ??= Buffer.from(JSON.stringify(tools.map(toolDefinition)));
       return toolsJson;
     },
-    tool: (name) => {
-      const known = compiled.get(name);
-      if (known) return known;
-      const tool = byName.get(name);
-      if (!tool) return undefined;
-      const made = compileTool(tool, config, userAgent);
-      compiled.set(name, made);
-      return made;
-    },
+    tool,
+    mirrored: (name) => tool(name)?.mirrored,
   };
 }
 

@@ -52,7 +52,8 @@ export function createMcpDoor(parts: McpDoorParts) {
         checkContentType(request);
         body = await readBody(request, maxBodyBytes);
       }
-      const endpoint = await parts.find(slug);
+      const found = parts.find(slug);
+      const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && wantsPage(request)) {
         write(
@@ -65,7 +66,8 @@ export function createMcpDoor(parts: McpDoorParts) {
         return;
       }
       hints = endpoint.hints;
-      const server = await endpoint.admit(request.headers);
+      const admitted = endpoint.admit(request.headers);
+      const server = admitted instanceof Promise ? await admitted : admitted;
       if (body === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
       posted = parseBody(body);
       const reply = await answer(server, posted, {

@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher, Pool as UndiciPool } from 'undici';
-import { OutboundError } from '../errors.ts';
+import type { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import { guardedConnector, type Resolve } from './connector.ts';
-import { createDeadlines, type Deadlines } from './deadlines.ts';
-import { decodeBody, oversize } from './decode.ts';
+import { createDeadlines } from './deadlines.ts';
+import { decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
-import { toOutboundError } from './failure.ts';
+import { createRetryBudget, type RetryBudget } from './retry-budget.ts';
+import { Transfer } from './transfer.ts';
 import { Pool } from './undici.ts';
 
 /** One request to somebody else's machine. `path` has the query; `headers` alternates names and values. */
@@ -31,7 +32,7 @@ export type Answer = { status: number; statusText: string; headers: IncomingHttp
 
 /** The only way out: guarded addresses, no redirects, one deadline, one byte limit, connections kept alive. */
 export type OutboundDoor = {
-  /** @throws OutboundError */
+  /** @throws OutboundError, in its promise or at once */
   send(exchange: Exchange): Promise<Answer>;
   /** Connection pools in use. */
   poolCount(): number;
@@ -51,22 +52,18 @@ const maxPools = 1000;
 const connectionsPerPool = 128;
 const keepAliveMs = 10_000;
 const maxHeaderBytes = 64 * 1024;
-/**
- * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are free;
- * beyond them they must hold so many bytes on average, which is less than a row of any honest stream.
- */
-const freePieces = 10_000;
-const pieceBytes = 100;
-const maxInterimAnswers = 100;
+
+/** The connections of one workspace to one origin. */
+type Way = { pool: UndiciPool; retries: RetryBudget };
 
 export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
   const deadlines = createDeadlines();
   const { onBlocked = () => undefined } = options;
-  const pools = new LRUCache<string, UndiciPool>({ max: maxPools, dispose: (pool) => void pool.close() });
+  const ways = new LRUCache<string, Way>({ max: maxPools, dispose: ({ pool }) => void pool.close() });
 
-  function poolFor(workspaceId: string, origin: string): UndiciPool {
+  function wayTo(workspaceId: string, origin: string): Way {
     const key = `${workspaceId} ${origin}`;
-    const known = pools.get(key);
+    const known = ways.get(key);
     if (known) return known;
     const pool = new Pool(origin, {
       connect: guardedConnector(new URL(origin), options.allow, options.resolve, onBlocked),
@@ -78,37 +75,40 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
       bodyTimeout: 0,
       allowH2: false,
     });
-    pools.set(key, pool);
-    return pool;
+    const way = { pool, retries: createRetryBudget() };
+    ways.set(key, way);
+    return way;
   }
 
   return {
-    async send(exchange) {
-      const pool = poolFor(exchange.workspaceId, exchange.origin);
+    send(exchange) {
+      const { pool, retries } = wayTo(exchange.workspaceId, exchange.origin);
       const until = performance.now() + exchange.timeoutMs;
-      let answer: Answer;
-      try {
-        answer = await dispatch(pool, exchange, until, deadlines);
-      } catch (error) {
-        if (!mayRetry(exchange, error)) throw error;
-        answer = await dispatch(pool, exchange, until, deadlines);
-      }
-      const coding = answer.headers['content-encoding'];
-      if (coding !== undefined) answer.body = await decodeBody(answer.body, coding, exchange.limitBytes);
-      return answer;
+      retries.noteRequest();
+      return new Promise<Answer>((resolve, reject) => {
+        const attempt = (onFailure: (error: OutboundError) => void) =>
+          new Transfer(exchange, until, deadlines, {
+            resolve: (answer) => resolve(decoded(answer, exchange.limitBytes)),
+            reject: onFailure,
+          }).start(pool);
+        attempt((error) => {
+          if (mayRetry(exchange, error) && retries.take()) attempt(reject);
+          else reject(error);
+        });
+      });
     },
-    poolCount: () => pools.size,
+    poolCount: () => ways.size,
     load() {
       const sum = { connections: 0, running: 0, waiting: 0 };
-      for (const { stats } of pools.values()) {
-        sum.connections += stats.connected;
-        sum.running += stats.running;
-        sum.waiting += stats.queued;
+      for (const { pool } of ways.values()) {
+        sum.connections += pool.stats.connected;
+        sum.running += pool.stats.running;
+        sum.waiting += pool.stats.queued;
       }
       return sum;
     },
     async close() {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      await Promise.all([...ways.values()].map(({ pool }) => pool.destroy()));
     },
   };
 }
@@ -117,82 +117,13 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
  * A kept connection may be closed by the upstream at the moment of use. Only a GET that saw no byte of an answer is
  * sent again, once, within its deadline.
  */
-function mayRetry(exchange: Exchange, error: unknown): boolean {
-  return exchange.method === 'GET' && error instanceof OutboundError && error.reason === 'reset';
+function mayRetry(exchange: Exchange, error: OutboundError): boolean {
+  return exchange.method === 'GET' && error.reason === 'reset';
 }
 
-function dispatch(pool: UndiciPool, exchange: Exchange, until: number, deadlines: Deadlines): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const chunks: Buffer[] = [];
-  const answer: Answer = { status: 0, statusText: '', headers: {}, body: Buffer.alloc(0) };
-  let size = 0;
-  let begun = false;
-  let interimAnswers = 0;
-  let controller: Dispatcher.DispatchController | undefined;
-  let settled = false;
-
-  const fail = (error: OutboundError) => {
-    if (settled) return;
-    settled = true;
-    deadlines.remove(deadline);
-    reject(error);
-    controller?.abort(error);
-  };
-  const deadline = deadlines.add(until, () => fail(timedOut(exchange.timeoutMs)));
-  exchange.onGone?.(() => fail(new OutboundError('cancelled', 'the caller went away')));
-  // A caller that has gone already is told of at once.
-  if (settled) return promise;
-
-  pool.dispatch(
-    { path: exchange.path, method: exchange.method, headers: exchange.headers, body: exchange.body ?? null },
-    {
-      onRequestStart(started) {
-        controller = started;
-        if (settled) started.abort(new OutboundError('cancelled', 'the deadline passed before a connection was free'));
-      },
-      onResponseStarted() {
-        begun = true;
-      },
-      onResponseStart(_controller, status, headers, statusText) {
-        if (status < 200) {
-          if (++interimAnswers > maxInterimAnswers) fail(tooMany('interim answers'));
-          return;
-        }
-        answer.status = status;
-        answer.statusText = statusText ?? '';
-        answer.headers = headers;
-        if (Number(headers['content-length']) > exchange.limitBytes) fail(oversize(exchange.limitBytes));
-      },
-      onResponseData(_controller, chunk) {
-        size += chunk.length;
-        if (size > exchange.limitBytes) fail(oversize(exchange.limitBytes));
-        else if (chunks.push(chunk) > freePieces + size / pieceBytes) fail(tooMany('pieces of a body'));
-      },
-      onResponseEnd() {
-        if (settled) return;
-        settled = true;
-        deadlines.remove(deadline);
-        answer.body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-        resolve(answer);
-      },
-      onResponseError(_controller, error) {
-        const failure = toOutboundError(error);
-        fail(failure.reason === 'reset' && begun ? truncated() : failure);
-      },
-    },
-  );
-  return promise;
-}
-
-function timedOut(timeoutMs: number): OutboundError {
-  return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
-}
-
-function tooMany(what: string): OutboundError {
-  return new OutboundError('malformed', `the upstream answered with too many ${what}`);
-}
-
-/** The answer had begun, so the request was served: it is not sent twice. */
-function truncated(): OutboundError {
-  return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
+/** Most upstreams compress nothing, as they were asked. @throws OutboundError */
+function decoded(answer: Answer, limitBytes: number): Answer | Promise<Answer> {
+  const coding = answer.headers['content-encoding'];
+  if (coding === undefined) return answer;
+  return decodeBody(answer.body, coding, limitBytes).then((body) => ({ ...answer, body }));
 }

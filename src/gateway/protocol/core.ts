@@ -1,11 +1,14 @@
 import { headerValue } from '../../domain/credential.ts';
+import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import {
+  type Era,
   type McpServer,
   modernRevision,
   newestLegacyRevision,
   type RequestHeaders,
   type Revision,
   revisions,
+  type ToolCall,
 } from '../../domain/mcp.ts';
 import { AppError } from '../../errors.ts';
 import { traceContext } from '../trace-context.ts';
@@ -37,6 +40,7 @@ export type Context = {
 };
 
 const accepted: Reply = { status: 202, body: undefined };
+const ok = (body: string | Pieces): Reply => ({ status: 200, body });
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
@@ -54,9 +58,9 @@ function claimsModern(headers: RequestHeaders): boolean {
 
 /**
  * Answers what was posted (MCP, transports; the era rule is "Backward Compatibility" of basic/versioning).
- * @throws RpcError with the status and code of MCP 2026-07-28
+ * @throws RpcError with the status and code of MCP 2026-07-28, in its promise or at once
  */
-export async function answer(server: McpServer, posted: unknown, context: Context): Promise<Reply> {
+export function answer(server: McpServer, posted: unknown, context: Context): MaybePromise<Reply> {
   if (Array.isArray(posted)) return answerBatch(server, posted, context);
   const modern = isModern(posted);
   if (isResponse(posted)) {
@@ -73,7 +77,7 @@ export async function answer(server: McpServer, posted: unknown, context: Contex
     throw new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
   }
   checkLegacyVersion(message, context.headers);
-  return { status: 200, body: await answerLegacy(server, message, context) };
+  return whenKnown(answerLegacy(server, message, context), ok);
 }
 
 /** Arrays were messages in 2025-03-26 alone. */
@@ -106,7 +110,7 @@ async function answerInBatch(server: McpServer, message: Message, context: Conte
 }
 
 /** The checks of a modern request, in the order that the conformance suite accepts. */
-async function answerModern(server: McpServer, message: Message, context: Context): Promise<Reply> {
+function answerModern(server: McpServer, message: Message, context: Context): MaybePromise<Reply> {
   const { method, params } = message;
   const version = checkEnvelope(params._meta as Json);
   checkPresentMirrors(context.headers, version, method);
@@ -120,21 +124,16 @@ async function answerModern(server: McpServer, message: Message, context: Contex
   const id = message.id as RequestId;
   switch (method) {
     case 'server/discover':
-      return { status: 200, body: resultText(id, modernResults.discover(server)) };
+      return ok(resultText(id, modernResults.discover(server)));
     case 'tools/list':
       checkCursor(params);
-      return { status: 200, body: resultPieces(id, modernResults.tools(server)) };
+      return ok(resultPieces(id, modernResults.tools(server)));
     case 'tools/call': {
       const { name, args } = checkCall(server, params);
       checkMirroredArguments(context.headers, args, server.mirrored(name) ?? []);
-      const result = await server.call({
-        ...context,
-        ...traceContext(context.headers, params._meta),
-        name,
-        args,
-        era: 'modern',
-      });
-      return { status: 200, body: resultPieces(id, modernResults.call(server, result)) };
+      return server
+        .call(toolCall(context, params, { name, args }, 'modern'))
+        .then((result) => ok(resultPieces(id, modernResults.call(server, result))));
     }
     case 'subscriptions/listen':
       return listen(id, params);
@@ -184,7 +183,7 @@ function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
   throw new RpcError(400, codes.invalidRequest, `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`);
 }
 
-async function answerLegacy(server: McpServer, message: Message, context: Context): Promise<string | Pieces> {
+function answerLegacy(server: McpServer, message: Message, context: Context): MaybePromise<string | Pieces> {
   const { method, params } = message;
   const id = message.id as RequestId;
   switch (method) {
@@ -195,11 +194,10 @@ async function answerLegacy(server: McpServer, message: Message, context: Contex
     case 'tools/list':
       checkCursor(params);
       return resultPieces(id, legacyResults.tools(server));
-    case 'tools/call': {
-      const call = checkCall(server, params);
-      const trace = traceContext(context.headers, params._meta);
-      return resultPieces(id, legacyResults.call(await server.call({ ...context, ...trace, ...call, era: 'legacy' })));
-    }
+    case 'tools/call':
+      return server
+        .call(toolCall(context, params, checkCall(server, params), 'legacy'))
+        .then((result) => resultPieces(id, legacyResults.call(result)));
     default:
       throw new RpcError(
         200,
@@ -221,7 +219,14 @@ function checkCursor(params: Json): void {
     throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
 }
 
-function checkCall(server: McpServer, params: Json): { name: string; args: Json } {
+function toolCall({ headers, requestId, bytesIn, onGone }: Context, params: Json, called: Called, era: Era): ToolCall {
+  const { traceparent, tracestate } = traceContext(headers, params._meta);
+  return { name: called.name, args: called.args, era, traceparent, tracestate, requestId, bytesIn, onGone };
+}
+
+type Called = Pick<ToolCall, 'name' | 'args'>;
+
+function checkCall(server: McpServer, params: Json): Called {
   const { name } = params;
   if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
   if (!server.mirrored(name))

@@ -27,31 +27,28 @@ export const modernResults = {
   discover: (server: McpServer) =>
     `{"supportedVersions":${JSON.stringify(revisions)},"capabilities":{"tools":{}}${instructions(server)},${caching},${stamp(server)}}`,
   tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), `,${caching},${stamp(server)}}`],
-  call: (server: McpServer, result: ToolResult) => asOne(['{', ...callFields(result, true), `,${stamp(server)}}`]),
+  call: (server: McpServer, result: ToolResult) => callResult(result, true, `,${stamp(server)}`),
 };
 
 export const legacyResults = {
   initialize: (server: McpServer, revision: string) =>
     `{"protocolVersion":"${revision}","capabilities":{"tools":{}},"serverInfo":${server.info}${instructions(server)}}`,
   tools: (server: McpServer): Pieces => ['{"tools":', server.tools(), '}'],
-  call: (result: ToolResult) => asOne(['{', ...callFields(result, false), '}']),
+  call: (result: ToolResult) => callResult(result, false, ''),
 };
 
 /** Up to 2025-11-25 structured content must be an object; a client of that age would refuse anything else. */
-function callFields({ content, structured, isError }: ToolResult, anyValue: boolean): Pieces {
-  const fields: JsonText[] = ['"content":', content];
-  if (structured !== undefined && (anyValue || isObjectText(structured))) {
-    fields.push(',"structuredContent":', structured);
+function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): string | Pieces {
+  const shown = structured !== undefined && (anyValue || isObjectText(structured)) ? structured : undefined;
+  const between = shown === undefined ? '' : ',"structuredContent":';
+  const end = `${isError ? ',"isError":true' : ''}${more}}`;
+  // Without bytes among them the pieces are one text, which is the quickest to write.
+  if (typeof content === 'string' && (shown === undefined || typeof shown === 'string')) {
+    return `{"content":${content}${between}${shown ?? ''}${end}`;
   }
-  if (isError) fields.push(',"isError":true');
-  return fields;
+  return ['{"content":', content, between, shown ?? '', end];
 }
 
 function isObjectText(text: JsonText): boolean {
   return typeof text === 'string' ? text.startsWith('{') : text[0] === 0x7b;
-}
-
-/** Without bytes among them the pieces are one text, which is the quickest to write. */
-function asOne(pieces: Pieces): string | Pieces {
-  return pieces.some((piece) => typeof piece !== 'string') ? pieces : pieces.join('');
 }
