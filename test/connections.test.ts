@@ -191,4 +191,14 @@ describe('the outbound door', () => {
       assert.equal(await reasonOf(inner.send(exchange(upstream.url, '/', { workspaceId: 'a' }))), 'reset'),
     );
   });
+
+  it('[sec 4.1] sends again what a failing upstream reset only for a tenth of the requests', async () => {
+    const calls = 40;
+    for (let n = 0; n < calls; n += 1) {
+      assert.equal(await reasonOf(door.send(exchange(hostile.url, '/reset'))), 'reset');
+    }
+    // What a quiet upstream has saved up, and a tenth of these.
+    const again = hostile.requests.length - calls;
+    assert.ok(again >= 10 && again <= 14, String(again));
+  });
 });

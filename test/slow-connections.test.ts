@@ -92,6 +92,18 @@ describe('slow connections', { timeout: 60_000 }, () => {
     await upstream.close();
   });
 
+  it('[sec F4] an idle connection is closed, and not before', async () => {
+    const toolhost = await startToolhost({ surroundings: { silentMs } });
+    const { host, port } = new URL(toolhost.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    const startedAt = performance.now();
+    const answered = read(socket);
+    socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    assert.match(await answered, /^HTTP\/1\.1 200 .*connection: keep-alive/is);
+    assert.ok(performance.now() - startedAt >= silentMs);
+    await toolhost.stop();
+  });
+
   it('[sec G3] a client that reads nothing is cut off on every route', async () => {
     const upstream = await startRecordingUpstream();
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { silentMs } });
