@@ -12,11 +12,11 @@ const intervalMs = 60 * 60 * 1000;
 const firstMs = 30_000;
 
 /** Forgets what is past its time: soon after the start, then once an hour. */
-export function startUpkeep(config: Config, { db }: Database, log: Log, now: () => number): { stop(): void } {
+export function startUpkeep(config: Config, { db, records }: Database, log: Log, now: () => number): { stop(): void } {
   const prune = async () => {
-    await pruneCalls(db, now() - config.callRetentionDays * dayMs);
+    await pruneCalls(records, now() - config.callRetentionDays * dayMs);
     // What would be past its time before the next round goes with this one.
-    await pruneCaptures(db, now() - captureKeptMs + intervalMs);
+    await pruneCaptures(records, now() - captureKeptMs + intervalMs);
     await pruneOAuth(db, now(), dayMs);
     await pruneSessions(db, now());
   };

@@ -2,7 +2,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { openSqlite } from './sqlite-file.ts';
 
-export type Question = { sql: string; parameters: readonly unknown[] };
+/** `parameters` is the JSON text of an array, which crosses in half the time of as many values. */
+export type Question = { sql: string; parameters: string };
 
 export type Answer =
   | { rows: unknown[]; changes?: bigint }
@@ -17,8 +18,9 @@ const database = await openSqlite((workerData as { file: string }).file, options
 function answer({ sql, parameters }: Question): Answer {
   try {
     const statement = database.prepare(sql);
-    if (statement.reader) return { rows: statement.all(parameters) };
-    return { rows: [], changes: BigInt(statement.run(parameters).changes) };
+    const values = JSON.parse(parameters) as unknown[];
+    if (statement.reader) return { rows: statement.all(values) };
+    return { rows: [], changes: BigInt(statement.run(values).changes) };
   } catch (error) {
     const { message, code, errcode } = error as Error & { code?: string; errcode?: number };
     return { failure: { message, code, errcode } };

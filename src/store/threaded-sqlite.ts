@@ -14,7 +14,8 @@ import type { Answer, Question } from './sqlite-thread.ts';
 
 /**
  * Kysely on a connection in a thread of its own, for what is written all the time and waited for by nobody: neither the
- * writing nor the disk holds up a call. Commits do not wait for the disk. The thread starts with the first statement.
+ * writing nor the disk holds up a call. Commits do not wait for the disk. The thread starts with the first statement, and
+ * takes text, numbers and nulls.
  */
 export function threadedSqliteDialect(file: string): Dialect {
   return {
@@ -87,7 +88,7 @@ class SqliteThread implements DatabaseConnection {
   }
 
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const answer = await this.#ask({ sql, parameters });
+    const answer = await this.#ask({ sql, parameters: JSON.stringify(parameters) });
     if ('failure' in answer) throw Object.assign(new Error(answer.failure.message), answer.failure);
     return { rows: answer.rows as Row[], ...(answer.changes !== undefined && { numAffectedRows: answer.changes }) };
   }
