@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { scanJson } from '../src/domain/json-scan.ts';
+import { sourceHash } from '../src/domain/json-wasm.ts';
 
 const isJson = (text: string) => {
   try {
@@ -75,6 +79,38 @@ describe('judging JSON without making values of it', () => {
       ),
       { numRuns: 5000 },
     );
+  });
+
+  it('judges a long text as it judges a short one, wherever it is cut into pieces', () => {
+    const pieceBytes = 65_536;
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, back, isBroken) => {
+        const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
+        // The end of the first piece falls somewhere into the tail.
+        const filler = 'x'.repeat(pieceBytes - 4 - (back % (tail.length + 1)));
+        const long = `["${filler}",${tail}]`;
+        assert.equal(scan(long) !== undefined, isJson(long), tail);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('escapes compact text as JSON.stringify does, however long it is', () => {
+    const texts = fc.tuple(fc.jsonValue({ maxDepth: 4 }), fc.nat(70_000), fc.string({ unit: 'binary' }));
+    fc.assert(
+      fc.property(texts, ([value, length, odd]) => {
+        const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), odd]);
+        const escaped: Uint8Array[] = [];
+        assert.ok(scanJson(Buffer.from(text), 1000, escaped));
+        assert.equal(`"${Buffer.concat(escaped)}"`, JSON.stringify(text));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('runs what was compiled from its source: npm run wasm', () => {
+    const source = readFileSync(join(import.meta.dirname, '..', 'wasm', 'json.ts'));
+    assert.equal(sourceHash, hash('sha256', source, 'hex'));
   });
 
   for (const text of [

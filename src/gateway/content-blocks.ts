@@ -62,10 +62,10 @@ function partBlock(part: Buffer): ContentBlock {
   return binaryBlock(mimeType, bytes);
 }
 
-/**
- * The JSON text of one text block that holds a JSON text. Its bytes are taken for characters, one each: what must be
- * escaped is ASCII, and all else comes out as it went in.
- */
-export function jsonTextBlock(json: Buffer): Buffer {
-  return Buffer.from(`[{"type":"text","text":${JSON.stringify(json.toString('latin1'))}}]`, 'latin1');
+/** The JSON text of one text block, whose text is already what stands inside a JSON string. */
+export function escapedTextBlock(escaped: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([blockStart, ...escaped, blockEnd]);
 }
+
+const blockStart = Buffer.from('[{"type":"text","text":"');
+const blockEnd = Buffer.from('"}]');

@@ -6,7 +6,7 @@ import { type DotPath, extract, keepFields } from '../domain/response-transform.
 import { ToolFailure } from '../errors.ts';
 import { STATUS_CODES } from '../http.ts';
 import type { Answer } from '../outbound/door.ts';
-import { binaryBlock, jsonTextBlock, multipartBlocks } from './content-blocks.ts';
+import { binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
 
 /** How the answer of a tool is read; compiled from its configuration. */
 export type Reading = {
@@ -133,13 +133,12 @@ function untyped(body: Buffer, reading: Reading): ToolResult {
 function jsonResult(body: Buffer, reading: Reading): ToolResult {
   if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
-  const scan = scanJson(bytes, maxDepth);
+  const whole = reading.transform.length === 0 && !reading.fields;
+  const escaped: Uint8Array[] | undefined = whole && !reading.fits && bytes.length >= longBytes ? [] : undefined;
+  const scan = scanJson(bytes, maxDepth, escaped);
   if (!scan) throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
   if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
-  const whole = reading.transform.length === 0 && !reading.fields;
-  if (whole && !reading.fits && scan.isCompact && bytes.length >= longBytes) {
-    return { content: jsonTextBlock(bytes), structured: bytes, isError: false };
-  }
+  if (escaped && scan.isCompact) return { content: escapedTextBlock(escaped), structured: bytes, isError: false };
   const text = bytes.toString('utf8');
   if (whole && !reading.fits) return jsonText(scan.isCompact ? text : compactJson(text));
   const value = parseJson(text);
