@@ -95,7 +95,9 @@ export function resultText(id: RequestId, result: string): string {
 /** The same of a result that may be in pieces. */
 export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
   if (typeof result === 'string') return resultText(id, result);
-  return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, ...result, '}'];
+  const [first, ...rest] = result;
+  const last = rest.pop();
+  return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${first}`, ...rest, `${last}}`];
 }
 
 export function errorText(id: RequestId | undefined, code: number, message: string, data?: object): string {

@@ -1,8 +1,8 @@
 import type { JsonText, McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
-/** A JSON text in pieces, of which some are kept as bytes. */
-export type Pieces = readonly JsonText[];
+/** A JSON text in pieces, of which some are kept as bytes. Each costs a little, so neighbours are no texts both. */
+export type Pieces = readonly [string, ...JsonText[], string];
 
 /** The text of an answer as one. */
 export function textOf(body: string | Pieces): string {
@@ -40,13 +40,14 @@ export const legacyResults = {
 /** Up to 2025-11-25 structured content must be an object; a client of that age would refuse anything else. */
 function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): string | Pieces {
   const shown = structured !== undefined && (anyValue || isObjectText(structured)) ? structured : undefined;
-  const between = shown === undefined ? '' : ',"structuredContent":';
   const end = `${isError ? ',"isError":true' : ''}${more}}`;
+  const open = '{"content":';
+  const between = ',"structuredContent":';
   // Without bytes among them the pieces are one text, which is the quickest to write.
-  if (typeof content === 'string' && (shown === undefined || typeof shown === 'string')) {
-    return `{"content":${content}${between}${shown ?? ''}${end}`;
+  if (typeof content === 'string' && typeof shown !== 'object') {
+    return shown === undefined ? open + content + end : open + content + between + shown + end;
   }
-  return ['{"content":', content, between, shown ?? '', end];
+  return shown === undefined ? [open, content, end] : [open, content, between, shown, end];
 }
 
 function isObjectText(text: JsonText): boolean {
