@@ -71,6 +71,8 @@ function printProfile(profile: Profile, from: number, to: number): void {
   print('with what they call, our functions', new Map([...inclusive].filter(([label]) => label.includes(' src/'))), 40);
 }
 
+/** `CPU.{date}.{time}.{pid}.{thread}.{number}.cpuprofile` */
+const mainThread = /\.0\.\d+\.cpuprofile$/;
 const monotonicUs = () => Number(process.hrtime.bigint() / 1000n);
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-profile-'));
 try {
@@ -79,7 +81,8 @@ try {
     core: cores.load,
     ready: /^ready (\S+)$/m,
   });
-  const profiled = [node, '--cpu-prof', `--cpu-prof-dir=${folder}`, join(root, 'src', 'cli', 'main.ts'), 'serve'];
+  // With the flags of bin/toolhost.
+  const profiled = ['env', `NODE_OPTIONS=--cpu-prof --cpu-prof-dir=${folder}`, join(root, 'bin', 'toolhost'), 'serve'];
   const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiled);
   const params = { name: toolName(bytes), arguments: { id: '7', limit: 20, status: 'active' } };
   const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', params);
@@ -89,7 +92,7 @@ try {
   const { calls, seconds: took } = await load.run(target, Number(seconds));
   const to = monotonicUs();
   await service.child.stop();
-  const file = readdirSync(folder).find((name) => name.endsWith('.cpuprofile')) ?? '';
+  const file = readdirSync(folder).find((name) => mainThread.test(name)) ?? '';
   console.log(`${Math.round(calls / took)} calls/s under the profiler`);
   printProfile(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Profile, from, to);
 } finally {
