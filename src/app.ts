@@ -98,7 +98,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       draining = true;
     },
     async close() {
-      upkeep?.stop();
+      await upkeep?.stop();
       limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();

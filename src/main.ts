@@ -40,7 +40,7 @@ export const usualSurroundings: Surroundings = {
   headersMs: 10_000,
   requestMs: 30_000,
   slowReaderMs: 30_000,
-  silentMs: 65_000,
+  silentMs: 120_000,
   queueMs: 2000,
   now: Date.now,
   clock: () => performance.now(),

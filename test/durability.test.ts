@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { sql } from 'kysely';
 import { type Db, openDatabase } from '../src/store/database.ts';
 import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
@@ -41,6 +43,16 @@ describe('durability on SQLite', () => {
     rmSync(dataDir, { recursive: true });
   });
 
+  const openApart = () =>
+    openDatabase({
+      url: undefined,
+      file: join(dataDir, 'apart.sqlite'),
+      migrations: join(import.meta.dirname, '..', 'migrations'),
+      exclusive: false,
+      now: Date.now,
+      onError: () => undefined,
+    });
+
   it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
     const ledger = new Ledger();
     for (let round = 0; round < rounds; round += 1) {
@@ -65,16 +77,46 @@ describe('durability on SQLite', () => {
   });
 
   it('[sec G5] what is acknowledged waits for the disk; call records do not', async () => {
-    const file = join(dataDir, 'apart.sqlite');
-    const migrations = join(import.meta.dirname, '..', 'migrations');
-    const onError = () => undefined;
-    const database = await openDatabase({ url: undefined, file, migrations, exclusive: true, now: Date.now, onError });
+    const database = await openApart();
     const synchronous = (db: Db) =>
       sql<{ synchronous: number }>`pragma synchronous`.execute(db).then(({ rows }) => rows[0]?.synchronous);
     // 2 is FULL, 1 is NORMAL (SQLite, PRAGMA synchronous).
     assert.equal(await synchronous(database.db), 2);
     assert.equal(await synchronous(database.records), 1);
     await database.close();
+  });
+
+  it('a thread that ends in the middle of a transaction fails it, and nobody waits for ever', async () => {
+    const database = await openApart();
+    const cut = database.records.transaction().execute(async (transaction) => {
+      await sql`select 1`.execute(transaction);
+      const closed = database.records.destroy();
+      await assert.rejects(sql`select 2`.execute(transaction), /has ended/);
+      await closed;
+    });
+    await assert.rejects(cut);
+    await database.db.destroy();
+  });
+
+  it('a process ends only after the thread, whatever it still writes', async () => {
+    const program = `
+      const { STORE, FILE: file, MIGRATIONS: migrations } = process.env;
+      const { openDatabase } = await import(STORE);
+      const database = await openDatabase({ file, migrations, exclusive: true, now: Date.now, onError() {} });
+      database.records.selectFrom('calls').selectAll().execute();
+      await new Promise(setImmediate);
+      await database.close();
+      console.log('closed');`;
+    const root = join(import.meta.dirname, '..');
+    const places = {
+      STORE: join(root, 'src', 'store', 'database.ts'),
+      FILE: join(dataDir, 'ending.sqlite'),
+      MIGRATIONS: join(root, 'migrations'),
+    };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+      env: { ...process.env, ...places },
+    });
+    assert.equal(stdout, 'closed\n');
   });
 
   it('[sec E7] a second process refuses the file with a sentence, and the first goes on', async () => {

@@ -137,6 +137,15 @@ describe('the traces of calls', () => {
     ]);
     for (const { body } of collector.requests) assert.ok(!body.includes('canary'));
   });
+
+  it('are whole for a call that the circuit breaker refuses', async () => {
+    upstream.on('*', () => ({ status: 503, body: '' }));
+    for (let n = 0; n < 21; n += 1) await toolhost.callTool('things', token, 'get_thing', args);
+    const { servers, clients } = await collected();
+    const kinds = (spans: readonly CollectedSpan[]) => spans.map(({ attributes }) => attributes['error.type']);
+    assert.deepEqual(kinds(servers).slice(19), ['upstream_status', 'circuit_open']);
+    assert.deepEqual(kinds(clients).slice(19), ['503', 'circuit_open']);
+  });
 });
 
 describe('the trace of a call whose login is renewed on the way', () => {

@@ -12,7 +12,12 @@ const intervalMs = 60 * 60 * 1000;
 const firstMs = 30_000;
 
 /** Forgets what is past its time: soon after the start, then once an hour. */
-export function startUpkeep(config: Config, { db, records }: Database, log: Log, now: () => number): { stop(): void } {
+export function startUpkeep(
+  config: Config,
+  { db, records }: Database,
+  log: Log,
+  now: () => number,
+): { stop(): Promise<void> } {
   const prune = async () => {
     await pruneCalls(records, now() - config.callRetentionDays * dayMs);
     // What would be past its time before the next round goes with this one.
@@ -20,15 +25,17 @@ export function startUpkeep(config: Config, { db, records }: Database, log: Log,
     await pruneOAuth(db, now(), dayMs);
     await pruneSessions(db, now());
   };
+  let running: Promise<void> | undefined;
   const run = () => {
-    prune().catch((error) => log.warn({ err: error }, 'could not prune old rows'));
+    running = prune().catch((error) => log.warn({ err: error }, 'could not prune old rows'));
   };
   const first = setTimeout(run, firstMs).unref();
   const timer = setInterval(run, intervalMs).unref();
   return {
-    stop() {
+    async stop() {
       clearTimeout(first);
       clearInterval(timer);
+      await running;
     },
   };
 }

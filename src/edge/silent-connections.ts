@@ -2,7 +2,8 @@ import type { Server } from 'node:http';
 
 /**
  * Closes connections on which nothing has moved for `silentMs`, found after twice that at most: idle ones, and those
- * whose client takes no answer. The timers of `node:http` do the same, but are set twice anew with every request.
+ * whose client does not take what was written in that time. The timers of `node:http` would be set anew twice with every
+ * request.
  */
 export function closeSilentConnections(server: Server, silentMs: number): void {
   server.on('connection', (socket) => {

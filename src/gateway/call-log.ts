@@ -46,8 +46,9 @@ export function createCallLog(options: CallLogOptions): CallLog {
   async function writeWaiting(): Promise<void> {
     const takesAll = everything;
     everything = false;
-    while (waiting.length >= (takesAll ? 1 : manyRows)) {
-      const batch = waiting.splice(0, manyRows);
+    // What comes meanwhile is for the next time: under load something always comes.
+    for (let left = waiting.length; left >= (takesAll ? 1 : manyRows); left -= manyRows) {
+      const batch = waiting.splice(0, Math.min(left, manyRows));
       try {
         await options.writeCalls(batch);
       } catch (error) {
@@ -73,7 +74,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
   };
 
   const timer = setInterval(() => {
-    if (waiting.length > 0) void flush();
+    if (waiting.length > 0 || captures.length > 0 || usedKeys.size > 0) void flush();
   }, intervalMs);
   timer.unref();
 

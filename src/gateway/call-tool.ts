@@ -159,7 +159,7 @@ function requestOf(
 /** Tells another instance of this service, or this one, that a request has passed through one already. */
 export const hopHeader = 'toolhost-hop';
 
-/** @throws OutboundError, in its promise or at once */
+/** @throws OutboundError */
 function send(
   server: HostedServer,
   tool: HostedTool,

@@ -9,7 +9,7 @@ import { countAt, recentTotal } from './recent-count.ts';
  * the next ones fail at once, until one that is let through succeeds.
  */
 export type CircuitBreaker = {
-  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open at once, and what the door throws */
+  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open, and what the door throws */
   around(door: OutboundDoor): OutboundDoor;
   stateOf(workspaceId: string, origin: string): CircuitState;
   /** Plain numbers of the whole process, for metrics; `refused` since the start. */
@@ -41,15 +41,15 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
   const circuits = createCircuits(clock);
   let refused = 0;
 
-  /** Whether this call is the attempt that decides. @throws OutboundError circuit_open */
-  function letThrough(circuit: Circuit): boolean {
+  /** Lets one call through an open circuit, the attempt that decides, once its time has come. */
+  function refusalOf(circuit: Circuit): OutboundError | undefined {
     const left = circuit.openUntil - clock();
     if (left > 0 || circuit.isTried) {
       refused++;
-      throw new OutboundError('circuit_open', refusal(circuit.isTried ? undefined : left));
+      return new OutboundError('circuit_open', refusal(circuit.isTried ? undefined : left));
     }
     circuit.isTried = true;
-    return true;
+    return undefined;
   }
 
   return {
@@ -57,7 +57,9 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
       ...door,
       send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
-        const isAttempt = circuit.openUntil !== 0 && letThrough(circuit);
+        const isAttempt = circuit.openUntil !== 0;
+        const refusedNow = isAttempt ? refusalOf(circuit) : undefined;
+        if (refusedNow) return Promise.reject(refusedNow);
         return door.send(exchange).then(
           (answer) => {
             note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());

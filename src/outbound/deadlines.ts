@@ -1,5 +1,10 @@
 /** What happens at `until`, in ms of `performance.now()`, unless it is taken away before. */
-export type Deadline = { until: number; expire: () => void /** Where it waits; −1 when it does not. */; place: number };
+export type Deadline = {
+  until: number;
+  expire: () => void;
+  /** Where it waits; −1 when it does not. */
+  place: number;
+};
 
 /** Deadlines on one timer, since one for each call costs more than the rest of its bookkeeping. */
 export type Deadlines = {

@@ -32,7 +32,7 @@ export type Answer = { status: number; statusText: string; headers: IncomingHttp
 
 /** The only way out: guarded addresses, no redirects, one deadline, one byte limit, connections kept alive. */
 export type OutboundDoor = {
-  /** @throws OutboundError, in its promise or at once */
+  /** Never throws at once. @throws OutboundError */
   send(exchange: Exchange): Promise<Answer>;
   /** Connection pools in use. */
   poolCount(): number;
@@ -82,10 +82,10 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
 
   return {
     send(exchange) {
-      const { pool, retries } = wayTo(exchange.workspaceId, exchange.origin);
-      const until = performance.now() + exchange.timeoutMs;
-      retries.noteRequest();
       return new Promise<Answer>((resolve, reject) => {
+        const { pool, retries } = wayTo(exchange.workspaceId, exchange.origin);
+        const until = performance.now() + exchange.timeoutMs;
+        retries.noteRequest();
         const attempt = (onFailure: (error: OutboundError) => void) =>
           new Transfer(exchange, until, deadlines, {
             resolve: (answer) => resolve(decoded(answer, exchange.limitBytes)),

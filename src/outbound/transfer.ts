@@ -52,7 +52,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#isSettled)
-      controller.abort(new OutboundError('cancelled', 'the deadline passed before a connection was free'));
+      controller.abort(new OutboundError('cancelled', 'the call had ended before a connection was free'));
   }
 
   onResponseStarted(): void {

@@ -89,7 +89,7 @@ export async function findCall(db: Db, workspaceId: string, id: string): Promise
 /** How many rows are deleted at once, so that nobody waits long for the database. */
 const prunedAtOnce = 1000;
 
-/** Forgets calls of all workspaces that started before `before`. Gives how many there were. */
+/** Forgets calls of all workspaces there are that started before `before`. Gives how many there were. */
 export async function pruneCalls(db: Db, before: number): Promise<number> {
   let pruned = 0;
   for (const { id } of await db.selectFrom('workspaces').select('id').execute()) {

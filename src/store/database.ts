@@ -13,8 +13,8 @@ export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
   /**
-   * For call records and last uses, which nobody was promised: with SQLite they are written by a thread of their own, whose commits do
-   * not wait for the disk.
+   * For call records and last uses, which nobody was promised: with SQLite a thread of its own writes them, and its
+   * commits do not wait for the disk.
    */
   records: Kysely<Tables>;
   close(): Promise<void>;

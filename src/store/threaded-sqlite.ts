@@ -65,24 +65,27 @@ type Waiting = { resolve: (answer: Answer) => void; reject: (error: unknown) => 
 /** The thread answers one question after the other, so the first that waits is the one an answer is for. */
 class SqliteThread implements DatabaseConnection {
   isAlive = true;
+  #isClosing = false;
+  #failure: unknown = new Error('the thread that writes to the database has ended');
   readonly #waiting: Waiting[] = [];
   readonly #worker: Worker;
 
   constructor(file: string) {
-    this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), { workerData: { file } });
+    this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
+      workerData: { file },
+      // Flags such as --input-type are meant for the program alone.
+      execArgv: [],
+    });
     this.#worker.on('message', (answer: Answer) => {
       this.#waiting.shift()?.resolve(answer);
-      if (this.#waiting.length === 0) this.#worker.unref();
+      if (this.#waiting.length === 0 && !this.#isClosing) this.#worker.unref();
     });
-    let failure: unknown;
     this.#worker.on('error', (error) => {
-      failure = error;
+      this.#failure = error;
     });
     this.#worker.on('exit', () => {
       this.isAlive = false;
-      for (const { reject } of this.#waiting.splice(0)) {
-        reject(failure ?? new Error('the thread that writes to the database has ended'));
-      }
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
     });
     this.#worker.unref();
   }
@@ -101,6 +104,7 @@ class SqliteThread implements DatabaseConnection {
   /** Ends the thread once what it was asked before is done. */
   async close(): Promise<void> {
     if (!this.isAlive) return;
+    this.#isClosing = true;
     const ended = once(this.#worker, 'exit');
     this.#worker.ref();
     this.#worker.postMessage('close');
@@ -108,6 +112,8 @@ class SqliteThread implements DatabaseConnection {
   }
 
   #ask(question: Question): Promise<Answer> {
+    // A transaction whose thread has ended still rolls back.
+    if (!this.isAlive) return Promise.reject(this.#failure);
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#waiting.push({ resolve, reject });
     // A process may not end while an answer is due.
