@@ -54,7 +54,8 @@ for (const engine of engines) {
       let over = false;
       const coming = (async () => {
         while (!over) {
-          log.add(aCall({ id: `call_${added++}` }));
+          // Always some, and never so many that the oldest are given up.
+          if (log.waiting() < 10 * manyRows) log.add(aCall({ id: `call_${added++}` }));
           await nextTurn();
         }
       })();
