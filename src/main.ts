@@ -64,6 +64,7 @@ export async function start(
     {
       headersTimeout: surroundings.headersMs,
       requestTimeout: surroundings.requestMs,
+      // `closeSilentConnections` does this.
       keepAliveTimeout: 0,
       connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,

@@ -69,7 +69,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
     givenUp: pool.givenUp,
     async stop(ms) {
       const isComplete = await pool.stop(ms);
-      upkeep.stop();
+      await upkeep.stop();
       await local.close();
       await database.close();
       return isComplete;

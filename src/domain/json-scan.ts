@@ -33,6 +33,7 @@ type Exports = {
 
 const wasm = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(base64, 'base64'))).exports as Exports;
 const pieceBytes = wasm.pieceBytes.value;
+// A piece is put at the beginning of the memory.
 const input = new Uint8Array(wasm.memory.buffer, 0, pieceBytes);
 const output = new Uint8Array(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
 const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 3);

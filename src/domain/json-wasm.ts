@@ -1,6 +1,6 @@
 /** Compiled from wasm/json.ts by npm run wasm; do not edit. */
 
-export const sourceHash = 'f86f73ba50abdab9f09879c169c2083c41d406c51ab921a3616e7c25b974cf5d';
+export const sourceHash = '626d2bdbafb4f281736c26f742e40f8d8f7de0c504f49975aecef6daf2794f13';
 
 export const base64 =
   'AGFzbQEAAAABFwVgAABgAX8Bf2AAAX9gAX8AYAJ/fwF/AwYFAAECAwQFBAEBBQUGPgt/AEGAgAQLfwBBgIAEC38AQfD/Ewt/AUEAC38BQQALfw' +

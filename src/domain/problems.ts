@@ -77,19 +77,14 @@ function article(expected: string): string {
   return `allowed: ${/^[aeio]/.test(what) ? 'an' : 'a'} ${what}`;
 }
 
+const units: Record<string, [one: string, many: string]> = {
+  string: [' character', ' characters'],
+  array: [' entry', ' entries'],
+};
+
 function sized(origin: string, bound: string, limit: number | bigint): string {
-  const isOne = Number(limit) === 1;
-  const unit =
-    origin === 'string'
-      ? isOne
-        ? ' character'
-        : ' characters'
-      : origin === 'array'
-        ? isOne
-          ? ' entry'
-          : ' entries'
-        : '';
-  return `allowed: ${bound} ${limit}${unit}`;
+  const [one, many] = units[origin] ?? ['', ''];
+  return `allowed: ${bound} ${limit}${Number(limit) === 1 ? one : many}`;
 }
 
 /**

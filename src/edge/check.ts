@@ -43,6 +43,7 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
   }
 }
 
+/** Nearly every path, told by one quick look. */
 const usualPath = /^(?:\/[\w-]+)+$/;
 
 /** Whether a path can be read in one way only. */

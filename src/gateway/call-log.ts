@@ -1,5 +1,5 @@
 import { touchApiKey } from '../store/api-keys.ts';
-import { type CallWriter, manyRows } from '../store/calls.ts';
+import { batchRows, type CallWriter } from '../store/calls.ts';
 import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
 import { oneAtATime } from '../store/one-at-a-time.ts';
@@ -47,8 +47,8 @@ export function createCallLog(options: CallLogOptions): CallLog {
     const takesAll = everything;
     everything = false;
     // What comes meanwhile is for the next time: under load something always comes.
-    for (let left = waiting.length; left >= (takesAll ? 1 : manyRows); left -= manyRows) {
-      const batch = waiting.splice(0, Math.min(left, manyRows));
+    for (let left = waiting.length; left >= (takesAll ? 1 : batchRows); left -= batchRows) {
+      const batch = waiting.splice(0, Math.min(left, batchRows));
       try {
         await options.writeCalls(batch);
       } catch (error) {
@@ -60,7 +60,10 @@ export function createCallLog(options: CallLogOptions): CallLog {
   }
 
   async function writeTheRest(): Promise<void> {
-    while (captures.length > 0) await insertCaptures(options.db, options.keyring, captures.splice(0, batchCaptures));
+    for (let left = captures.length; left > 0; left -= batchCaptures) {
+      const batch = captures.splice(0, Math.min(left, batchCaptures));
+      await insertCaptures(options.db, options.keyring, batch);
+    }
     for (const [keyId, at] of [...usedKeys]) {
       usedKeys.delete(keyId);
       await touchApiKey(options.db, keyId, at);
@@ -81,13 +84,13 @@ export function createCallLog(options: CallLogOptions): CallLog {
   return {
     add(row, document) {
       waiting.push(row);
-      if (waiting.length === manyRows) void write();
+      if (waiting.length === batchRows) void write();
       if (document !== undefined && captures.length < maxWaitingCaptures) {
         const { id, workspace_id, server_id, started_at } = row;
         captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
       }
       if (row.key_id) usedKeys.set(row.key_id, row.started_at);
-      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, manyRows).length);
+      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
     },
     flush,
     waiting: () => waiting.length,

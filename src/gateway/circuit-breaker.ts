@@ -41,15 +41,15 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
   const circuits = createCircuits(clock);
   let refused = 0;
 
-  /** Lets one call through an open circuit, the attempt that decides, once its time has come. */
-  function refusalOf(circuit: Circuit): OutboundError | undefined {
+  /** One call is let through an open circuit once its time has come: the attempt that decides. The others are refused. */
+  function takeAttempt(circuit: Circuit): OutboundError | undefined {
     const left = circuit.openUntil - clock();
-    if (left > 0 || circuit.isTried) {
-      refused++;
-      return new OutboundError('circuit_open', refusal(circuit.isTried ? undefined : left));
+    if (left <= 0 && !circuit.isTried) {
+      circuit.isTried = true;
+      return undefined;
     }
-    circuit.isTried = true;
-    return undefined;
+    refused++;
+    return new OutboundError('circuit_open', refusalText(circuit.isTried ? undefined : left));
   }
 
   return {
@@ -58,8 +58,8 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
       send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
         const isAttempt = circuit.openUntil !== 0;
-        const refusedNow = isAttempt ? refusalOf(circuit) : undefined;
-        if (refusedNow) return Promise.reject(refusedNow);
+        const refusal = isAttempt ? takeAttempt(circuit) : undefined;
+        if (refusal) return Promise.reject(refusal);
         return door.send(exchange).then(
           (answer) => {
             note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
@@ -114,7 +114,7 @@ function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
 }
 
 /** `leftMs` undefined: the attempt is under way. */
-function refusal(leftMs: number | undefined): string {
+function refusalText(leftMs: number | undefined): string {
   const next =
     leftMs === undefined
       ? 'one attempt is under way, try again in a few seconds'

@@ -19,11 +19,11 @@ export type CallFilter = {
   until?: number;
 };
 
-/** Writes rows of any workspaces at once: each names its own. No more than `manyRows` should come together. */
+/** Writes rows of any workspaces at once, `batchRows` at most: each names its own. */
 export type CallWriter = (rows: readonly CallRow[]) => Promise<void>;
 
-/** Rows of the statement that most rows go through: as many as are best handed over at once. */
-export const manyRows = 100;
+/** How many rows go to the database at once under load, through a statement made for as many. */
+export const batchRows = 100;
 
 /**
  * Makes its two statements once, for many rows and for one, because under load the making costs more than the writing.
@@ -33,8 +33,8 @@ export function createCallWriter(db: Kysely<Tables>): CallWriter {
   const statements = new Map<number, { query: CompiledQuery; columns: (keyof CallRow)[] }>();
 
   function compile(rows: readonly CallRow[]) {
-    const insert = db.insertInto('calls').values([...rows]);
-    const query = insert.onConflict((c) => c.column('id').doNothing()).compile();
+    const values = db.insertInto('calls').values([...rows]);
+    const query = values.onConflict((c) => c.column('id').doNothing()).compile();
     const made = { query, columns: Object.keys(rows[0] as CallRow) as (keyof CallRow)[] };
     statements.set(rows.length, made);
     return made;
@@ -46,7 +46,7 @@ export function createCallWriter(db: Kysely<Tables>): CallWriter {
   }
 
   return async (rows) => {
-    if (rows.length === manyRows) return insert(db, rows);
+    if (rows.length === batchRows) return insert(db, rows);
     await db.transaction().execute(async (transaction) => {
       for (const row of rows) await insert(transaction, [row]);
     });

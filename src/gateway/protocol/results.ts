@@ -1,7 +1,7 @@
 import type { JsonText, McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
-/** A JSON text in pieces, of which some are kept as bytes. Each costs a little, so neighbours are no texts both. */
+/** A JSON text in pieces, of which some are kept as bytes. Each costs a little, so texts are joined first. */
 export type Pieces = readonly [string, ...JsonText[], string];
 
 /** The text of an answer as one. */
