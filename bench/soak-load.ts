@@ -8,14 +8,15 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export type SoakCall = { path: string; headers: Record<string, string>; body: string };
+/** A request without a body is a GET. */
+export type SoakCall = { path: string; headers: Record<string, string>; body?: string };
 
 export type SoakJob = {
   port: number;
   honest: SoakCall[];
-  hostile: SoakCall[];
+  /** What the hostile phases send besides, each load at its own rate. */
+  hostile: { name: string; perSecond: number; calls: SoakCall[] }[];
   honestPerSecond: number;
-  hostilePerSecond: number;
   phases: { hostile: boolean; seconds: number }[];
 };
 
@@ -29,14 +30,15 @@ export type PhaseResult = {
   highestMs: number;
   /** How late this process itself was. */
   loadLagP99Ms: number;
-  /** What the hostile calls got: HTTP status, and `tool error` among the 200. */
-  hostileAnswers: Record<string, number>;
+  /** What each hostile load got: HTTP status, and `tool error` among the 200. */
+  hostileAnswers: Record<string, Record<string, number>>;
 };
 
 type Answered = { status: number; isToolError: boolean };
 
 const tickMs = 5;
 const calmMs = 5000;
+const mostHostileWaiting = 5000;
 const job = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as SoakJob;
 const agents = job.honest.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
 const hostileAgent = new Agent({ keepAlive: true });
@@ -44,14 +46,15 @@ const hostileAgent = new Agent({ keepAlive: true });
 function post(call: SoakCall, agent: Agent): Promise<Answered> {
   return new Promise((resolve) => {
     const fail = () => resolve({ status: 0, isToolError: false });
-    const { path, headers } = call;
-    const sent = request({ host: '127.0.0.1', port: job.port, method: 'POST', path, headers, agent }, (response) => {
+    const { path, headers, body } = call;
+    const method = body === undefined ? 'GET' : 'POST';
+    const sent = request({ host: '127.0.0.1', port: job.port, method, path, headers, agent }, (response) => {
       readEnd(response).then((end) => {
         resolve({ status: response.statusCode ?? 0, isToolError: end.includes('"isError":true') });
       }, fail);
     });
     sent.on('error', fail);
-    sent.end(call.body);
+    sent.end(body);
   });
 }
 
@@ -75,7 +78,7 @@ function atRate(perSecond: number, send: (n: number, dueAt: number) => void): ()
 
 async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> {
   const times: number[] = [];
-  const hostileAnswers: Record<string, number> = {};
+  const hostileAnswers: PhaseResult['hostileAnswers'] = {};
   const lag = monitorEventLoopDelay({ resolution: 1 });
   let failures = 0;
   let waiting = 0;
@@ -89,17 +92,23 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
       if (status !== 200 || isToolError) failures++;
     });
   };
-  const hostile = (n: number) => {
-    hostileWaiting++;
-    void post(job.hostile[n % job.hostile.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
-      hostileWaiting--;
-      const what = isToolError ? 'tool error' : String(status);
-      hostileAnswers[what] = (hostileAnswers[what] ?? 0) + 1;
-    });
+  const hostile = ({ name, calls }: SoakJob['hostile'][number]) => {
+    const answers: Record<string, number> = {};
+    hostileAnswers[name] = answers;
+    return (n: number) => {
+      // A service that answers nothing is not flooded further: what counts is what the others notice.
+      if (hostileWaiting > mostHostileWaiting) return;
+      hostileWaiting++;
+      void post(calls[n % calls.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
+        hostileWaiting--;
+        const what = isToolError ? 'tool error' : status === 0 ? 'no answer' : String(status);
+        answers[what] = (answers[what] ?? 0) + 1;
+      });
+    };
   };
   lag.enable();
   const stops = [atRate(job.honestPerSecond, honest)];
-  if (phase.hostile) stops.push(atRate(job.hostilePerSecond, hostile));
+  if (phase.hostile) for (const load of job.hostile) stops.push(atRate(load.perSecond, hostile(load)));
   await sleep(phase.seconds * 1000);
   for (const stop of stops) stop();
   lag.disable();

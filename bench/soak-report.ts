@@ -12,7 +12,8 @@ export type SoakFacts = {
   servers: number;
   callers: number;
   honestPerSecond: number;
-  hostilePerSecond: number;
+  /** What each hostile load is, and how often a second. */
+  hostileLoads: readonly string[];
   hostileTools: readonly string[];
   results: readonly Phase[];
   samples: readonly MemorySample[];
@@ -33,8 +34,8 @@ const settlingShare = 0.25;
 export function soakText(facts: SoakFacts): string {
   const load = [
     `${facts.servers} servers in 10 workspaces, ${facts.callers} callers, half with an API key and half with a token of their own`,
-    `${facts.honestPerSecond} calls/s of nine workspaces all the time; in every second phase ${facts.hostilePerSecond} calls/s of the tenth, to four servers`,
-    `what those get from their upstream: ${facts.hostileTools.join(', ')}`,
+    `${facts.honestPerSecond} calls/s of nine workspaces all the time; in every second phase also, a second: ${facts.hostileLoads.join(', ')}`,
+    `what the tool calls of the hostile workspace get from their upstream: ${facts.hostileTools.join(', ')}`,
   ];
   return [
     `# Soak: ${facts.minutes} minutes with a hostile workspace`,
@@ -82,7 +83,7 @@ function standingTable(facts: SoakFacts): string {
     ['p99 of the others, beside the hostile one / alone (goal: 1.5 at most)', p99Ratio(facts).toFixed(2)],
     ['sockets before, at most, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
     ['pools and connections to upstreams, after', facts.outboundAfter.join(', ')],
-    ['what the hostile calls got', answersOf(facts)],
+    ...answersOf(facts),
   ];
   return table(['what', 'figure'], rows);
 }
@@ -96,12 +97,18 @@ function p99Ratio({ results }: SoakFacts): number {
   return median(pairs);
 }
 
-function answersOf({ results }: SoakFacts): string {
-  const sums = new Map<string, number>();
-  for (const { hostileAnswers } of results) {
-    for (const [what, count] of Object.entries(hostileAnswers)) sums.set(what, (sums.get(what) ?? 0) + count);
+/** One row for each hostile load. */
+function answersOf({ results }: SoakFacts): string[][] {
+  const sums = new Map<string, Map<string, number>>();
+  for (const [load, answers] of results.flatMap(({ hostileAnswers }) => Object.entries(hostileAnswers))) {
+    const sum = sums.get(load) ?? new Map<string, number>();
+    sums.set(load, sum);
+    for (const [what, count] of Object.entries(answers)) sum.set(what, (sum.get(what) ?? 0) + count);
   }
-  return [...sums].map(([what, count]) => `${count.toLocaleString('en')} × ${what}`).join(', ');
+  return [...sums].map(([load, answers]) => [
+    `what ${load} got`,
+    [...answers].map(([what, count]) => `${count.toLocaleString('en')} × ${what}`).join(', '),
+  ]);
 }
 
 /** Least squares, in MB a minute. */

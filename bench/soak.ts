@@ -8,6 +8,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Target } from './load.ts';
 import { type Child, cores, cpuMs, node, openSockets, residentMb, startChild } from './processes.ts';
+import {
+  configurationLoad,
+  type HostileLoad,
+  largeAnswerTools,
+  madeUpBearerLoad,
+  refusedLoad,
+  reportLoad,
+} from './soak-hostile.ts';
 import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
 import { type MemorySample, type Phase, soakText } from './soak-report.ts';
 import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './toolhost-process.ts';
@@ -19,6 +27,8 @@ const honestPerSecond = 300;
 /** More than its servers may take: four of them are called, 60 times a second each by default. */
 const hostilePerSecond = 500;
 const hostileServers = 4;
+/** Servers of the others at which strangers try bearers that they made up. */
+const attackedServers = 5;
 const phaseSeconds = 10;
 const sampleMs = 1000;
 /** Longer than connections to upstreams are kept. */
@@ -62,27 +72,29 @@ async function makeWorkspaces(dataDir: string, env: Record<string, string>): Pro
 }
 
 function honestConfig(slug: string, upstream: string, isKeyed: boolean): object {
+  const base = isKeyed ? upstream : `${upstream}/guarded`;
   const get = (name: string, size: string) => ({
     name,
     description: `Get the items of a project as ${size} of JSON, oldest first.`,
     method: 'GET',
-    url: `${upstream}/${size}/items/:id`,
+    url: `${base}/${size}/items/:id`,
     input_schema: { id: { type: 'string' } },
   });
   const authentication = { type: 'Bearer', ...(isKeyed && { token: 'token-of-the-upstream' }) };
   return { name: slug, slug, authentication, tools: [get('small', '1k'), get('large', '20k')] };
 }
 
-function hostileConfig(slug: string, upstream: string): object {
+function hostileConfig(slug: string, upstreams: { honest: string; hostile: string }): object {
   const tools = hostileTools.map(([name]) => ({
     name,
     description: `The upstream answers with ${name}.`,
     method: 'GET',
-    url: `${upstream}/${name}`,
+    url: `${upstreams.hostile}/${name}`,
     timeout_ms: 2000,
     response_limit_bytes: mebibyte,
   }));
-  return { name: slug, slug, authentication: { type: 'Bearer', token: 'x' }, tools };
+  const large = largeAnswerTools(upstreams.honest);
+  return { name: slug, slug, authentication: { type: 'Bearer', token: 'x' }, tools: [...tools, ...large] };
 }
 
 async function createCallerKey(url: string, manager: string, name: string): Promise<string> {
@@ -94,40 +106,69 @@ async function createCallerKey(url: string, manager: string, name: string): Prom
   return ((await response.json()) as { key: string }).key;
 }
 
+type Callers = {
+  honest: Target[];
+  /** Those of them that call with a token of their own. */
+  tokenCallers: Target[];
+  /** Calls of the hostile workspace to an upstream that misbehaves, and to one with large answers. */
+  toolCalls: Target[];
+  largeCalls: Target[];
+};
+
 /** One server and one caller after the other: half of them with an API key, half with a token of their own. */
-async function makeServers(service: Child, keys: Keys, upstreams: { honest: string; hostile: string }) {
-  const honest: SoakCall[] = [];
-  const hostile: SoakCall[] = [];
-  const callOf = (slug: string, bearer: string, tool: string): SoakCall => {
-    const at = { child: service, url: service.ready, key: '' };
-    const isHonest = tool === 'small' || tool === 'large';
-    const params = { name: tool, arguments: isHonest ? { id: '7' } : {} };
-    return soakCall(mcpTarget(at, slug, bearer, 'tools/call', params));
-  };
+async function makeServers(
+  service: Child,
+  keys: Keys,
+  upstreams: { honest: string; hostile: string },
+): Promise<Callers> {
+  const callers: Callers = { honest: [], tokenCallers: [], toolCalls: [], largeCalls: [] };
+  const callOf = (slug: string, bearer: string, tool: string, args = {}): Target =>
+    mcpTarget({ child: service, url: service.ready, key: '' }, slug, bearer, 'tools/call', {
+      name: tool,
+      arguments: args,
+    });
   for (const [workspace, manager] of keys) {
     for (let n = 0; n < serversEach; n++) {
       const slug = `${workspace}-${n}`;
       const isHostile = workspace === hostileWorkspace;
       const isKeyed = isHostile || n % 2 === 0;
-      const config = isHostile ? hostileConfig(slug, upstreams.hostile) : honestConfig(slug, upstreams.honest, isKeyed);
+      const config = isHostile ? hostileConfig(slug, upstreams) : honestConfig(slug, upstreams.honest, isKeyed);
       await createServer({ url: service.ready, key: manager }, config);
       const bearer = isKeyed ? await createCallerKey(service.ready, manager, slug) : `token-of-caller-${slug}`;
-      if (!isHostile) honest.push(callOf(slug, bearer, n % 10 === 9 ? 'large' : 'small'));
-      else if (n < hostileServers) {
+      if (!isHostile) {
+        const call = callOf(slug, bearer, n % 10 === 9 ? 'large' : 'small', { id: '7' });
+        callers.honest.push(call);
+        if (!isKeyed) callers.tokenCallers.push(call);
+      } else if (n < hostileServers) {
         for (const [tool, share] of hostileTools)
-          for (let copy = 0; copy < share; copy++) hostile.push(callOf(slug, bearer, tool));
+          for (let copy = 0; copy < share; copy++) callers.toolCalls.push(callOf(slug, bearer, tool));
+        for (const tool of ['large_fields', 'large_transform', 'large_schema'])
+          callers.largeCalls.push(callOf(slug, bearer, tool));
       }
     }
   }
-  return { honest: honest, hostile: shuffled(hostile) };
+  return { ...callers, toolCalls: shuffled(callers.toolCalls) };
 }
 
-function soakCall({ url, headers, body }: Target): SoakCall {
-  return {
-    path: new URL(url).pathname,
-    headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) },
-    body,
-  };
+/** Everything that is sent to harm the others, by the hostile workspace and by strangers. */
+function hostileLoads(service: Child, keys: Keys, callers: Callers, upstream: string): HostileLoad[] {
+  const at = { url: service.ready, key: keys.get(hostileWorkspace) ?? '' };
+  const victims = callers.tokenCallers.slice(0, attackedServers);
+  return [
+    { name: 'tool calls', perSecond: hostilePerSecond, targets: callers.toolCalls },
+    { name: 'calls with large answers', perSecond: 3, targets: callers.largeCalls },
+    configurationLoad(at, upstream),
+    reportLoad(at),
+    madeUpBearerLoad(victims),
+    ...victims.slice(0, 1).map((victim) => refusedLoad(victim, at)),
+  ];
+}
+
+function soakCall({ url, headers, body }: HostileLoad['targets'][number]): SoakCall {
+  const { pathname, search } = new URL(url);
+  const path = pathname + search;
+  if (body === undefined) return { path, headers };
+  return { path, headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }, body };
 }
 
 /** The same order in every run, with every kind everywhere. */
@@ -185,7 +226,8 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   const env = { ...unlimited, EGRESS_ALLOW: [honest, hostile].map(({ ready }) => new URL(ready).host).join(',') };
   const keys = await makeWorkspaces(dataDir, env);
   const service = await startChild([toolhost, 'serve'], { core: cores.service, env, ready });
-  const calls = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready });
+  const callers = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready });
+  const loads = hostileLoads(service, keys, callers, honest.ready);
   const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
   const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
   // The first phase fills what is filled once: compiled servers, pools, caches. It is not counted.
@@ -195,9 +237,9 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   }));
   const job: SoakJob = {
     port: Number(new URL(service.ready).port),
-    ...calls,
+    honest: callers.honest.map(soakCall),
+    hostile: loads.map(({ name, perSecond, targets }) => ({ name, perSecond, calls: targets.map(soakCall) })),
     honestPerSecond,
-    hostilePerSecond,
     phases,
   };
   const { results, samples, mostSockets } = await runLoad(folder, service, job);
@@ -208,9 +250,9 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   return soakText({
     minutes,
     servers: workspaces.length * serversEach,
-    callers: calls.honest.length + serversEach,
+    callers: callers.honest.length + serversEach,
     honestPerSecond,
-    hostilePerSecond,
+    hostileLoads: loads.map(({ name, perSecond }) => `${perSecond} ${name}`),
     hostileTools: hostileTools.map(([name, share]) => `${name} ${share} %`),
     results: results.slice(1),
     samples,

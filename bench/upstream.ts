@@ -1,5 +1,6 @@
 /**
- * The API behind the tools, in its own process: fixed JSON answers, whose size is the first segment of the path.
+ * The API behind the tools, in its own process: fixed JSON answers, whose size is the first segment of the path. Below
+ * `/guarded` it answers callers whose token begins with `token-of-caller-`, and refuses others after two seconds.
  * It shares a core with the load, so it reads plain sockets: on `node:http` it would be the slowest part of the chain,
  * and what is measured would wait for it. It takes requests without a body, one at a time on each connection.
  * Usage: node bench/upstream.ts
@@ -32,8 +33,17 @@ const answers = new Map([
   ['1k', answerOf(jsonOfSize(1024, asObject))],
   ['20k', answerOf(jsonOfSize(20 * 1024, asObject))],
   ['20k-array', answerOf(jsonOfSize(20 * 1024, asArray))],
+  ['8m-array', answerOf(`[${repeatedRecords(410)}]`)],
 ]);
+const unauthorized = Buffer.from('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n');
+const refusalMs = 2000;
 const notFound = Buffer.from('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
+
+/** Records of 20 KB, the same again and again: making so many takes too long. */
+function repeatedRecords(times: number): string {
+  const records = jsonOfSize(20 * 1024, asArray).slice(1, -1);
+  return Array(times).fill(records).join(',');
+}
 
 function answerOf(json: string): Buffer {
   return Buffer.from(
@@ -46,9 +56,11 @@ const server = createServer({ noDelay: true }, (socket) => {
   socket.on('data', (chunk: Buffer) => {
     head += chunk.toString('latin1');
     if (!head.endsWith('\r\n\r\n')) return;
-    const size = head.slice(0, head.indexOf('\r\n')).split('/')[1] ?? '';
+    const [, first = '', second = ''] = head.slice(0, head.indexOf('\r\n')).split('/');
+    const isRefused = first === 'guarded' && !/^authorization: bearer token-of-caller-/im.test(head);
     head = '';
-    socket.write(answers.get(size) ?? notFound);
+    if (isRefused) setTimeout(() => socket.write(unauthorized), refusalMs);
+    else socket.write(answers.get(first === 'guarded' ? second : first) ?? notFound);
   });
   socket.on('error', () => socket.destroy());
 });

@@ -1,0 +1,101 @@
+/**
+ * What a hostile workspace and strangers send beside the others during the soak. Each load has a rate of its own and
+ * stands for one class of harm: work that is long, storage that is asked for reports, limits that are used up.
+ */
+import type { Target } from './load.ts';
+import type { Service } from './toolhost-process.ts';
+
+/** What is sent in turn, so often a second. A target without a body is a GET. */
+export type HostileLoad = { name: string; perSecond: number; targets: (Omit<Target, 'body'> & { body?: string })[] };
+
+const dayMs = 24 * 60 * 60 * 1000;
+const json = 'application/json';
+
+/** Schemas and configurations that are small to send and long to judge. */
+export function nastyConfigs(upstream: string): object[] {
+  const withTool = (tool: object) => ({
+    name: 'Nasty',
+    slug: 'nasty-configuration',
+    tools: [{ name: 'nasty', description: 'A tool that is long to judge.', method: 'POST', url: upstream, ...tool }],
+  });
+  const references = Array.from({ length: 1000 }, () => ({ $ref: '#a' }));
+  const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`keyword${n}`, n]));
+  return [
+    withTool({ output_schema: { type: 'object', allOf: references, $defs: { a: { $anchor: 'a' } } } }),
+    withTool({ output_schema: { type: 'object', ...unknown } }),
+    withTool(unknown),
+    withTool({ input_schema: unknown }),
+  ];
+}
+
+/** Tools whose answers are large and whose configuration makes them long to read. */
+export function largeAnswerTools(upstream: string): object[] {
+  const tool = (name: string, more: object) => ({
+    name,
+    description: `Get a large answer and read it with ${name}.`,
+    method: 'GET',
+    url: `${upstream}/8m-array`,
+    ...more,
+  });
+  const parts = Array.from({ length: 200 }, () => ({ type: ['object', 'string'] }));
+  return [
+    tool('large_fields', { response_fields: Array.from({ length: 100 }, (_, n) => `owner.field_${n}`) }),
+    tool('large_transform', { response_transform: '17.owner' }),
+    tool('large_schema', {
+      response_transform: '.',
+      output_schema: { type: 'object', properties: { items: { type: 'array', items: { allOf: parts } } } },
+    }),
+  ];
+}
+
+/** Reports over thirty days, and lists that find nothing. */
+export function reportLoad({ url, key }: Pick<Service, 'url' | 'key'>): HostileLoad {
+  const since = new Date(Date.now() - 30 * dayMs).toISOString();
+  const paths = [
+    `/statistics?since=${since}`,
+    '/calls?key_id=key_that_is_not_there',
+    '/activity',
+    '/calls?outcome=oversize&limit=100',
+    '/audit',
+    '/servers?limit=100',
+  ];
+  const headers = { Authorization: `Bearer ${key}` };
+  return { name: 'reports', perSecond: 20, targets: paths.map((path) => ({ url: `${url}/api/v1${path}`, headers })) };
+}
+
+export function configurationLoad({ url, key }: Pick<Service, 'url' | 'key'>, upstream: string): HostileLoad {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': json };
+  const targets = nastyConfigs(upstream).map((config) => ({
+    url: `${url}/api/v1/check`,
+    headers,
+    body: JSON.stringify(config),
+  }));
+  return { name: 'configurations', perSecond: 10, targets };
+}
+
+/** Bearers that nobody has, at the servers of others: the upstream refuses each after a while. */
+export function madeUpBearerLoad(targets: Target[]): HostileLoad {
+  const made = targets.map((target, n) => ({
+    ...target,
+    headers: { ...target.headers, Authorization: `Bearer made-up-${n}` },
+  }));
+  return { name: 'made-up bearers', perSecond: 100, targets: made };
+}
+
+/** Requests that are refused: large bodies without a credential, unknown slugs, damaged keys. */
+export function refusedLoad({ url, headers }: Target, service: Pick<Service, 'url'>): HostileLoad {
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    method: 'tools/list',
+    params: { padding: 'x'.repeat(400_000) },
+    id: 1,
+  });
+  const { Authorization, ...anonymous } = headers;
+  const targets = [
+    { url, headers: anonymous, body },
+    { url: `${service.url}/mcp/there-is-no-such-server`, headers: anonymous, body },
+    { url: `${service.url}/mcp/manage`, headers: { ...anonymous, Authorization: 'Bearer th_made_up' }, body },
+    { url: `${service.url}/api/v1/servers`, headers: { Authorization: 'Bearer th_made_up' } },
+  ];
+  return { name: 'refused requests', perSecond: 50, targets };
+}
