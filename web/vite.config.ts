@@ -14,7 +14,4 @@ export default defineConfig({
     target: 'es2023',
     reportCompressedSize: false,
   },
-  server: {
-    proxy: { '/api': 'http://127.0.0.1:8080', '/login': 'http://127.0.0.1:8080', '/logout': 'http://127.0.0.1:8080' },
-  },
 });

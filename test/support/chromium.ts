@@ -3,7 +3,15 @@ import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
 
-const executablePath = '/usr/bin/chromium';
+const debianPath = '/usr/bin/chromium';
+/** Where systems keep Chromium or Chrome; the first that is there is used. */
+const knownPaths = [
+  debianPath,
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
 const quiet = [
   '--disable-gpu',
   '--disable-quic',
@@ -25,11 +33,15 @@ async function install(): Promise<void> {
 
 /** The system's own Chromium, without a window. */
 export async function launchChromium(): Promise<Browser> {
-  if (!existsSync(executablePath)) {
+  let executablePath = knownPaths.find((path) => existsSync(path));
+  if (executablePath === undefined) {
     if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) {
-      throw new Error(`These tests need Chromium at ${executablePath}; on Debian: apt-get install chromium`);
+      throw new Error(
+        `These tests need Chromium or Chrome. Install it, on Debian with "apt-get install chromium", so that one of these files exists: ${knownPaths.join(', ')}`,
+      );
     }
     await install();
+    executablePath = debianPath;
   }
   return chromium.launch({ executablePath, headless: true, chromiumSandbox: false, args: quiet });
 }

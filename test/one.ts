@@ -1,0 +1,25 @@
+/**
+ * Runs the test files whose names contain one of the given words, without the checks and without the rest:
+ * `npm run test:one -- limits`. A word with a slash is a path, and options such as `--test-name-pattern=…` go on to Node.
+ */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+const wanted = process.argv.slice(2);
+const words = wanted.filter((word) => !word.startsWith('-'));
+const options = wanted.filter((word) => word.startsWith('-'));
+const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => relative(root, join(import.meta.dirname, name)))
+  .filter((path) => words.some((word) => path.includes(word)));
+
+if (files.length === 0) {
+  const found = words.length > 0 ? `no test file has ${words.map((word) => `"${word}"`).join(' or ')} in its path` : '';
+  process.stderr.write(`${found || 'say which tests to run'}; for example: npm run test:one -- limits\n`);
+  process.exit(2);
+}
+process.stderr.write(`${files.join('\n')}\n`);
+const flags = ['--test', '--test-isolation=none', '--test-reporter=spec', ...options];
+process.exit(spawnSync(process.execPath, [...flags, ...files], { cwd: root, stdio: 'inherit' }).status ?? 1);

@@ -1,0 +1,40 @@
+/**
+ * `npm run dev`: the service, started again when its sources change, and the dashboard with hot reload in front of it.
+ * Both answer at the address of the dashboard, so that signing in and the check of origins work as in production.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createServer } from 'vite';
+
+const servicePort = Number(process.env.PORT ?? 8080);
+const pagePort = 5173;
+const root = join(import.meta.dirname, '..');
+const service = `http://127.0.0.1:${servicePort}`;
+/** Everything but the pages and modules that Vite serves. */
+const ofService = ['/api', '/login', '/logout', '/mcp', '/.well-known', '/schema', '/livez', '/readyz', '/metrics'];
+
+const vite = await createServer({
+  configFile: join(import.meta.dirname, 'vite.config.ts'),
+  server: {
+    host: '127.0.0.1',
+    port: pagePort,
+    strictPort: true,
+    proxy: Object.fromEntries(ofService.map((path) => [`^${path}(/|\\?|$)`, { target: service }])),
+  },
+});
+await vite.listen();
+const child = spawn(
+  process.execPath,
+  ['--watch', '--watch-path', join(root, 'src'), '--watch-preserve-output', 'src/cli/main.ts', 'serve'],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, PORT: String(servicePort), BASE_URL: `http://127.0.0.1:${pagePort}` },
+  },
+);
+process.stderr.write(`dashboard with hot reload: http://127.0.0.1:${pagePort}\n`);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
+child.on('exit', async (code) => {
+  await vite.close();
+  process.exit(code ?? 0);
+});
