@@ -21,5 +21,6 @@ if (files.length === 0) {
   process.exit(2);
 }
 process.stderr.write(`${files.join('\n')}\n`);
-const flags = ['--test', '--test-isolation=none', '--test-reporter=spec', ...options];
-process.exit(spawnSync(process.execPath, [...flags, ...files], { cwd: root, stdio: 'inherit' }).status ?? 1);
+const node = (...args: string[]) => spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1;
+const failed = node('web/build.ts');
+process.exit(failed || node('--test', '--test-isolation=none', '--test-reporter=spec', ...options, ...files));
