@@ -1,9 +1,9 @@
 import { Box, SegmentedControl, Stack } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { ApiProblem } from '../../api.ts';
-import type { FieldProblem, StoredServer } from '../../api-types.ts';
+import type { StoredServer } from '../../api-types.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
@@ -12,9 +12,11 @@ import { goToField } from './go-to-field.ts';
 import { JsonView } from './json-view.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
+import { isCertain, type Known } from './standing.ts';
 import { UnsavedGuard } from './unsaved-guard.tsx';
 import { useBlocks } from './use-blocks.ts';
 import { useEditorModel, withoutStored } from './use-editor-model.ts';
+import { useKnown } from './use-known.ts';
 import { useVerdict } from './use-verdict.ts';
 
 type Props = {
@@ -41,17 +43,22 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   const [chosen, setView] = useState<View>(startsInJson ? (isWide ? 'both' : 'json') : isWide ? 'both' : 'form');
   const view = chosen === 'both' && !isWide ? 'form' : chosen;
   const [isRevealed, setRevealed] = useState(!isNew || startsInJson);
-  const { verdict, isBehind } = useVerdict(model.config);
+  const { judged, isBehind } = useVerdict(model.config);
   const { block, blocked } = useBlocks();
-  const judged = useProblems(verdict?.problems, saving.error, model.config, isNew ? undefined : textOf(initial.slug));
-  const problems = useMemo(() => [...blocked, ...judged], [blocked, judged]);
+  const { problems, warnings, isBlocked } = useKnown({
+    config: model.config,
+    judged,
+    saving,
+    blocked,
+    fixedSlug: isNew ? undefined : textOf(initial.slug),
+  });
   const context: EditorModel = {
     config: model.config,
     isNew,
     isReadOnly,
     isChanged: model.isChanged,
     problems,
-    warnings: withoutStored(verdict?.warnings ?? [], storedSecrets),
+    warnings: withoutStored(warnings, storedSecrets),
     callbackUrl,
     set: model.set,
     touch: model.touch,
@@ -61,7 +68,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   const save = () => {
     setRevealed(true);
     if (model.draftProblem) return;
-    if (problems.length === 0 || (isBehind && blocked.length === 0)) saving.mutate(model.config);
+    if (problems.length === 0 || (isBehind && !isBlocked)) saving.mutate(model.config);
     else goToField(problems[0]?.path ?? '');
   };
   const isConflict =
@@ -97,8 +104,8 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
             isChanged={model.isChanged}
             isBehind={isBehind}
             isSaving={saving.isPending}
-            problems={isRevealed ? problems.length + (model.draftProblem ? 1 : 0) : 0}
-            warnings={context.warnings.length}
+            problems={isRevealed ? problems.filter(isCertain).length + (model.draftProblem ? 1 : 0) : 0}
+            warnings={context.warnings.filter(isCertain).length}
             onSave={save}
             onReset={model.reset}
           />
@@ -117,35 +124,11 @@ function isListed(failure: Error): boolean {
 const mostSaid = 3;
 
 /** The first problems, for the field that holds the whole configuration. */
-function inWords(problems: readonly FieldProblem[]): string | undefined {
+function inWords(problems: readonly Known[]): string | undefined {
   if (problems.length === 0) return undefined;
   const said = problems.slice(0, mostSaid).map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
   const more = problems.length > mostSaid ? ` And ${problems.length - mostSaid} more.` : '';
   return said.join(' ') + more;
-}
-
-/** What keeps the configuration from being stored: by the last check, by the last try to save, by ourselves. */
-function useProblems(
-  checked: readonly FieldProblem[] | undefined,
-  failure: Error | null,
-  config: Config,
-  fixedSlug: string | undefined,
-): readonly FieldProblem[] {
-  const [judged, setJudged] = useState<{ failure: Error; config: Config }>();
-  if (failure && judged?.failure !== failure) setJudged({ failure, config });
-  return useMemo(() => {
-    const all = [...(checked ?? [])];
-    if (fixedSlug !== undefined && config.slug !== fixedSlug)
-      all.push({
-        path: 'slug',
-        message: `a slug cannot be changed; allowed: "${fixedSlug}", or create another server`,
-      });
-    if (failure instanceof ApiProblem && judged?.config === config) all.push(...failure.problems);
-    return all.filter(
-      (problem, index) =>
-        all.findIndex(({ path, message }) => path === problem.path && message === problem.message) === index,
-    );
-  }, [checked, failure, judged, config, fixedSlug]);
 }
 
 function ViewSwitch({ view, isWide, onChange }: { view: View; isWide: boolean; onChange: (view: View) => void }) {

@@ -4,15 +4,22 @@ import { api } from '../../api.ts';
 import type { Verdict } from '../../api-types.ts';
 import type { Config } from '../config.ts';
 
-/** What the service thinks of a configuration while it is being written. */
-export function useVerdict(config: Config): { verdict: Verdict | undefined; isBehind: boolean } {
+/** A verdict with the configuration that it judges, which may be older than the one on screen. */
+export type Judged = { config: Config; verdict: Verdict };
+
+/** What the service thinks of a configuration while it is being written. `isBehind` while that is about an older one. */
+export function useVerdict(config: Config): { judged: Judged | undefined; isBehind: boolean } {
   const [settled] = useDebouncedValue(config, 300);
   const query = useQuery({
-    queryKey: ['verdict', settled],
-    queryFn: ({ signal }) => api<Verdict>('POST', '/check', { body: settled, signal }),
+    // As text: a configuration whose fields only stand in another order is another one.
+    queryKey: ['verdict', JSON.stringify(settled)],
+    queryFn: async ({ signal }): Promise<Judged> => ({
+      config: settled,
+      verdict: await api<Verdict>('POST', '/check', { body: settled, signal }),
+    }),
     placeholderData: keepPreviousData,
     staleTime: 60_000,
     gcTime: 10_000,
   });
-  return { verdict: query.data, isBehind: settled !== config || query.isFetching };
+  return { judged: query.data, isBehind: settled !== config || query.isFetching };
 }

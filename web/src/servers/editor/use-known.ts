@@ -1,0 +1,44 @@
+import type { UseMutationResult } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { ApiProblem } from '../../api.ts';
+import type { FieldProblem, StoredServer } from '../../api-types.ts';
+import type { Config } from '../config.ts';
+import { type Known, type Said, standing, withoutTwins } from './standing.ts';
+import type { Judged } from './use-verdict.ts';
+
+type Sources = {
+  config: Config;
+  judged: Judged | undefined;
+  saving: UseMutationResult<StoredServer, Error, Config>;
+  /** What the fields hold that no configuration can hold. */
+  blocked: readonly FieldProblem[];
+  /** The slug of a stored server. */
+  fixedSlug: string | undefined;
+};
+
+/**
+ * What is known to be wrong with the configuration on screen: by ourselves, by the last try to save it, by the last
+ * check. `isBlocked` while it cannot even be sent.
+ */
+export function useKnown({ config, judged, saving, blocked, fixedSlug }: Sources) {
+  const { error, variables: refused } = saving;
+  return useMemo(() => {
+    const checked = (list: 'problems' | 'warnings'): Said[] =>
+      judged ? [{ config: judged.config, list: judged.verdict[list] }] : [];
+    const refusal: Said[] = error instanceof ApiProblem && refused ? [{ config: refused, list: error.problems }] : [];
+    const own: Known[] = [...blocked, ...slugProblems(config, fixedSlug)];
+    const isMoved = own.some(({ path }) => path === 'slug');
+    const others = standing([...refusal, ...checked('problems')], config);
+    return {
+      problems: withoutTwins([...own, ...others.filter(({ path }) => !isMoved || path !== 'slug')]),
+      warnings: standing(checked('warnings'), config),
+      isBlocked: own.length > 0,
+    };
+  }, [config, judged, error, refused, blocked, fixedSlug]);
+}
+
+/** A stored server keeps its slug, so nothing else has to be said of another one. */
+function slugProblems({ slug }: Config, fixed: string | undefined): Known[] {
+  if (fixed === undefined || slug === fixed) return [];
+  return [{ path: 'slug', message: `a slug cannot be changed; allowed: "${fixed}", or create another server` }];
+}
