@@ -10,6 +10,7 @@ import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
 import { startUpkeep } from './app/upkeep.ts';
 import type { Web } from './app/web.ts';
+import { hopHeader } from './domain/headers.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import { createFront } from './edge/front.ts';
@@ -47,7 +48,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const database = await openStore(config, config.siblings === undefined, log, now);
   const keyring = createKeyring(config.masterKeys);
   const sight = await startSight(config, database.engine, log);
-  const door = createOutboundDoor({ allow: config.egressAllow, resolve, onBlocked: sight.onBlocked });
+  const door = createOutboundDoor({ allow: config.egressAllow, resolve, hopHeader, onBlocked: sight.onBlocked });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember(config, database, keyring, door, log, now, sight.onLoginEvent);
   const callLog = callLogOf(database, keyring, sight, log);

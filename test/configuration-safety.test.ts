@@ -14,7 +14,7 @@ describe('a configuration that would be dangerous', () => {
   const judge = (config: Json) => check(toolhost, config);
   const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
 
-  it('[sec A9] refuses static headers that belong to HTTP, to the service or to the credential, in any case', async () => {
+  it('[sec A9] [find E6] refuses static headers that belong to HTTP, to the service or to the credential, in any case', async () => {
     const names = [
       'HOST',
       'Content-Length',
@@ -30,6 +30,7 @@ describe('a configuration that would be dangerous', () => {
       'X-Forwarded-For',
       'Mcp-Session-Id',
       'traceparent',
+      'Toolhost-Hop',
     ]; // prettier-ignore
     for (const name of names) {
       assert.match(

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { hopHeader } from '../src/domain/headers.ts';
 import { OutboundError } from '../src/errors.ts';
 import { type Resolve, systemResolve } from '../src/outbound/connector.ts';
 import { createOutboundDoor, type Exchange, type OutboundDoor } from '../src/outbound/door.ts';
@@ -85,7 +86,7 @@ describe('the outbound door', () => {
   beforeEach(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
-    door = createOutboundDoor({ allow, resolve });
+    door = createOutboundDoor({ allow, resolve, hopHeader });
   });
   afterEach(() => Promise.all([door.close(), upstream.close(), hostile.close()]));
 
@@ -174,7 +175,7 @@ describe('the outbound door', () => {
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const inner = createOutboundDoor({ allow: parseEgressAllow(`127.0.0.1:${port}`), resolve });
+    const inner = createOutboundDoor({ allow: parseEgressAllow(`127.0.0.1:${port}`), resolve, hopHeader });
     const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, '/'));
     assert.deepEqual([answer.status, answer.body.toString()], [200, 'ok']);
     await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, '/upgrade')));
@@ -183,7 +184,7 @@ describe('the outbound door', () => {
   });
 
   it('keeps one pool of connections for each workspace and origin', async () => {
-    const inner = createOutboundDoor({ allow: parseEgressAllow(`127.0.0.1:${upstream.port}`), resolve });
+    const inner = createOutboundDoor({ allow: parseEgressAllow(`127.0.0.1:${upstream.port}`), resolve, hopHeader });
     for (const workspaceId of ['a', 'b', 'a']) await inner.send(exchange(upstream.url, '/', { workspaceId }));
     assert.equal(inner.poolCount(), 2);
     await inner.close();

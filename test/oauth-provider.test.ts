@@ -29,6 +29,8 @@ describe('logging in at the provider', () => {
     assert.deepEqual(more, []);
     assert.equal(call?.request.headers['content-type'], 'application/x-www-form-urlencoded');
     assert.equal(call?.request.headers.accept, 'application/json');
+    // [find B8] A token URL that leads back to this service is refused at its edge.
+    assert.equal(call?.request.headers['toolhost-hop'], '1');
     assert.equal(call?.form.get('redirect_uri'), `${world.issuer(slug)}/callback`);
     assert.equal(login?.get('redirect_uri'), `${world.issuer(slug)}/callback`);
     return { login: Object.fromEntries(login ?? []), form: Object.fromEntries(call?.form ?? []) };

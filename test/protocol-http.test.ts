@@ -223,4 +223,17 @@ describe('the MCP endpoint over HTTP', () => {
     assertRefused(await post({ 'toolhost-hop': '1' }), 508, -32600, noId);
     untouched();
   });
+
+  it('[find B8] so is one to any other path, a token endpoint or a client metadata document among them', async () => {
+    for (const [method, path] of [
+      ['POST', '/mcp/manage/token'],
+      ['POST', '/mcp/manage/register'],
+      ['GET', '/.well-known/oauth-authorization-server/mcp/manage'],
+      ['GET', '/api/v1/servers'],
+      ['GET', '/'],
+    ] as const) {
+      const reply = await fetch(`${toolhost.url}${path}`, { method, headers: { 'toolhost-hop': '1' } });
+      assert.equal(reply.status, 508, path);
+    }
+  });
 });

@@ -1,5 +1,8 @@
 /** Which header names and values a configuration may set on the upstream request (security: built from nothing). */
 
+/** On every request that this service sends; a request that comes in with it has passed through one of our tools already. */
+export const hopHeader = 'toolhost-hop';
+
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 
 /** Visible latin-1 with inner spaces and tabs: what an HTTP field value may hold (RFC 9110, 5.5). */
@@ -21,7 +24,7 @@ const forbidden = new Set([
   'accept-encoding',
   'traceparent',
   'tracestate',
-  'toolhost-hop',
+  hopHeader,
 ]); // prettier-ignore
 
 const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hopHeader } from '../domain/headers.ts';
 import { AppError } from '../errors.ts';
 import { isPublicToPages } from '../routes.ts';
 
@@ -35,7 +36,7 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
       'pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
     );
   }
-  if (request.headers['toolhost-hop'] !== undefined) {
+  if (request.headers[hopHeader] !== undefined) {
     throw new AppError(
       'loop',
       'this request comes from a tool of this service; a hosted server cannot call another one',

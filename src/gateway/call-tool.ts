@@ -1,17 +1,15 @@
-import type { CallSpan, ObserveCall, RequestSpan, TraceCall } from '../domain/call-sight.ts';
+import type { CallSpan, ObserveCall, TraceCall } from '../domain/call-sight.ts';
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
-import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
-import { AppError, OutboundError, type OutboundReason, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
+import { AppError, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
 import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { Limits } from './limits.ts';
-import { withFallbacks } from './preview-call.ts';
 import { readAnswer } from './read-answer.ts';
 import { redact } from './redact.ts';
-import { secretFor } from './secret-use.ts';
+import { requestOf, send, toToolFailure } from './send-request.ts';
 
 export type CallToolParts = {
   door: OutboundDoor;
@@ -134,103 +132,6 @@ async function exchange(
   } finally {
     trail.upstreamMs ??= performance.now() - started;
   }
-}
-
-function requestOf(
-  server: HostedServer,
-  tool: HostedTool,
-  caller: Caller,
-  given: Arguments,
-  sensitive: string[],
-): UpstreamRequest {
-  const { origin } = tool.request.url;
-  const args = withFallbacks(tool, given);
-  tool.check(args);
-  const token = caller.token(origin);
-  if (token !== undefined) sensitive.push(token);
-  const secret = (name: string) => {
-    const value = secretFor(server, name, origin);
-    sensitive.push(value);
-    return value;
-  };
-  return buildRequest(tool.request, args, { token, secret });
-}
-
-/** Tells another instance of this service, or this one, that a request has passed through one already. */
-export const hopHeader = 'toolhost-hop';
-
-/** @throws OutboundError */
-function send(
-  server: HostedServer,
-  tool: HostedTool,
-  call: ToolCall,
-  request: UpstreamRequest,
-  door: OutboundDoor,
-  span: CallSpan | undefined,
-): Promise<Answer> {
-  const { body, headers } = request;
-  headers.push(hopHeader, '1');
-  const requestSpan = span?.request(request.method, request.origin);
-  const traceparent = requestSpan?.traceparent ?? call.traceparent;
-  if (traceparent !== undefined) headers.push('traceparent', traceparent);
-  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
-  const transmit = (bytes: string | Buffer | undefined) =>
-    door.send({
-      workspaceId: server.workspaceId,
-      origin: request.origin,
-      path: request.path,
-      method: request.method,
-      headers,
-      body: bytes,
-      timeoutMs: tool.timeoutMs,
-      limitBytes: tool.limitBytes,
-      // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
-      onGone: call.era === 'modern' ? call.onGone : undefined,
-    });
-  const sent = typeof body === 'object' ? formBytes(body.fields, headers).then(transmit) : transmit(body);
-  return requestSpan ? traced(sent, requestSpan) : sent;
-}
-
-async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
-  try {
-    const answer = await sent;
-    span.end({ status: answer.status });
-    return answer;
-  } catch (error) {
-    span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
-    throw error;
-  }
-}
-
-/** A body of `multipart/form-data`, whose boundary is said in a header. */
-async function formBytes(fields: readonly [string, string][], headers: string[]): Promise<Buffer> {
-  const form = new FormData();
-  for (const [name, value] of fields) form.append(name, value);
-  const encoded = new Response(form);
-  headers.push('Content-Type', encoded.headers.get('content-type') ?? '');
-  return Buffer.from(await encoded.arrayBuffer());
-}
-
-const outcomeOf: Record<OutboundReason, Outcome> = {
-  blocked: 'blocked',
-  dns: 'unreachable',
-  unreachable: 'unreachable',
-  tls: 'unreachable',
-  reset: 'unreachable',
-  truncated: 'malformed',
-  malformed: 'malformed',
-  timeout: 'timeout',
-  oversize: 'oversize',
-  circuit_open: 'circuit_open',
-  cancelled: 'cancelled',
-};
-
-function toToolFailure(error: OutboundError): ToolFailure {
-  const hint =
-    error.reason === 'oversize'
-      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
-      : '';
-  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
 }
 
 /** A call must not fail because it is looked at. */

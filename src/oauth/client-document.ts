@@ -60,8 +60,7 @@ async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
       origin: url.origin,
       path: url.pathname + url.search,
       method: 'GET',
-      // With the hop header a document "at" this service is refused at its edge, instead of asking for itself again.
-      headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`, 'toolhost-hop', '1'],
+      headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`],
       body: undefined,
       timeoutMs,
       limitBytes,

@@ -44,6 +44,8 @@ export type OutboundDoor = {
 export type OutboundOptions = {
   allow: EgressAllow;
   resolve: Resolve;
+  /** The name of the header that marks every request, so that one that comes back to this service is refused. */
+  hopHeader: string;
   /** Told the class of each address that was refused. */
   onBlocked?: (of: BlockedClass) => void;
 };
@@ -82,12 +84,13 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
 
   return {
     send(exchange) {
+      const marked = { ...exchange, headers: [...exchange.headers, options.hopHeader, '1'] };
       return new Promise<Answer>((resolve, reject) => {
         const { pool, retries } = wayTo(exchange.workspaceId, exchange.origin);
         const until = performance.now() + exchange.timeoutMs;
         retries.noteRequest();
         const attempt = (onFailure: (error: OutboundError) => void) =>
-          new Transfer(exchange, until, deadlines, {
+          new Transfer(marked, until, deadlines, {
             resolve: (answer) => resolve(decoded(answer, exchange.limitBytes)),
             reject: onFailure,
           }).start(pool);

@@ -1,0 +1,102 @@
+import type { CallSpan, RequestSpan } from '../domain/call-sight.ts';
+import type { ToolCall } from '../domain/mcp.ts';
+import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
+import { OutboundError, type OutboundReason, type Outcome, ToolFailure } from '../errors.ts';
+import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import type { Caller } from './caller.ts';
+import type { HostedServer, HostedTool } from './hosted-server.ts';
+import { withFallbacks } from './preview-call.ts';
+import { secretFor } from './secret-use.ts';
+
+export function requestOf(
+  server: HostedServer,
+  tool: HostedTool,
+  caller: Caller,
+  given: Arguments,
+  sensitive: string[],
+): UpstreamRequest {
+  const { origin } = tool.request.url;
+  const args = withFallbacks(tool, given);
+  tool.check(args);
+  const token = caller.token(origin);
+  if (token !== undefined) sensitive.push(token);
+  const secret = (name: string) => {
+    const value = secretFor(server, name, origin);
+    sensitive.push(value);
+    return value;
+  };
+  return buildRequest(tool.request, args, { token, secret });
+}
+
+/** @throws OutboundError */
+export function send(
+  server: HostedServer,
+  tool: HostedTool,
+  call: ToolCall,
+  request: UpstreamRequest,
+  door: OutboundDoor,
+  span: CallSpan | undefined,
+): Promise<Answer> {
+  const { body, headers } = request;
+  const requestSpan = span?.request(request.method, request.origin);
+  const traceparent = requestSpan?.traceparent ?? call.traceparent;
+  if (traceparent !== undefined) headers.push('traceparent', traceparent);
+  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
+  const transmit = (bytes: string | Buffer | undefined) =>
+    door.send({
+      workspaceId: server.workspaceId,
+      origin: request.origin,
+      path: request.path,
+      method: request.method,
+      headers,
+      body: bytes,
+      timeoutMs: tool.timeoutMs,
+      limitBytes: tool.limitBytes,
+      // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
+      onGone: call.era === 'modern' ? call.onGone : undefined,
+    });
+  const sent = typeof body === 'object' ? formBytes(body.fields, headers).then(transmit) : transmit(body);
+  return requestSpan ? traced(sent, requestSpan) : sent;
+}
+
+async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
+  try {
+    const answer = await sent;
+    span.end({ status: answer.status });
+    return answer;
+  } catch (error) {
+    span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
+    throw error;
+  }
+}
+
+/** A body of `multipart/form-data`, whose boundary is said in a header. */
+async function formBytes(fields: readonly [string, string][], headers: string[]): Promise<Buffer> {
+  const form = new FormData();
+  for (const [name, value] of fields) form.append(name, value);
+  const encoded = new Response(form);
+  headers.push('Content-Type', encoded.headers.get('content-type') ?? '');
+  return Buffer.from(await encoded.arrayBuffer());
+}
+
+const outcomeOf: Record<OutboundReason, Outcome> = {
+  blocked: 'blocked',
+  dns: 'unreachable',
+  unreachable: 'unreachable',
+  tls: 'unreachable',
+  reset: 'unreachable',
+  truncated: 'malformed',
+  malformed: 'malformed',
+  timeout: 'timeout',
+  oversize: 'oversize',
+  circuit_open: 'circuit_open',
+  cancelled: 'cancelled',
+};
+
+export function toToolFailure(error: OutboundError): ToolFailure {
+  const hint =
+    error.reason === 'oversize'
+      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
+      : '';
+  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
+}
