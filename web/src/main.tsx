@@ -3,18 +3,23 @@ import '@mantine/notifications/styles.css';
 import './app.css';
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
-import { QueryClientProvider } from '@tanstack/react-query';
+import { notifyManager, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router/dom';
 import { createQueryClient } from './query-client.ts';
 import { createRouter } from './router.tsx';
 import { cssVariablesResolver, theme } from './theme.ts';
+import { PressProvider, watchPress } from './ui/press.ts';
 
 /** The Content-Security-Policy allows the style elements that carry it; see `web-door.ts`. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';
 // What locks the scrolling behind a dialog looks for it here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
+
+const press = watchPress(window);
+// Every answer of the service reaches the page through here.
+notifyManager.setScheduler((run) => setTimeout(() => press.afterClick(run)));
 
 const root = document.getElementById('root');
 if (root) {
@@ -27,9 +32,11 @@ if (root) {
         getStyleNonce={() => nonce}
       >
         <Notifications position="bottom-right" autoClose={4000} limit={3} />
-        <QueryClientProvider client={createQueryClient()}>
-          <RouterProvider router={createRouter()} />
-        </QueryClientProvider>
+        <PressProvider value={press}>
+          <QueryClientProvider client={createQueryClient()}>
+            <RouterProvider router={createRouter()} />
+          </QueryClientProvider>
+        </PressProvider>
       </MantineProvider>
     </StrictMode>,
   );

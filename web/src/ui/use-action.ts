@@ -1,6 +1,7 @@
 import { notifications } from '@mantine/notifications';
 import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
 import { ApiProblem } from '../api.ts';
+import { usePress } from './press.ts';
 import { messageOf } from './problem-alert.tsx';
 import { visible } from './visible.ts';
 
@@ -20,19 +21,27 @@ export function useAction<Input = void, Output = unknown>(
   action: Action<Input, Output>,
 ): UseMutationResult<Output, Error, Input> {
   const client = useQueryClient();
+  const { afterClick } = usePress();
   return useMutation<Output, Error, Input>({
     mutationFn: action.run,
-    onSuccess: (output, input) => {
-      for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
-      if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
-      action.onDone?.(output, input);
-    },
-    onError: (error) => {
-      // Somebody else was first: what this page shows is old, and trying again must not fail for that.
-      if (error instanceof ApiProblem && error.status === 409)
+    onSuccess: (output, input) =>
+      afterClick(() => {
         for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
-      if (action.toastFailure)
-        notifications.show({ title: 'This did not work', message: messageOf(error), color: 'red', autoClose: 10_000 });
-    },
+        if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
+        action.onDone?.(output, input);
+      }),
+    onError: (error) =>
+      afterClick(() => {
+        // Somebody else was first: what this page shows is old, and trying again must not fail for that.
+        if (error instanceof ApiProblem && error.status === 409)
+          for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+        if (action.toastFailure)
+          notifications.show({
+            title: 'This did not work',
+            message: messageOf(error),
+            color: 'red',
+            autoClose: 10_000,
+          });
+      }),
   });
 }

@@ -1,7 +1,9 @@
-import { Select, SimpleGrid, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { Select, SimpleGrid, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../api-types.ts';
+import { usePress } from '../../ui/press.ts';
 import { sentence } from '../../ui/problem-alert.tsx';
+import { TagsInput } from '../../ui/tags-input.tsx';
 import { visibleJson } from '../../ui/visible.ts';
 import { isObject, type PathPart, textOf } from '../config.ts';
 import { useBlock } from './editor-context.ts';
@@ -54,7 +56,6 @@ export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Pro
         onChange={(list) =>
           onChange({ enum: list.length > 0 ? list.map((text) => typedValue(text, field.type)) : undefined })
         }
-        acceptValueOnBlur
         readOnly={isReadOnly}
       />
       <Select
@@ -93,6 +94,7 @@ function objectIn(text: string): JsonObject | undefined {
 /** What has no field of its own, such as minimum or items, as JSON. */
 function Others({ path, name, field, isReadOnly, onChange }: Props) {
   const others = Object.fromEntries(Object.entries(field).filter(([key]) => !own.has(key)));
+  const { beforeClick } = usePress();
   const [draft, setDraft] = useState<string>();
   const [problem, setProblem] = useState<string>();
   useBlock(path, problem);
@@ -113,7 +115,7 @@ function Others({ path, name, field, isReadOnly, onChange }: Props) {
       minRows={1}
       value={draft ?? (Object.keys(others).length > 0 ? visibleJson(others) : '')}
       onChange={(event) => change(event.currentTarget.value)}
-      onBlur={() => !problem && setDraft(undefined)}
+      onBlur={() => beforeClick(() => !problem && setDraft(undefined))}
       error={problem && sentence(problem)}
       readOnly={isReadOnly}
     />

@@ -1,5 +1,6 @@
-import { NumberInput, Select, Switch, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { NumberInput, Select, Switch, Textarea, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { TagsInput } from '../../ui/tags-input.tsx';
 import { type PathPart, textOf } from '../config.ts';
 import { useField } from './editor-context.ts';
 import { errorText, Warnings } from './said.tsx';
@@ -115,10 +116,9 @@ export function ListField({ path, label, text, placeholder = '' }: Props) {
       placeholder={placeholder}
       value={Array.isArray(field.value) ? field.value.map(textOf) : []}
       onChange={(value) => field.set(value.length > 0 ? value : undefined)}
-      onBlur={field.touch}
+      onLeave={field.touch}
       error={errorText(field.errors)}
       readOnly={field.isReadOnly}
-      acceptValueOnBlur
       className="th-mono"
     />
   );

@@ -1,5 +1,6 @@
 import { createContext, useContext, useEffect } from 'react';
 import type { FieldProblem } from '../../api-types.ts';
+import { usePress } from '../../ui/press.ts';
 import { type Config, type PathPart, pathText, valueAt } from '../config.ts';
 
 export type EditorModel = {
@@ -43,6 +44,7 @@ function isAt(problem: FieldProblem, path: string, isDeep: boolean): boolean {
 /** The value at a place of the configuration, with what the service says about it. */
 export function useField(path: readonly PathPart[], isDeep = false) {
   const { config, set, problems, warnings, touch, isShown, isReadOnly } = useEditor();
+  const { beforeClick } = usePress();
   const text = pathText(path);
   const sayAt = (place: string, list: readonly FieldProblem[]) =>
     list.filter((problem) => isAt(problem, place, isDeep)).map((problem) => words(problem, place));
@@ -52,7 +54,7 @@ export function useField(path: readonly PathPart[], isDeep = false) {
     id: fieldId(text),
     value: valueAt(config, path),
     set: (value: unknown) => set(path, value),
-    touch: () => touch(text),
+    touch: () => beforeClick(() => touch(text)),
     errors: isShown(text) ? say(problems) : [],
     warnings: say(warnings),
     /** What is wrong with one of the named rows of this field. */

@@ -1,9 +1,9 @@
-import { Box, SegmentedControl, Stack } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
+import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ApiProblem } from '../../api.ts';
 import type { StoredServer } from '../../api-types.ts';
+import { usePress } from '../../ui/press.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
@@ -18,6 +18,7 @@ import { useBlocks } from './use-blocks.ts';
 import { useEditorModel, withoutStored } from './use-editor-model.ts';
 import { useKnown } from './use-known.ts';
 import { useVerdict } from './use-verdict.ts';
+import { useView, ViewSwitch } from './view-switch.tsx';
 
 type Props = {
   initial: Config;
@@ -33,16 +34,13 @@ type Props = {
   conflict?: (mine: Config) => ReactNode;
 };
 
-type View = 'form' | 'both' | 'json';
-
 /** Form and JSON of a configuration, side by side on one model. */
 export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
   const { saving, storedSecrets, callbackUrl, conflict } = props;
+  const { beforeClick } = usePress();
   const model = useEditorModel(initial, changed);
-  const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
-  const [chosen, setView] = useState<View>(startsInJson ? (isWide ? 'both' : 'json') : isWide ? 'both' : 'form');
-  const view = chosen === 'both' && !isWide ? 'form' : chosen;
-  const [isRevealed, setRevealed] = useState(!isNew || startsInJson);
+  const { view, isWide, choose } = useView(startsInJson);
+  const [isRevealed, setRevealed] = useState(!isNew);
   const { judged, isBehind } = useVerdict(model.config);
   const { block, blocked } = useBlocks();
   const { problems, warnings, isBlocked } = useKnown({
@@ -81,7 +79,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
         {saving.error && !isConflict && !isListed(saving.error) && (
           <ProblemAlert error={saving.error} title="Not saved" />
         )}
-        <ViewSwitch view={view} isWide={isWide} onChange={setView} />
+        <ViewSwitch view={view} isWide={isWide} onChange={choose} />
         {isRevealed && <ProblemList problems={problems} draftProblem={model.draftProblem} />}
         <Box className="th-editor" data-view={view}>
           {view !== 'json' && <ConfigForm />}
@@ -93,7 +91,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
                 model.setText(text);
                 setRevealed(true);
               }}
-              onBlur={model.settleText}
+              onBlur={() => beforeClick(model.settleText)}
               isReadOnly={isReadOnly}
             />
           )}
@@ -129,23 +127,4 @@ function inWords(problems: readonly Known[]): string | undefined {
   const said = problems.slice(0, mostSaid).map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
   const more = problems.length > mostSaid ? ` And ${problems.length - mostSaid} more.` : '';
   return said.join(' ') + more;
-}
-
-function ViewSwitch({ view, isWide, onChange }: { view: View; isWide: boolean; onChange: (view: View) => void }) {
-  const choices = [
-    { value: 'form', label: 'Form' },
-    ...(isWide ? [{ value: 'both', label: 'Form and JSON' }] : []),
-    { value: 'json', label: 'JSON' },
-  ];
-  return (
-    <Box>
-      <SegmentedControl
-        size="xs"
-        data={choices}
-        value={view}
-        onChange={(next) => onChange(next as View)}
-        aria-label="View"
-      />
-    </Box>
-  );
 }

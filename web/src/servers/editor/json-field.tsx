@@ -1,5 +1,6 @@
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
+import { usePress } from '../../ui/press.ts';
 import { visible, visibleJson } from '../../ui/visible.ts';
 import type { PathPart } from '../config.ts';
 import { useBlock, useField } from './editor-context.ts';
@@ -10,6 +11,7 @@ type Props = { path: readonly PathPart[]; label: string; text?: string; minRows?
 /** A part of the configuration as JSON. What does not parse yet stays in the field. */
 export function JsonField({ path, label, text, minRows = 3 }: Props) {
   const field = useField(path, true);
+  const { beforeClick } = usePress();
   const [draft, setDraft] = useState<string>();
   const [problem, setProblem] = useState<string>();
   const change = (next: string) => {
@@ -24,7 +26,7 @@ export function JsonField({ path, label, text, minRows = 3 }: Props) {
   useBlock(path, problem);
   const leave = () => {
     field.touch();
-    if (!problem) setDraft(undefined);
+    beforeClick(() => !problem && setDraft(undefined));
   };
   return (
     <div>

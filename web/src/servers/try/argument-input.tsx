@@ -1,4 +1,5 @@
-import { Select, TagsInput, Textarea, TextInput } from '@mantine/core';
+import { Select, Textarea, TextInput } from '@mantine/core';
+import { TagsInput } from '../../ui/tags-input.tsx';
 import { visible } from '../../ui/visible.ts';
 import type { Argument } from './arguments.ts';
 
@@ -31,7 +32,7 @@ export function ArgumentInput({ argument, value, onChange, error }: Props) {
     );
   }
   if (isTextList) {
-    return <TagsInput {...shared} value={Array.isArray(value) ? value : []} onChange={onChange} acceptValueOnBlur />;
+    return <TagsInput {...shared} value={Array.isArray(value) ? value : []} onChange={onChange} />;
   }
   const typed = typeof value === 'string' ? value : '';
   if (type === 'object' || type === 'array') {

@@ -1,0 +1,69 @@
+import { createContext, useContext } from 'react';
+
+/**
+ * Keeps the page still while the pointer is pressed: a button that moves between press and release is never clicked.
+ * Whatever changes the page without being asked for at this moment goes through one of the two.
+ */
+export type Press = {
+  /** For what a field does when it is left: done when the pointer is released, before what was pressed is told. */
+  beforeClick: (run: () => void) => void;
+  /** For answers of the service: done when what was pressed has been told. */
+  afterClick: (run: () => void) => void;
+};
+
+/** A finger that scrolls or stays too long makes no mouse events; then nothing waits longer than this. */
+const patienceMs = 400;
+
+export function watchPress(page: Window): Press {
+  let presses = 0;
+  let isPressed = false;
+  const before: (() => void)[] = [];
+  const after: (() => void)[] = [];
+  const runAll = (list: (() => void)[]) => {
+    for (const run of list.splice(0)) run();
+  };
+  const press = ({ button }: MouseEvent) => {
+    if (button !== 0) return;
+    isPressed = true;
+    presses++;
+  };
+  const release = () => {
+    if (!isPressed) return;
+    isPressed = false;
+    runAll(before);
+    // The click comes in the same task as the release of the mouse's button.
+    page.setTimeout(() => !isPressed && runAll(after));
+  };
+  const releaseLater = () => {
+    const mine = presses;
+    page.setTimeout(() => mine === presses && release(), patienceMs);
+  };
+  const releaseIfMissed = ({ buttons, pointerType }: PointerEvent) => {
+    if (buttons === 0 && pointerType === 'mouse') release();
+  };
+  const listen = <Name extends keyof WindowEventMap>(name: Name, heard: (event: WindowEventMap[Name]) => void) =>
+    page.addEventListener(name, heard, { capture: true, passive: true });
+  listen('pointerdown', press);
+  // A finger presses the mouse's button only after it has been lifted.
+  listen('mousedown', press);
+  listen('mouseup', release);
+  listen('pointerup', releaseLater);
+  listen('pointercancel', release);
+  listen('pointermove', releaseIfMissed);
+  listen('contextmenu', release);
+  listen('blur', ({ target }) => target === page && release());
+  return {
+    beforeClick: (run) => (isPressed ? void before.push(run) : run()),
+    afterClick: (run) => (isPressed ? void after.push(run) : run()),
+  };
+}
+
+const Context = createContext<Press | undefined>(undefined);
+
+export const PressProvider = Context.Provider;
+
+export function usePress(): Press {
+  const press = useContext(Context);
+  if (!press) throw new Error('nobody watches the pointer');
+  return press;
+}

@@ -1,0 +1,33 @@
+import { TagsInput as MantineTagsInput, type TagsInputProps } from '@mantine/core';
+import { useState } from 'react';
+import { usePress } from './press.ts';
+
+type Props = Omit<TagsInputProps, 'value' | 'onChange' | 'onBlur' | 'searchValue' | 'onSearchChange'> & {
+  value: string[];
+  onChange: (value: string[]) => void;
+  onLeave?: () => void;
+};
+
+/** A list of texts. What was typed belongs to it as well when the field is left without Enter. */
+export function TagsInput({ value, onChange, onLeave, ...rest }: Props) {
+  const { beforeClick } = usePress();
+  const [typed, setTyped] = useState('');
+  const leave = () =>
+    beforeClick(() => {
+      const text = typed.trim();
+      setTyped('');
+      if (text !== '' && !value.includes(text)) onChange([...value, text]);
+      onLeave?.();
+    });
+  return (
+    <MantineTagsInput
+      {...rest}
+      value={value}
+      onChange={onChange}
+      searchValue={typed}
+      onSearchChange={setTyped}
+      acceptValueOnBlur={false}
+      onBlur={leave}
+    />
+  );
+}
