@@ -219,14 +219,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     assert.match((await refused(send(slug, { apikey: 'one', ...bearer('two') }))).text, /two different credentials/);
     await refused(send(slug, { apikey: 'two words' }));
     await refused(send(slug, { 'x-api-key': 'their-token' }));
-    for (const authorization of [
-      'their-token',
-      'Basic their-token',
-      'Bearer',
-      'Bearer two words',
-      'Bearer one,two',
-      'Bearer a"b',
-    ]) {
+    for (const authorization of ['their-token', 'Basic their-token', 'Bearer', 'Bearer two words']) {
       await refused(send(slug, { authorization }));
     }
   });

@@ -8,11 +8,6 @@ const keyShape = /^thk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Whether a credential looks like one of ours (API keys, and the tokens of the OAuth proxy), valid or not. */
-export function looksLikeOurs(credential: string): boolean {
-  return /^th[a-z]_/i.test(credential);
-}
-
 /** Bytes as base62 text of a fixed length; what does not fit the length is lost, so give enough characters. */
 export function base62(bytes: Uint8Array, length: number): string {
   let number = 0n;
@@ -36,6 +31,11 @@ export function formatApiKey(idBytes: Uint8Array, secretBytes: Uint8Array): { id
   const id = base62(idBytes, 12);
   const body = `thk_${id}_${base62(secretBytes, 43)}`;
   return { id: `key_${id}`, key: body + checksum(body) };
+}
+
+/** Whether two parts, as they stand in a key behind its prefix, are of one key: its checksum fits. */
+export function isKeyBody(id: string, secret: string): boolean {
+  return apiKeyId(`thk_${id}_${secret}`) !== undefined;
 }
 
 /** The id of a well-formed key, or undefined for anything else. */

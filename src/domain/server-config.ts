@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Problem } from '../errors.ts';
 import { authenticationSchema, isLiteralToken } from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
+import { ownCredentialProblems } from './own-credential-rules.ts';
 import { problemsOf } from './problems.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { slugProblem } from './slug.ts';
@@ -56,6 +57,7 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   const problems = result.success ? [] : problemsOf(result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) problems.push(...crossFieldProblems(input as RawConfig, rules));
+  if (result.success) problems.push(...ownCredentialProblems(result.data));
   const unique = [...new Map(problems.map((p) => [`${p.path}\0${p.message}`, p])).values()];
   return result.success && unique.length === 0 ? { config: result.data, problems: [] } : { problems: unique };
 }

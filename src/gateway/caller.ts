@@ -1,9 +1,9 @@
 import type { CallerKind } from '../domain/access.ts';
-import { looksLikeOurs } from '../domain/api-key.ts';
 import { credentialHeader } from '../domain/authentication.ts';
-import { bearerToken, headerValue } from '../domain/credential.ts';
+import { bearerToken, headerValue, isCredential } from '../domain/credential.ts';
 import { type MaybePromise, whenKnown } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
+import { holdsOurCredential, looksLikeOurs } from '../domain/own-credentials.ts';
 import { fillPlaceholders } from '../domain/placeholders.ts';
 import { covers } from '../domain/scopes.ts';
 import { configSecrets, mask } from '../domain/server-config.ts';
@@ -55,7 +55,7 @@ export function resolveCaller(
     case 'oauth':
       return loginCaller(server, bearer, options);
     case 'passthrough':
-      if (looksLikeOurs(bearer))
+      if (holdsOurCredential(bearer))
         throw new Unauthenticated(
           'invalid',
           'this server takes the token of its own provider, not a key of this service',
@@ -64,22 +64,27 @@ export function resolveCaller(
     case 'api_key':
       return keyCaller(server, bearer, options, (origin) => storedToken(server, origin));
     case 'caller_token':
-      return looksLikeOurs(bearer)
-        ? openApiCaller(server, bearer, options)
-        : { kind: 'caller_token', keyId: undefined, token: () => bearer };
+      return server.config.authentication
+        ? forwardingCaller(server, bearer, options)
+        : openApiCaller(server, bearer, options);
   }
 }
 
-/** On a server that forwards nothing a key identifies the caller; on one that forwards the bearer it must not be used. */
-function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
-  if (server.config.authentication) {
+function forwardingCaller(server: HostedServer, bearer: string, options: CallerOptions): Caller {
+  if (holdsOurCredential(bearer)) {
     options.onMisdirectedKey(server);
     throw new Unauthenticated(
       'invalid',
       'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
     );
   }
-  return keyCaller(server, bearer, options, () => undefined);
+  return { kind: 'caller_token', keyId: undefined, token: () => bearer };
+}
+
+/** On a server that forwards nothing a key identifies the caller, and so does anything else. */
+function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
+  if (looksLikeOurs(bearer)) return keyCaller(server, bearer, options, () => undefined);
+  return { kind: 'caller_token', keyId: undefined, token: () => undefined };
 }
 
 function keyCaller(
@@ -125,7 +130,10 @@ function presentedCredential(server: HostedServer, headers: RequestHeaders): str
   const bare = other.replace(/^(Bearer|Basic) +/i, '');
   if (bearer !== undefined && bearer !== bare)
     throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
-  if (!/^[\x21-\x7e]+$/.test(bare))
-    throw new Unauthenticated('invalid', 'the credential has characters that a token cannot have');
+  if (!isCredential(bare))
+    throw new Unauthenticated(
+      'invalid',
+      `the header ${name} must hold one credential of visible ASCII characters without spaces`,
+    );
   return bare;
 }

@@ -6,6 +6,7 @@ import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { Caller } from './caller.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
 import { withFallbacks } from './preview-call.ts';
+import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
 export function requestOf(
@@ -25,7 +26,9 @@ export function requestOf(
     sensitive.push(value);
     return value;
   };
-  return buildRequest(tool.request, args, { token, secret });
+  const request = buildRequest(tool.request, args, { token, secret });
+  refuseOwnKey(request);
+  return request;
 }
 
 /** @throws OutboundError */

@@ -1,4 +1,5 @@
 import type { OAuth } from '../domain/oauth.ts';
+import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import { challengeOf } from './credentials.ts';
@@ -108,6 +109,8 @@ function readTokens(answer: Answer, oauth: OAuth, now: number): ProviderTokens {
   if (typeof accessToken !== 'string' || !isToken.test(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
   if (oauth.token_mode === 'passthrough') {
+    // The gateway would refuse it, and the agent would log in again, endlessly.
+    if (holdsOurCredential(accessToken)) throw lookalike();
     if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
     if (expiresInMs === undefined) throw incomplete('expires_in');
   }
@@ -129,6 +132,13 @@ function spanOf(seconds: unknown): number | undefined {
   const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
   const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
   return number > 0 ? Math.min(number, maxSpanS) * 1000 : undefined;
+}
+
+function lookalike(): OAuthError {
+  return new OAuthError(
+    'server_error',
+    'the token that the provider gave has the form of a credential of this service, so it cannot be passed on',
+  );
 }
 
 function incomplete(field: string): OAuthError {

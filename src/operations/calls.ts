@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { looksLikeOurs } from '../domain/api-key.ts';
+import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { listAuditEvents as findAuditEvents, namesOfActors } from '../store/audit-events.ts';
@@ -35,7 +35,7 @@ const callTool = operation({
       .min(1)
       .max(8192)
       .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
-      .refine((token) => !looksLikeOurs(token), 'is a key of this service, which is never sent to an upstream')
+      .refine((token) => !holdsOurCredential(token), 'is a key of this service, which is never sent to an upstream')
       .optional()
       .describe('Token of the upstream, for servers that forward the token of their caller.'),
   }),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
@@ -18,6 +19,10 @@ const valueInput = z
   .min(1)
   .max(8192)
   .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
+  .refine(
+    (value) => !holdsOurCredential(value),
+    'holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself',
+  )
   .describe('The secret itself. It is stored sealed and never shown again.');
 
 const secretRecord = z.object({
