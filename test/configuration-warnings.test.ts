@@ -78,8 +78,12 @@ describe('the warnings of a configuration', () => {
   });
 
   it('[behaviour Configuration] authorization_url and token_url on different hosts', async () => {
-    assert.deepEqual(await warnings({ oauth }), []);
-    const [report, ...more] = await warnings({ oauth: { ...oauth, token_url: 'https://tokens.example.net/token' } });
+    const authentication = { type: 'Bearer' };
+    assert.deepEqual(await warnings({ authentication, oauth }), []);
+    const [report, ...more] = await warnings({
+      authentication,
+      oauth: { ...oauth, token_url: 'https://tokens.example.net/token' },
+    });
     assert.match(report ?? '', /^oauth\.token_url: is on another host than authorization_url/);
     assert.deepEqual(more, []);
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type OwnedNames, ownedNames } from './parameter-names.ts';
 import { placeholderNames } from './placeholders.ts';
 
 export const authenticationTypes = ['Bearer', 'ApiKey', 'Basic', 'QueryParam'] as const;
@@ -32,6 +33,12 @@ export function credentialHeader(authentication: Authentication): string | undef
 /** The query parameter that carries the credential, or undefined when it goes into a header. */
 export function credentialQueryKey(authentication: Authentication): string | undefined {
   return authentication.type === 'QueryParam' ? (authentication.query_key ?? 'api_key') : undefined;
+}
+
+/** The query parameter of the credential as names are compared with it; no name is when it goes into a header. */
+export function credentialQueryNames(authentication: Authentication | undefined): OwnedNames {
+  const key = authentication && credentialQueryKey(authentication);
+  return ownedNames(key === undefined ? [] : [key]);
 }
 
 /** The field value for a token (spec 2.2, scheme meanings). */

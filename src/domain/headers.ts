@@ -1,3 +1,5 @@
+import { foldedHeader } from './parameter-names.ts';
+
 /** Which header names and values a configuration may set on the upstream request (security: built from nothing). */
 
 /** On every request that this service sends; a request that comes in with it has passed through one of our tools already. */
@@ -40,8 +42,8 @@ export function isHeaderValue(value: string): boolean {
 /** Why a header of this name cannot be set, or undefined when it can. */
 export function headerNameProblem(name: string): string | undefined {
   if (!isHeaderName(name)) return `found ${JSON.stringify(name)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`;
-  const lower = name.toLowerCase();
-  if (forbidden.has(lower) || forbiddenPrefixes.some((prefix) => lower.startsWith(prefix))) {
+  const folded = foldedHeader(name);
+  if (forbidden.has(folded) || forbiddenPrefixes.some((prefix) => folded.startsWith(prefix))) {
     return 'this header is set by the service or by HTTP itself; leave it out';
   }
   return undefined;

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { ownedNames } from './parameter-names.ts';
 
 export const tokenModes = ['issued', 'passthrough'] as const;
+
+const maxExtraParams = 50;
 
 /** The provider at which people log in (spec 2.3). */
 export const oauthSchema = z.strictObject({
@@ -18,6 +21,7 @@ export const oauthSchema = z.strictObject({
     .describe('Scopes to request.'),
   extra_params: z
     .record(z.string().min(1).max(100), z.string().max(1000))
+    .refine((params) => Object.keys(params).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
     .optional()
     .describe('Extra query parameters of the authorization URL, for example one that asks for offline access.'),
   token_mode: z
@@ -29,9 +33,13 @@ export const oauthSchema = z.strictObject({
 
 export type OAuth = z.infer<typeof oauthSchema>;
 
-/** Parameters that we set on the authorization URL ourselves; neither the URL nor `extra_params` may hold them. */
-export const ownedParams: readonly string[] = [
+/**
+ * Parameters of the authorization URL that the service sets itself, or that would make the provider answer in a form that
+ * the callback does not take; neither the URL nor `extra_params` may hold them.
+ */
+export const authorizationParams = ownedNames([
   'response_type',
+  'response_mode',
   'client_id',
   'client_secret',
   'redirect_uri',
@@ -39,7 +47,23 @@ export const ownedParams: readonly string[] = [
   'scope',
   'code_challenge',
   'code_challenge_method',
+  'code_verifier',
   'code',
+  'nonce',
+  'iss',
+  'resource',
   'request',
   'request_uri',
-];
+  'dpop_jkt',
+]);
+
+/** Parameters of the form that goes to `token_url`; its query may not hold them as well. */
+export const tokenParams = ownedNames([
+  'grant_type',
+  'code',
+  'redirect_uri',
+  'client_id',
+  'client_secret',
+  'code_verifier',
+  'refresh_token',
+]);

@@ -1,11 +1,18 @@
 import { ToolFailure } from '../errors.ts';
-import { type Authentication, credentialHeader, credentialQueryKey, credentialValue } from './authentication.ts';
+import {
+  type Authentication,
+  credentialHeader,
+  credentialQueryKey,
+  credentialQueryNames,
+  credentialValue,
+} from './authentication.ts';
 import { isHeaderValue } from './headers.ts';
-import { argumentsOf, type Place } from './input-schema.ts';
+import { type Argument, argumentsOf, type Place } from './input-schema.ts';
+import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from './parameter-names.ts';
 import { fillPlaceholders, placeholderNames } from './placeholders.ts';
 import type { Tool } from './tool.ts';
 import { type Encoding, encodingOf, isEncoding } from './tool-rules.ts';
-import { encode, parseUrlTemplate, renderUrl, type UrlTemplate } from './url-template.ts';
+import { encode, parseUrlTemplate, type QueryPair, renderUrl, type UrlTemplate } from './url-template.ts';
 import { type ArrayFormat, arrayPairs, valueText } from './values.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
@@ -60,17 +67,22 @@ export function compileRequest(
   const bodyArgument = named === undefined ? tool.body : undefined;
   const encoding = named ?? (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
   const usual = tool.method === 'GET' || tool.method === 'DELETE' || bodyArgument !== undefined ? 'query' : 'body';
+  const credential = credentialQueryNames(authentication);
+  const isForm = encoding !== 'json' && bodyArgument === undefined;
   const places = new Map<string, Exclude<Place, 'path'>>();
   for (const argument of declared) {
     if (template.names.includes(argument.name)) continue;
     const wanted = argument.name === bodyArgument ? 'body' : argument.place;
-    places.set(argument.name, wanted === undefined || wanted === 'path' ? usual : wanted);
+    const place = wanted === undefined || wanted === 'path' ? usual : wanted;
+    // Receivers merge the fields of a form with the query, so neither may hold what they could take for the credential.
+    const isMerged = place === 'query' || (place === 'body' && isForm);
+    if (!isMerged || !isReadAs(argument.name, credential)) places.set(argument.name, place);
   }
   return {
     method: tool.method,
-    url: template,
+    url: { ...template, query: template.query.filter((pair) => !holdsCredential(pair, credential)) },
     places,
-    ...headersOf(tool, userAgent, encoding === 'multipart' && bodyArgument === undefined),
+    ...headersOf(tool, declared, userAgent, encoding === 'multipart' && bodyArgument === undefined),
     hasBody: [...places.values()].includes('body'),
     encoding,
     bodyArgument,
@@ -80,19 +92,27 @@ export function compileRequest(
   };
 }
 
+/** A configuration that was stored before its names were compared may hold such a pair. */
+function holdsCredential({ name, parts }: QueryPair, credential: OwnedNames): boolean {
+  const value = (parts ?? []).map((part) => ('text' in part ? part.text : '')).join('');
+  return ownedInQuery(`${name}=${value}`, credential).length > 0;
+}
+
 function headersOf(
   tool: Tool,
+  declared: readonly Argument[],
   userAgent: string,
   isMultipart: boolean,
 ): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
   // With multipart the boundary decides the header, so it is written together with the body.
   const given = Object.entries(tool.headers).filter(([name]) => name.toLowerCase() !== 'content-type' || !isMultipart);
-  const has = (wanted: string) => Object.keys(tool.headers).some((name) => name.toLowerCase() === wanted);
+  const ofArguments = declared.filter(({ place }) => place === 'header').map(({ name }) => name);
+  const names = new Set([...Object.keys(tool.headers), ...ofArguments].map(foldedHeader));
   const isFilled = ([, value]: [string, string]) => placeholderNames(value).length > 0;
   return {
     fixedHeaders: [
-      ...(has('accept') ? [] : ['Accept', 'application/json']),
-      ...(has('user-agent') ? [] : ['User-Agent', userAgent]),
+      ...(names.has('accept') ? [] : ['Accept', 'application/json']),
+      ...(names.has('user-agent') ? [] : ['User-Agent', userAgent]),
       ...given.filter((header) => !isFilled(header)).flat(),
     ],
     filledHeaders: given.filter(isFilled).map(([name, value]) => ({ name, value })),
@@ -106,7 +126,6 @@ function headersOf(
  */
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
   const { path, query } = renderUrl(template.url, (name) => templateText(name, own(args, name)));
-  const queryKey = template.authentication && credentialQueryKey(template.authentication);
   // What a configuration says has been judged with it; what a secret says has not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {
@@ -118,13 +137,14 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
     if (value === undefined) continue;
     if (place === 'body') left.push([name, value]);
     else if (place === 'header') addArgumentHeader(headers, name, value);
-    else if (name !== queryKey) query.push(...queryPairs(name, value, template.arrayFormat));
+    else query.push(...queryPairs(name, value, template.arrayFormat));
   }
   const body = bodyOf(template, left, headers);
   if (template.authentication && credentials.token !== undefined) {
-    const header = credentialHeader(template.authentication);
-    if (header !== undefined) addHeader(headers, header, credentialValue(template.authentication, credentials.token));
-    else query.push(`${encode(queryKey as string)}=${encode(credentials.token)}`);
+    const { authentication } = template;
+    const header = credentialHeader(authentication);
+    if (header !== undefined) addHeader(headers, header, credentialValue(authentication, credentials.token));
+    else query.push(`${encode(credentialQueryKey(authentication) as string)}=${encode(credentials.token)}`);
   }
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return { method: template.method, origin: template.url.origin, path: path + search, headers, body };

@@ -1,11 +1,12 @@
 import type { Problem } from '../errors.ts';
-import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
+import { type Authentication, credentialHeader, credentialQueryNames } from './authentication.ts';
 import { headerNameProblem, isHeaderValue } from './headers.ts';
 import { type Argument, argumentsOf, inputSchemaProblems } from './input-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { jsonSchemaProblems } from './json-schema-rules.ts';
-import { hasMalformedPlaceholder } from './placeholders.ts';
-import { didYouMean } from './problems.ts';
+import { foldedHeader, ownedInQuery } from './parameter-names.ts';
+import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
+import { didYouMean, shown } from './problems.ts';
 import type { UrlRule } from './server-rules.ts';
 import { toolSchema } from './tool.ts';
 import { parseUrlTemplate, templateProblems, type UrlTemplate } from './url-template.ts';
@@ -39,7 +40,8 @@ export function toolProblems(
   if (parsed) problems.push(...templateProblems(`${at}.url`, parsed.problems));
   const hostFault = url !== undefined ? hostProblem(url, urlProblem) : undefined;
   if (hostFault) problems.push({ path: `${at}.url`, message: hostFault });
-  if (parsed?.template && authentication) problems.push(...queryKeyProblems(at, parsed.template, authentication));
+  if (url !== undefined && placeholderNames(url).length > 0) problems.push({ path: `${at}.url`, message: unfilled });
+  if (url !== undefined && parsed?.template) problems.push(...queryKeyProblems(at, url, authentication));
 
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
   if (headers.success) problems.push(...prefixed(headerProblems(headers.data, authentication), 'headers'));
@@ -51,6 +53,9 @@ export function toolProblems(
   problems.push(...pathProblems(at, raw));
   return problems;
 }
+
+const unfilled =
+  '{{NAME}} is not filled in a URL; a key in the query is authentication of type QueryParam with the token "{{NAME}}"';
 
 function pathProblems(at: string, raw: RawTool): Problem[] {
   const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
@@ -70,22 +75,25 @@ function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
   return urlProblem(new URL(base));
 }
 
-function queryKeyProblems(at: string, template: UrlTemplate, authentication: Authentication): Problem[] {
-  const key = credentialQueryKey(authentication);
-  if (key === undefined || !template.query.some((pair) => pair.name === key)) return [];
-  return [{ path: `${at}.url`, message: `the query has "${key}", which carries the credential; leave it out` }];
+function queryKeyProblems(at: string, url: string, authentication: Authentication | undefined): Problem[] {
+  const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
+  return ownedInQuery(query, credentialQueryNames(authentication)).map((name) => ({
+    path: `${at}.url`,
+    message: `the query has ${shown(name)}, which carries the credential; leave it out`,
+  }));
 }
 
 function headerProblems(headers: Record<string, string>, authentication: Authentication | undefined): Problem[] {
   const problems: Problem[] = [];
   const seen = new Set<string>();
-  const credential = authentication && credentialHeader(authentication)?.toLowerCase();
+  const credential = credentialFolded(authentication);
   for (const [name, value] of Object.entries(headers)) {
     const fault = headerNameProblem(name);
     if (fault) problems.push({ path: name, message: fault });
-    if (seen.has(name.toLowerCase())) problems.push({ path: name, message: 'this header is given twice' });
-    seen.add(name.toLowerCase());
-    if (name.toLowerCase() === credential) {
+    const folded = foldedHeader(name);
+    if (seen.has(folded)) problems.push({ path: name, message: 'this header is given twice' });
+    seen.add(folded);
+    if (folded === credential) {
       problems.push({
         path: name,
         message: 'authentication sets this header; leave it out here, or change authentication.header',
@@ -100,6 +108,11 @@ function headerProblems(headers: Record<string, string>, authentication: Authent
   return problems;
 }
 
+function credentialFolded(authentication: Authentication | undefined): string | undefined {
+  const header = authentication && credentialHeader(authentication);
+  return header === undefined ? undefined : foldedHeader(header);
+}
+
 function placeProblems(
   at: string,
   raw: RawTool,
@@ -108,8 +121,8 @@ function placeProblems(
   authentication: Authentication | undefined,
 ): Problem[] {
   const problems: Problem[] = [];
-  const headers = Object.keys((raw.headers as object | undefined) ?? {}).map((name) => name.toLowerCase());
-  const credential = authentication && credentialHeader(authentication)?.toLowerCase();
+  const headers = new Set(Object.keys((raw.headers as object | undefined) ?? {}).map(foldedHeader));
+  const credential = credentialFolded(authentication);
   for (const { name, place } of declared) {
     const path = `${at}.input_schema.${name}`;
     if (place === 'path' && template && !template.segments.flat().some((p) => 'argument' in p && p.argument === name)) {
@@ -121,9 +134,13 @@ function placeProblems(
     if (place === 'header') {
       const fault = headerNameProblem(name);
       if (fault) problems.push({ path, message: fault });
-      if (headers.includes(name.toLowerCase()) || name.toLowerCase() === credential) {
-        problems.push({ path, message: 'this header is set already by headers or authentication' });
+      const folded = foldedHeader(name);
+      if (folded === 'content-type')
+        problems.push({ path, message: 'the body decides this header; set it in headers' });
+      if (headers.has(folded) || folded === credential) {
+        problems.push({ path, message: 'this header is set already by headers, authentication or another argument' });
       }
+      headers.add(folded);
     }
   }
   return problems;

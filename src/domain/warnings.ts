@@ -1,4 +1,5 @@
 import { argumentNames, toJsonSchema } from './input-schema.ts';
+import { loginWarnings, replacedArguments } from './login-warnings.ts';
 import { placeholderNames } from './placeholders.ts';
 import { hiddenCharacters, type ServerConfig } from './server-config.ts';
 import { enabledTools, type Tool } from './tool.ts';
@@ -22,9 +23,10 @@ export function estimatedTokens(config: ServerConfig): number {
 
 /** The linter. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
-  const warnings: Warning[] = config.tools.flatMap((tool, index) =>
-    toolWarnings(tool, `tools[${index}]`, storedSecrets),
-  );
+  const warnings: Warning[] = config.tools.flatMap((tool, index) => [
+    ...toolWarnings(tool, `tools[${index}]`, storedSecrets),
+    ...replacedArguments(tool, `tools[${index}]`, config.authentication),
+  ]);
   const count = enabledTools(config).length;
   if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
   if (count > manyTools) {
@@ -40,12 +42,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
       message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split`,
     });
   }
-  if (config.oauth && hostOf(config.oauth.authorization_url) !== hostOf(config.oauth.token_url)) {
-    warnings.push({
-      path: 'oauth.token_url',
-      message: 'is on another host than authorization_url; make sure that both are yours or of one provider',
-    });
-  }
+  warnings.push(...loginWarnings(config));
   for (const name of placeholderNames(config.authentication?.token ?? '')) {
     if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
   }
@@ -109,8 +106,4 @@ function hasTokenInParentheses(tool: Tool): boolean {
     }
     return false;
   });
-}
-
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : url;
 }

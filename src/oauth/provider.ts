@@ -1,5 +1,6 @@
-import type { OAuth } from '../domain/oauth.ts';
+import { authorizationParams, type OAuth, tokenParams } from '../domain/oauth.ts';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
+import { isReadAs, withoutOwned } from '../domain/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import { challengeOf } from './credentials.ts';
@@ -54,8 +55,12 @@ function authorizationUrl(
   { state, verifier, scope }: { state: string; verifier: string; scope: string },
 ): URL {
   const url = new URL(oauth.authorization_url);
+  // What was stored before its names were compared may still hold parameters of ours.
+  url.search = withoutOwned(url.search.slice(1), authorizationParams);
   const params = url.searchParams;
-  for (const [name, value] of Object.entries(oauth.extra_params ?? {})) params.set(name, value);
+  for (const [name, value] of Object.entries(oauth.extra_params ?? {})) {
+    if (!isReadAs(name, authorizationParams)) params.set(name, value);
+  }
   params.set('response_type', 'code');
   params.set('client_id', oauth.client_id);
   params.set('redirect_uri', redirectUri);
@@ -71,6 +76,7 @@ function authorizationUrl(
 /** One POST, never repeated: a code is good once. */
 async function post(options: ProviderOptions, form: URLSearchParams): Promise<Answer> {
   const url = new URL(options.oauth.token_url);
+  url.search = withoutOwned(url.search.slice(1), tokenParams);
   try {
     return await options.door.send({
       workspaceId: options.workspaceId,

@@ -1,0 +1,104 @@
+/**
+ * The one comparison of parameter and header names. Receivers do not read names alike: PHP writes `.` and space as `_` and
+ * cuts at `[` and NUL, Rails and Express take `[name]` and `name[]` for `name`, ASP.NET and Java ignore case, some decode
+ * twice. What any of them could take for a name that the service sets itself must not stand beside it.
+ */
+
+const maxDecodings = 5;
+
+/** Percent-encoding as receivers undo it: UTF-8, two bytes for an ASCII character, `%uXXXX` of ASP, and `+`. */
+function decodedOnce(text: string): string {
+  return text
+    .replaceAll('+', ' ')
+    .replaceAll(/%c([01])%([89ab][0-9a-f])/gi, (_, high: string, low: string) =>
+      String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
+    )
+    .replaceAll(/%u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
+}
+
+function decoded(text: string): string {
+  let before = text;
+  for (let round = 0; round < maxDecodings; round++) {
+    const after = decodedOnce(before);
+    if (after === before) return after;
+    before = after;
+  }
+  return before;
+}
+
+/** Full-width and accented letters as plain ones, in lower case, without what is not visible. */
+function plain(text: string): string {
+  return text
+    .normalize('NFKD')
+    .replaceAll(/[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
+    .toUpperCase()
+    .toLowerCase()
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const outerBlanks = /^[\s\u0000-\u001f\u007f]+|[\s\u0000-\u001f\u007f]+$/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\u0000-\u001f\u007f-\u009f]/g;
+
+function underscored(text: string): string {
+  return text.replaceAll(outerBlanks, '').replaceAll(controls, '').replaceAll(/[\s.]/gu, '_');
+}
+
+/** The spelling that receivers agree on for a plain name, such as one that the service sets itself. */
+function foldedName(name: string): string {
+  return underscored(plain(decoded(name)));
+}
+
+/** Every name that a receiver could read in a name that is not plain. */
+function readings(name: string): Set<string> {
+  const found = new Set<string>();
+  // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
+  for (const piece of plain(decoded(name)).split(/[&;=?#]/)) {
+    const inner = piece.replaceAll(outerBlanks, '').replace(/^[[\]]+/, '');
+    // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
+    for (const text of [piece, inner, inner.replaceAll('[', '_').replaceAll(']', '')]) found.add(underscored(text));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: PHP ends a name at a NUL
+    for (const { index } of inner.matchAll(/[.[\]\u0000]/g)) found.add(underscored(inner.slice(0, index)));
+  }
+  return found;
+}
+
+/** Names that the service sets itself, as `isReadAs` compares them. */
+export type OwnedNames = ReadonlySet<string>;
+
+export function ownedNames(names: readonly string[]): OwnedNames {
+  return new Set(names.map(foldedName));
+}
+
+/** No receiver needs a longer name; what cannot be judged cheaply counts as owned. */
+const maxOddName = 300;
+
+/** Whether some receiver could take `name` for one of `owned`. */
+export function isReadAs(name: string, owned: OwnedNames): boolean {
+  if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.has(name.toLowerCase());
+  if (name.length > maxOddName) return true;
+  for (const reading of readings(name)) if (owned.has(reading)) return true;
+  return false;
+}
+
+/** Names of the pairs of a query string, encoded as they stand there, that some receiver could take for one of `owned`. */
+export function ownedInQuery(query: string, owned: OwnedNames): string[] {
+  return query
+    .split(/[&;]/)
+    .map((pair) => pair.replace(/=.*$/s, ''))
+    .filter((name) => name !== '' && isReadAs(name, owned));
+}
+
+/** A query string, without its `?`, without the pairs that could be taken for one of `owned`. */
+export function withoutOwned(query: string, owned: OwnedNames): string {
+  const kept = query.split('&').filter((pair) => ownedInQuery(pair, owned).length === 0);
+  return kept.join('&');
+}
+
+/** CGI and what descends from it write every character of a header name but letters and digits as `_`. */
+export function foldedHeader(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
+}
