@@ -23,6 +23,7 @@ import { createMcpDoor } from './gateway/mcp-door.ts';
 import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
 import { createManagementServer } from './manage/management-server.ts';
+import { createReportQueue, type ReportQueue } from './operations/report-queue.ts';
 import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
@@ -56,8 +57,10 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
   const endpointOf = hosting(config, memory, callParts, log);
   const login = async () => (await web()).login;
+  const reports = reportsOf(database, surroundings);
   const runner: Runner = {
     db: database.db,
+    reports,
     parts: {
       ...operationParts(config, keyring, now),
       ...createTryOut(memory.servers, callParts),
@@ -78,7 +81,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   };
   let draining = false;
   const isServing = () => !draining && memory.changes.isFresh();
-  sight.watch(roomSources({ door, memory, callLog, limits, breaker, isServing }));
+  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, isServing }));
   const isFresh = () => memory.changes.isFresh() || memory.changes.look().then(...settled);
   const find = endpoints(config, memory, endpointOf, runner);
   const mcpDoor = { onUnexpected, slowReaderMs, ...sight.ofMcpDoor };
@@ -121,6 +124,10 @@ function callLogOf({ records }: Database, keyring: Keyring, sight: Sight, log: L
       log.error({ rows }, 'call records were given up');
     },
   });
+}
+
+function reportsOf({ engine, reports }: Database, { reportShare, clock }: Surroundings): ReportQueue {
+  return createReportQueue({ db: reports, atOnce: engine === 'sqlite' ? 1 : 2, share: reportShare, clock });
 }
 
 const settled = [() => true, () => false] as const;

@@ -42,6 +42,7 @@ export const usualSurroundings: Surroundings = {
   slowReaderMs: 30_000,
   silentMs: 120_000,
   queueMs: 2000,
+  reportShare: 0.1,
   now: Date.now,
   clock: () => performance.now(),
   startLoopLag,

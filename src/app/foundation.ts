@@ -35,6 +35,8 @@ export type Surroundings = {
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
+  /** The share of the time that the reports of one workspace may take. */
+  reportShare: number;
   startLoopLag: (clock: () => number) => LoopLag;
 };
 

@@ -26,7 +26,7 @@ const staleMs = 60_000;
 /** What this process remembers of the database, and the follower that makes it forget what others change. */
 export function remember(
   config: FullConfig,
-  { db }: Database,
+  { db, changes: changesDb }: Database,
   keyring: Keyring,
   door: OutboundDoor,
   log: Log,
@@ -34,7 +34,7 @@ export function remember(
   onLoginEvent: (event: LoginEvent) => void,
 ) {
   const changes = followChanges({
-    db,
+    db: changesDb,
     now,
     staleMs,
     onChanges: (list) => {

@@ -6,7 +6,7 @@ import type { ConfigRules } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Actor, operations, operatorOperations } from '../operations/index.ts';
-import { runOperation } from '../operations/run-operation.ts';
+import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { localWorkspace, openStore, operationParts } from './foundation.ts';
@@ -49,7 +49,8 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
     flushCalls: async () => undefined,
     presentUse: undefined,
   };
-  const runner = { db, parts, onCommitted: async () => undefined };
+  const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
+  const runner = { db, parts, reports, onCommitted: async () => undefined };
   const actor: Actor = {
     kind: 'operator',
     id: 'operator',

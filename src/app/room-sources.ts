@@ -1,6 +1,7 @@
 import type { CallLog } from '../gateway/call-log.ts';
 import type { CircuitBreaker } from '../gateway/circuit-breaker.ts';
 import type { Limits } from '../gateway/limits.ts';
+import type { ReportQueue } from '../operations/report-queue.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import type { Source } from '../telemetry/metric.ts';
 import type { Memory } from './memory.ts';
@@ -11,6 +12,7 @@ export type Watched = {
   callLog: CallLog;
   limits: Limits;
   breaker: CircuitBreaker;
+  reports: ReportQueue;
   isServing: () => boolean;
 };
 
@@ -21,6 +23,7 @@ export function roomSources(watched: Watched): Source[] {
     ...limitSources(watched),
     ...cacheSources(watched.memory),
     ...storeSources(watched),
+    ...reportSources(watched),
   ];
 }
 
@@ -141,6 +144,27 @@ function storeSources({ memory, callLog, isServing }: Watched): Source[] {
       type: 'gauge',
       merge: 'min',
       read: () => Number(isServing()),
+    },
+  ];
+}
+
+function reportSources({ reports }: Watched): Source[] {
+  return [
+    {
+      name: 'toolhost_reports',
+      help: 'Lists, statistics and exports: under way, and waiting for their turn.',
+      type: 'gauge',
+      label: 'state',
+      readEach() {
+        const { running, waiting } = reports.counts();
+        return { running, waiting };
+      },
+    },
+    {
+      name: 'toolhost_report_refusals_total',
+      help: 'Lists, statistics and exports that were refused because their workspace asks for too many.',
+      type: 'counter',
+      read: () => reports.counts().refused,
     },
   ];
 }

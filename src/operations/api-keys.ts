@@ -96,6 +96,7 @@ const listApiKeys = operation({
   summary: 'List the API keys of the workspace, without the keys themselves',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/keys' },
   isTool: false,
   input: z.strictObject(pageInputs),

@@ -116,6 +116,7 @@ const listAuditEvents = operation({
   summary: 'List who changed what in the workspace, newest first',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/audit' },
   isTool: false,
   input: z.strictObject(pageInputs),

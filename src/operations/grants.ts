@@ -33,6 +33,7 @@ const listGrants = operation({
   summary: 'List the logins of people at the hosted servers, newest first',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/grants' },
   isTool: true,
   input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),

@@ -92,6 +92,8 @@ export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.
   scope: Scope;
   /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
   effect: 'read' | 'write' | 'call';
+  /** Reads many rows, and so runs beside the calls, one at a time in a workspace (see `report-queue.ts`). */
+  isReport?: boolean;
   destructive?: boolean;
   /** Only people in the dashboard may do it, and with `owner` only owners of the workspace. */
   people?: 'any' | 'owner';

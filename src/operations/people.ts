@@ -108,6 +108,7 @@ const listMembers = operation({
   summary: 'List the members of the workspace and the invitations that wait',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   people: 'any',
   route: { method: 'GET', path: '/members' },
   isTool: false,

@@ -7,17 +7,19 @@ import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Tables } from '../store/schema.ts';
 import type { Actor, Context, Operation, Parts } from './operation.ts';
+import type { ReportQueue } from './report-queue.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
   parts: Parts;
+  reports: Pick<ReportQueue, 'run'>;
   /** After a change was committed: makes it count here at once. */
   onCommitted: () => Promise<void>;
 };
 
 /**
  * The one way to run an operation: authorise, validate, run in a transaction, audit.
- * @throws AppError forbidden, notFound, invalid, conflict
+ * @throws AppError forbidden, notFound, invalid, conflict, tooMany
  */
 export async function runOperation(
   runner: Runner,
@@ -30,6 +32,7 @@ export async function runOperation(
   refuseNul(raw);
   const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
+  if (op.isReport) return runner.reports.run(actor.workspaceId, (db) => op.run(context(db), input));
   if (op.effect !== 'write') return op.run(context(runner.db), input);
   const output = await runner.db.transaction().execute(async (transaction) => {
     const result = await op.run(context(transaction), input);

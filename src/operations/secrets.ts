@@ -97,6 +97,7 @@ const listSecrets = operation({
   summary: 'List the names of the secrets of a hosted server; values are never shown',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/servers/{slug}/secrets' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),

@@ -30,6 +30,7 @@ const getServerActivity = operation({
   summary: 'Count the calls of every hosted server in the last 24 hours',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/activity' },
   isTool: false,
   input: z.strictObject({ slug: slugInput.optional() }),
@@ -101,6 +102,7 @@ const getCallStatistics = operation({
   description: 'Percentiles are exact below 40 ms and within 2.5 % above.',
   scope: 'manage:read',
   effect: 'read',
+  isReport: true,
   route: { method: 'GET', path: '/statistics' },
   isTool: false,
   input: z.strictObject({

@@ -1,8 +1,9 @@
 import { Kysely, type Transaction } from 'kysely';
 import { migrate } from './migrate.ts';
+import type { PoolUse } from './postgres.ts';
 import type { Tables } from './schema.ts';
 import { lockSqlite, sqliteDialect } from './sqlite.ts';
-import { threadedSqliteDialect } from './threaded-sqlite.ts';
+import { type ThreadAccess, threadedSqliteDialect } from './threaded-sqlite.ts';
 
 /** Either the database or a transaction on it; every query function takes one. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -17,6 +18,13 @@ export type Database = {
    * commits do not wait for the disk.
    */
   records: Kysely<Tables>;
+  /**
+   * For lists, statistics and exports, which may take long and are never in the way of a call: a small pool of
+   * connections, with SQLite a thread that only reads.
+   */
+  reports: Kysely<Tables>;
+  /** For the look for changes, which must not wait for anybody. */
+  changes: Kysely<Tables>;
   close(): Promise<void>;
 };
 
@@ -35,32 +43,39 @@ export type DatabaseOptions = {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const engine = options.url === undefined ? 'sqlite' : 'postgres';
   const lock = engine === 'sqlite' && options.exclusive ? lockSqlite(options.file) : undefined;
-  // The driver is loaded where it is needed, like pg itself.
-  const dialect =
-    options.url === undefined
-      ? sqliteDialect(options.file)
-      : (await import('./postgres.ts')).postgresDialect(options.url, options.onError);
-  const db = new Kysely<Tables>({ dialect });
-  const records = options.url === undefined ? new Kysely<Tables>({ dialect: threadedSqliteDialect(options.file) }) : db;
+  const connect = await connectionsTo(options);
+  const db = connect('requests');
+  const isSqlite = engine === 'sqlite';
+  const records = isSqlite ? threaded(options.file, 'write') : db;
+  const reports = isSqlite ? threaded(options.file, 'read') : connect('reports');
+  const changes = isSqlite ? db : connect('changes');
   const close = async () => {
-    if (records !== db) await records.destroy();
-    await db.destroy();
+    for (const each of new Set([records, reports, changes, db])) await each.destroy();
     lock?.release();
   };
   try {
-    if (options.url === undefined) await migrate(db, engine, options.migrations, options.now);
-    else await migratePostgres(options.url, options);
+    if (isSqlite) await migrate(db, engine, options.migrations, options.now);
+    else await migratePostgres(connect('migrations'), options);
   } catch (error) {
     await close();
     throw error;
   }
-  return { engine, db, records, close };
+  return { engine, db, records, reports, changes, close };
+}
+
+function threaded(file: string, access: ThreadAccess): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: threadedSqliteDialect(file, access) });
+}
+
+/** How to connect for a use; with SQLite it makes no difference. pg is loaded where it is needed. */
+async function connectionsTo({ url, file, onError }: DatabaseOptions): Promise<(use: PoolUse) => Kysely<Tables>> {
+  if (url === undefined) return () => new Kysely<Tables>({ dialect: sqliteDialect(file) });
+  const { postgresDialect } = await import('./postgres.ts');
+  return (use) => new Kysely<Tables>({ dialect: postgresDialect(url, onError, use) });
 }
 
 /** On a connection of its own, because it may have to wait for another replica that migrates. */
-async function migratePostgres(url: string, options: DatabaseOptions): Promise<void> {
-  const { postgresDialect } = await import('./postgres.ts');
-  const db = new Kysely<Tables>({ dialect: postgresDialect(url, options.onError, true) });
+async function migratePostgres(db: Kysely<Tables>, options: DatabaseOptions): Promise<void> {
   try {
     await migrate(db, 'postgres', options.migrations, options.now);
   } finally {

@@ -1,6 +1,9 @@
 /** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { openSqlite } from './sqlite-file.ts';
+import type { ThreadAccess } from './threaded-sqlite.ts';
+
+export type ThreadData = { file: string; access: ThreadAccess };
 
 /** `parameters` is the JSON text of an array, which crosses in half the time of as many values. */
 export type Question = { sql: string; parameters: string };
@@ -13,7 +16,9 @@ export type Answer =
 const options = { synchronous: 'NORMAL', busyMs: 5000, checkpointPages: 4000 } as const;
 
 const port = parentPort as MessagePort;
-const database = await openSqlite((workerData as { file: string }).file, options);
+const { file, access } = workerData as ThreadData;
+const database = await openSqlite(file, options);
+if (access === 'read') database.prepare('pragma query_only = on').run([]);
 
 function answer({ sql, parameters }: Question): Answer {
   try {

@@ -10,34 +10,37 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import type { Answer, Question } from './sqlite-thread.ts';
+import type { Answer, Question, ThreadData } from './sqlite-thread.ts';
+
+/** What the connection of a thread is for. One that reads cannot write. */
+export type ThreadAccess = 'read' | 'write';
 
 /**
- * Kysely on a connection in a thread of its own, for what is written all the time and waited for by nobody: neither the
- * writing nor the disk holds up a call. Commits do not wait for the disk. The thread starts with the first statement, and
- * takes text, numbers and nulls.
+ * Kysely on a connection in a thread of its own: neither a long statement nor the disk holds up a call. One thread writes
+ * what is written all the time and waited for by nobody, and its commits do not wait for the disk; another one reads for
+ * reports. A thread starts with its first statement, and takes text, numbers and nulls.
  */
-export function threadedSqliteDialect(file: string): Dialect {
+export function threadedSqliteDialect(file: string, access: ThreadAccess): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new ThreadDriver(file),
+    createDriver: () => new ThreadDriver({ file, access }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
 }
 
 class ThreadDriver implements Driver {
-  readonly #file: string;
+  readonly #data: ThreadData;
   #thread: SqliteThread | undefined;
 
-  constructor(file: string) {
-    this.#file = file;
+  constructor(data: ThreadData) {
+    this.#data = data;
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    if (!this.#thread?.isAlive) this.#thread = new SqliteThread(this.#file);
+    if (!this.#thread?.isAlive) this.#thread = new SqliteThread(this.#data);
     return this.#thread;
   }
 
@@ -66,13 +69,13 @@ type Waiting = { resolve: (answer: Answer) => void; reject: (error: unknown) => 
 class SqliteThread implements DatabaseConnection {
   isAlive = true;
   #isClosing = false;
-  #failure: unknown = new Error('the thread that writes to the database has ended');
+  #failure: unknown = new Error('a thread of the database has ended');
   readonly #waiting: Waiting[] = [];
   readonly #worker: Worker;
 
-  constructor(file: string) {
+  constructor(data: ThreadData) {
     this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
-      workerData: { file },
+      workerData: data,
       // Flags such as --input-type are meant for the program alone.
       execArgv: [],
     });

@@ -93,6 +93,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       ...usualSurroundings,
       // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
       startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
+      reportShare: 1,
       ...options.surroundings,
     },
   );
