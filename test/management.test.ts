@@ -106,7 +106,13 @@ describe('the management server', () => {
       version: 1,
     });
     const paths = warnings.map((warning) => warning.path).toSorted();
-    assert.deepEqual(paths, ['oauth.token_url', 'tools[0].description', 'tools[0].headers', 'tools[0].headers.X-Key']);
+    assert.deepEqual(paths, [
+      'authentication',
+      'oauth.token_url',
+      'tools[0].description',
+      'tools[0].headers',
+      'tools[0].headers.X-Key',
+    ]);
     for (const path of paths) assert.ok(text.includes(`Warning: ${path}: `));
     assert.match(
       next_steps.join('\n'),

@@ -259,6 +259,9 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
         await check(page, 'You did not log in');
         await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
         await check(page, 'This did not work');
+        const stray = await authorizationUrl('Claude Code', `https://${'long-name.'.repeat(20)}example/callback`);
+        await page.goto(stray.replace('response_type=code', 'response_type=token'));
+        await check(page, 'This login cannot begin');
         for (const large of largeNames) {
           await page.goto(await authorizationUrl(large));
           await checkFit(page);

@@ -71,7 +71,7 @@ describe('consent', () => {
     assert.doesNotMatch(visibleText(await world.browser().get(client.authorization().url)), warning);
     for (const [redirectUri, shown] of [
       ['http://127.0.0.1:9/cb', '127.0.0.1:9'],
-      ['evil://claude.ai/cb', 'evil://claude.ai'],
+      ['com.evil://claude.ai/cb', 'com.evil://claude.ai'],
       ['com.example.agent:/cb', 'com.example.agent:'],
     ] as const) {
       const local = await world.client(slug, { redirectUri });
@@ -238,8 +238,9 @@ describe('consent', () => {
       { request: 'eyJ' },
       { request_uri: 'https://agent.example/request' },
     ];
+    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     for (const change of wrong) {
-      const { url, state } = client.authorization(change);
+      const { url, state } = agent.authorization(change);
       const { searchParams } = next(await world.browser().get(url));
       assert.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', state]);
     }
@@ -254,12 +255,13 @@ describe('consent', () => {
     for (const resource of own) {
       assert.equal((await world.browser().get(client.authorization({ resource }).url)).status, 200, String(resource));
     }
+    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     const other = await world.serve();
     for (const resource of [world.issuer(other), world.toolhost.url, `${issuer}?x`, 'x', `${issuer}//`]) {
-      const { searchParams } = next(await world.browser().get(client.authorization({ resource }).url));
+      const { searchParams } = next(await world.browser().get(agent.authorization({ resource }).url));
       assert.equal(searchParams.get('error'), 'invalid_target', resource);
     }
-    const { url } = client.authorization();
+    const { url } = agent.authorization();
     url.searchParams.append('resource', world.issuer(other));
     assert.equal(next(await world.browser().get(url)).searchParams.get('error'), 'invalid_target');
   });

@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { knownClients } from '../domain/known-clients.ts';
 import {
   type McpEndpoint,
   type McpServer,
@@ -17,7 +18,6 @@ import { textOf } from '../gateway/protocol/results.ts';
 import { registerClient } from '../oauth/client.ts';
 import type { OAuthParts } from '../oauth/parts.ts';
 import type { ConnectionProbe, Json } from '../operations/connection-probe.ts';
-import { knownClients } from '../operations/known-clients.ts';
 
 export type ProbeParts = {
   servers: HostedServers;

@@ -2,14 +2,14 @@ import { OAuthError } from '../errors.ts';
 import { hasGrantOfClient } from '../store/grants.ts';
 import { type Client, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
-import { clientRedirect } from './client-redirect.ts';
+import { clientRedirect, strayPage } from './client-redirect.ts';
 import { consentCookie, cookieJar } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
 import { offlineScope } from './metadata.ts';
 import { consentPage } from './pages.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
-import { isRegisteredRedirect } from './redirect-uri.ts';
+import { isKnownRedirect, isRegisteredRedirect } from './redirect-uri.ts';
 
 /** What a client asked for and a person is asked to allow; it travels sealed in the consent form. */
 export type ConsentRequest = {
@@ -32,7 +32,8 @@ export function consentPlace(server: LoginServer): string {
 
 /**
  * `GET /mcp/{slug}/authorize`: the checks, then our own consent page. Nothing is stored and nobody is sent anywhere
- * before a person has agreed.
+ * before a person has agreed: anybody can register a client and write such a link, so an error leads on by itself only to
+ * a known redirect URI (RFC 9700, 4.11.2).
  * @throws OAuthError before the redirect URI is proven; the door shows it as a page
  */
 export async function authorize(
@@ -68,7 +69,9 @@ export async function authorize(
     return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
-    return clientRedirect(server, redirectUri, { error, state: query.get('state') ?? undefined });
+    const outcome = { error, state: query.get('state') ?? undefined };
+    if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
+    return strayPage(server, client, redirectUri, outcome);
   }
 }
 

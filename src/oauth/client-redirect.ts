@@ -1,6 +1,7 @@
-import type { OAuthError } from '../errors.ts';
+import { type OAuthError, oauthErrorStatus } from '../errors.ts';
+import type { Client } from './client.ts';
 import type { LoginServer } from './login-server.ts';
-import { returnPage } from './pages.ts';
+import { returnPage, unansweredPage } from './pages.ts';
 import type { OAuthAnswer } from './parts.ts';
 
 type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
@@ -31,6 +32,18 @@ export function clientAnswerPage(
 ): OAuthAnswer {
   const location = addressOf(server, redirectUri, outcome);
   return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location) };
+}
+
+/** An error of a client that anybody could be: it ends here, and the person decides whether it goes on to the client. */
+export function strayPage(
+  server: LoginServer,
+  client: Client,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+): OAuthAnswer {
+  const onward = addressOf(server, redirectUri, outcome);
+  const html = unansweredPage(server, client, outcome.error, onward);
+  return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
 }
 
 function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {

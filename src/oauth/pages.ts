@@ -17,7 +17,7 @@ export function consentPage(server: LoginServer, client: Client, request: Consen
     html`<h1>Allow “<bdi>${name}</bdi>” to use <bdi>${visible(server.name)}</bdi>?</h1>
 <p class="soft">An agent asks to act for you. Continue only if you have just started this yourself.</p>
 <dl>
-${fact('Who asks', name, client.host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${client.host}`)}
+${fact('Who asks', name, sourceOf(client))}
 ${fact('The answer goes to', redirectTarget(request.redirectUri))}
 ${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the provider grants by default')}
 ${fact('Server', visible(server.name), server.issuer)}
@@ -87,6 +87,29 @@ export function returnPage(
 <p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
     head,
   );
+}
+
+/** An error that only the client could act on, whose address nobody has vouched for: it shows that, and leads there by a click. */
+export function unansweredPage(server: LoginServer, client: Client, error: OAuthError, onward: string): string {
+  const { protocol, host } = new URL(onward);
+  const target = host === '' ? protocol : `${protocol}//${host}`;
+  return page(
+    'This login cannot begin',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
+<p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
+<p class="soft">If you did not start this yourself, close the page. Otherwise you can tell the client.</p>
+<dl>
+${fact('Server', visible(server.name), server.issuer)}
+${fact('Who asks', visible(client.name), sourceOf(client))}
+${fact('The answer would go to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A web site that this service does not know.')}
+${fact('Error', html`<code>${error.code}</code>`)}
+</dl>
+<div class="actions"><a class="button" href="${onward}">Go to ${target}</a></div>`,
+  );
+}
+
+function sourceOf({ host }: Client): string {
+  return host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${host}`;
 }
 
 /** An error that is nobody's but the person's who looks at it; it leads nowhere. */

@@ -1,29 +1,14 @@
-/** Schemes that run or read something in the browser itself, or start a program that belongs to no client. */
-const forbiddenSchemes = new Set([
-  'javascript:',
-  'data:',
-  'vbscript:',
-  'file:',
-  'blob:',
-  'about:',
-  'view-source:',
-  'filesystem:',
-  'intent:',
-  'jar:',
-  'resource:',
-  'chrome:',
-  'search-ms:',
-  'smb:',
-  'ldap:',
-  'ssh:',
-  'telnet:',
-  'tel:',
-  'sms:',
-  'ftp:',
-  'ws:',
-  'wss:',
-  'mailto:',
-]); // prettier-ignore
+import { clientSchemes, knownClients } from '../domain/known-clients.ts';
+
+/** RFC 8252, 7.1: the reversed domain of whoever made the program, such as com.example.agent. */
+const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
+
+/** They have the form of a reversed domain, and start programs of the operating system. */
+const systemScheme = /^(?:microsoft|windows)\./;
+
+function isPrivateUse(scheme: string): boolean {
+  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !systemScheme.test(scheme));
+}
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
@@ -32,8 +17,9 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * Why a redirect URI may not be registered, or undefined. The policy: https anywhere (claude.ai and vscode.dev among
- * them), http on loopback alone, and the private-use schemes of native clients, such as cursor:// (RFC 8252, 7.1).
+ * Why a redirect URI may not be registered or used, or undefined. What is allowed: https anywhere (claude.ai and
+ * vscode.dev among them), http on loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or
+ * belong to a known client. Any other scheme could start a program that has nothing to do with logins.
  */
 export function redirectUriProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
@@ -44,10 +30,17 @@ export function redirectUriProblem(uri: string): string | undefined {
   if (url.protocol === 'https:') return undefined;
   if (url.protocol === 'http:')
     return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
-  // Windows starts its own programs by ms-….
-  return forbiddenSchemes.has(url.protocol) || url.protocol.startsWith('ms-')
-    ? `must not use ${url.protocol}`
-    : undefined;
+  const scheme = url.protocol.slice(0, -1);
+  if (isPrivateUse(scheme)) return undefined;
+  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain such as com.example.agent, ${clientSchemes.join(', ')}`;
+}
+
+/**
+ * Whether an answer may go there by itself before anybody has consented: a program on the person's own device waits at a
+ * loopback address, and the addresses of known clients are theirs whoever registers them.
+ */
+export function isKnownRedirect(uri: string): boolean {
+  return isLoopbackRedirect(uri) || knownClients.some(({ redirectUris }) => redirectUris.includes(uri));
 }
 
 /** Registered and requested are the same string, except for the port of a loopback address (RFC 8252, 7.3). */

@@ -1,4 +1,5 @@
 import { accessOf } from '../domain/access.ts';
+import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
 import { modernRevision, revisions } from '../domain/mcp.ts';
 import { placeholderNames } from '../domain/placeholders.ts';
 import { configSecrets, type ServerConfig } from '../domain/server-config.ts';
@@ -6,7 +7,6 @@ import { enabledTools } from '../domain/tool.ts';
 import { estimatedTokens, noTools } from '../domain/warnings.ts';
 import type { SecretInfo } from '../store/secrets.ts';
 import type { ConnectionProbe, Json } from './connection-probe.ts';
-import { clientsWithStrictNames, knownClients, toolNameOfModels } from './known-clients.ts';
 import { originsOf } from './shapes.ts';
 
 export type Check = {

@@ -13,6 +13,19 @@ export type KnownClient = {
   toolName: { shown: (slug: string, tool: string) => string; max: number };
 };
 
+/** Private-use schemes of clients that are no reversed domain; from the redirect URIs that they register. */
+export const clientSchemes: readonly string[] = [
+  'cursor',
+  'vscode',
+  'vscode-insiders',
+  'windsurf',
+  'claude',
+  'zed',
+  'warp',
+  'kiro',
+  'mcpjam',
+];
+
 const plain = (_slug: string, tool: string) => tool;
 const prefixed = (slug: string, tool: string) => `mcp__${slug}__${tool}`;
 
@@ -38,13 +51,13 @@ export const knownClients: readonly KnownClient[] = [
   },
   {
     name: 'Cursor',
-    redirectUris: ['cursor://anysphere.cursor-mcp/oauth/callback'],
+    redirectUris: ['cursor://anysphere.cursor-mcp/oauth/callback', 'https://www.cursor.com/agents/mcp/oauth/callback'],
     maxTools: 40,
     toolName: { shown: (slug, tool) => `${slug}:${tool}`, max: 60 },
   },
   {
     name: 'VS Code',
-    redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect'],
+    redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect', 'https://insiders.vscode.dev/redirect'],
     maxTools: 128,
     toolName: { shown: plain, max: 64 },
   },
