@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
 import type { Page } from 'playwright-core';
 import { button, type Dashboard, field, saysAtField, startDashboard } from './support/dashboard.ts';
 import { eventually } from './support/eventually.ts';
@@ -115,4 +116,39 @@ describe('answers that come late', { concurrency: 2 }, () => {
       }
     });
   });
+
+  it('[find D1] whatever is typed, and in whatever order the answers come', async () => {
+    const text = fc.constantFrom('Not a slug', 'Nor this', 'neither-', 'x', '', 'good-slug', 'another-good-slug');
+    const step = fc.record({ text, isSaved: fc.boolean(), answers: fc.nat(3) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 7 }), async (steps) => {
+        await dashboard.at('/servers/new?from=form', async (page) => {
+          await page.evaluate(watchSlug);
+          const answers = [
+            await holdAnswers(page, 'POST', '/api/v1/check'),
+            await holdAnswers(page, 'POST', '/api/v1/servers'),
+          ];
+          for (const { text: slug, isSaved, answers: count } of steps) {
+            // While a new server is being made nothing can be typed.
+            if (!(await isSaving(page))) {
+              await field(page, 'Slug').fill(slug);
+              if (isSaved) await button(page, 'Create server').click();
+            }
+            for (let turn = 0; turn < count; turn++) await answers[turn % 2]?.release();
+          }
+          for (const held of answers) await held.stop();
+          await eventually(async () => assert.equal(await isSaving(page), false));
+          await field(page, 'Slug').fill('Last one');
+          await button(page, 'Create server').click();
+          await saysAtField(field(page, 'Slug'), /found "Last one"/i);
+          assert.deepEqual(await faults(page), []);
+        });
+      }),
+      { numRuns: 4, endOnFailure: true },
+    );
+  });
 });
+
+async function isSaving(page: Page): Promise<boolean> {
+  return (await button(page, 'Create server').getAttribute('data-loading')) === 'true';
+}

@@ -8,6 +8,8 @@ type Release = () => Promise<void>;
 export type HeldAnswers = {
   /** Waits for the answer to the next request, and gives what lets it go; done when the page has drawn what it makes of it. */
   next(): Promise<Release>;
+  /** Lets the newest answer that waits go, if one does. */
+  release(): Promise<void>;
   /** From now on answers are not held; those that wait go. */
   stop(): Promise<void>;
 };
@@ -39,6 +41,7 @@ export async function holdAnswers(page: Page, method: string, path: string, hold
   await page.route((url) => url.pathname === path, hold);
   return {
     next: () => eventually(() => waiting.shift() ?? assert.fail(`nothing was asked of ${path}`), 20_000),
+    release: async () => waiting.pop()?.(),
     async stop() {
       isHolding = false;
       for (const release of waiting.splice(0)) await release();

@@ -1,7 +1,7 @@
 import '@mantine/charts/styles.css';
 import { BarChart, LineChart } from '@mantine/charts';
 import { Box, Group, SimpleGrid, Text } from '@mantine/core';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ApiProblem, api } from '../api.ts';
 import type { Statistics } from '../api-types.ts';
@@ -24,7 +24,6 @@ export function CallCharts({ filter: { server, tool, period } }: { filter: CallF
         throw error;
       }
     },
-    placeholderData: keepPreviousData,
     refetchInterval: 15_000,
   });
   return (

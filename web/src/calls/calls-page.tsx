@@ -1,6 +1,6 @@
 import { Button, Center, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { api, apiPath, withQuery } from '../api.ts';
 import type { Call } from '../api-types.ts';
@@ -27,7 +27,6 @@ export function CallsPage() {
       api<CallPage>('GET', '/calls', { query: { ...queryOf(filter), limit: 50, cursor: pageParam }, signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
-    placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
   });
   return (
@@ -56,7 +55,7 @@ export function CallsPage() {
             const calls = answers.flatMap((page) => page.calls);
             return (
               <>
-                <div className="th-card" aria-busy={pages.isPlaceholderData}>
+                <div className="th-card">
                   {calls.length === 0 ? (
                     <Empty
                       icon={<IconActivity size={24} />}

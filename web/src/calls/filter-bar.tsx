@@ -24,6 +24,11 @@ const callerChoices = choicesOf(callerKinds);
 
 export function FilterBar({ filter, onChange, onClear }: Props) {
   const servers = useServerChoices();
+  const [cleared, setCleared] = useState(0);
+  const clear = () => {
+    setCleared(cleared + 1);
+    onClear();
+  };
   const keys = useQuery({
     queryKey: [...queryKeys.keys, 'choices'],
     queryFn: async ({ signal }) =>
@@ -43,7 +48,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
         searchable
         className="th-filter"
       />
-      <ToolInput key={filter.tool ?? ''} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
+      <ToolInput key={cleared} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
       <Select
         label="Outcome"
         placeholder="All"
@@ -81,7 +86,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
         className="th-filter"
       />
       {isNarrowed(filter) && (
-        <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={onClear}>
+        <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={clear}>
           Clear
         </Button>
       )}
@@ -89,10 +94,22 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   );
 }
 
-/** The name of a tool, taken over when the typing pauses. */
+/** The name of a tool, taken over when the typing pauses. What comes from elsewhere, such as the address, replaces it. */
 function ToolInput({ tool, onChange }: { tool: string; onChange: (tool: string) => void }) {
   const [typed, setTyped] = useState(tool);
-  const take = useDebouncedCallback(onChange, { delay: 500, flushOnUnmount: false });
+  const [taken, setTaken] = useState(tool);
+  const [known, setKnown] = useState(tool);
+  if (tool !== known) {
+    setKnown(tool);
+    if (tool !== taken) setTyped(tool);
+  }
+  const take = useDebouncedCallback(
+    (next: string) => {
+      setTaken(next);
+      onChange(next);
+    },
+    { delay: 500, flushOnUnmount: false },
+  );
   return (
     <TextInput
       label="Tool"

@@ -1,14 +1,12 @@
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
 import { api, path } from '../api.ts';
-import type { ApiKey, KeyScope, NewApiKey } from '../api-types.ts';
+import type { ApiKey, NewApiKey } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/use-action.ts';
 import { visible } from '../ui/visible.ts';
-import { KeyForm } from './key-form.tsx';
+import { KeyForm, type KeyValues, wantedOf } from './key-form.tsx';
 import { NewKey } from './new-key.tsx';
-
-export type WantedKey = { name: string; scopes: KeyScope[]; servers?: string[]; expires_at?: string };
 
 type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => void };
 
@@ -16,7 +14,7 @@ type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => voi
 export function KeyDialog({ opened, replaced, onClose }: Props) {
   const [made, setMade] = useState<NewApiKey>();
   const create = useAction({
-    run: (wanted: WantedKey) => api<NewApiKey>('POST', '/keys', { body: wanted }),
+    run: (values: KeyValues) => api<NewApiKey>('POST', '/keys', { body: wantedOf(values) }),
     refresh: [queryKeys.keys],
     onDone: setMade,
   });
@@ -27,6 +25,8 @@ export function KeyDialog({ opened, replaced, onClose }: Props) {
     onDone: () => close(),
   });
   const close = () => {
+    // A key that comes after its dialog is gone would never be shown.
+    if (create.isPending || finish.isPending) return;
     setMade(undefined);
     create.reset();
     finish.reset();

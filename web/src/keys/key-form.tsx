@@ -1,16 +1,15 @@
 import { Button, Checkbox, Group, MultiSelect, Select, Stack, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { ApiProblem } from '../api.ts';
 import type { ApiKey, KeyScope, NewApiKey } from '../api-types.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { refusalOf } from '../ui/refusal.ts';
 import { visible } from '../ui/visible.ts';
-import type { WantedKey } from './key-dialog.tsx';
 
 type Props = {
   replaced: ApiKey | undefined;
-  creating: UseMutationResult<NewApiKey, Error, WantedKey>;
+  creating: UseMutationResult<NewApiKey, Error, KeyValues>;
   onCancel: () => void;
 };
 
@@ -28,11 +27,12 @@ const expiries = [
   { value: '365', label: 'In a year' },
 ];
 
-type Values = { name: string; scopes: string[]; servers: string[]; days: string };
+export type KeyValues = { name: string; scopes: string[]; servers: string[]; days: string };
 
 const dayMs = 86_400_000;
 
-function wantedOf({ name, scopes: chosen, servers, days }: Values): WantedKey {
+/** A key as the REST API takes it. */
+export function wantedOf({ name, scopes: chosen, servers, days }: KeyValues) {
   return {
     name,
     scopes: chosen as KeyScope[],
@@ -43,7 +43,7 @@ function wantedOf({ name, scopes: chosen, servers, days }: Values): WantedKey {
 
 export function KeyForm({ replaced, creating, onCancel }: Props) {
   const choices = useServerChoices();
-  const form = useForm<Values>({
+  const form = useForm<KeyValues>({
     initialValues: {
       name: replaced?.name ?? '',
       scopes: replaced?.scopes ?? ['call'],
@@ -55,14 +55,14 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       scopes: (chosen) => (chosen.length === 0 ? 'Choose at least one.' : null),
     },
   });
-  const problems = creating.error instanceof ApiProblem ? creating.error.problems : [];
-  const errorOf = (field: keyof Values, path: string) => {
+  const { problems, failure } = refusalOf(creating, form.values);
+  const errorOf = (field: keyof KeyValues, path: string) => {
     const found = problems.find((problem) => problem.path.startsWith(path));
     return form.errors[field] ?? (found && sentence(found.message));
   };
   const data = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   return (
-    <form onSubmit={form.onSubmit((values) => creating.mutate(wantedOf(values)))} noValidate>
+    <form onSubmit={form.onSubmit((values) => creating.mutate(values))} noValidate>
       <Stack gap="md">
         <TextInput
           label="Name"
@@ -101,7 +101,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
           {...form.getInputProps('days')}
           error={errorOf('days', 'expires_at')}
         />
-        {creating.error && problems.length === 0 && <ProblemAlert error={creating.error} />}
+        {failure && <ProblemAlert error={failure} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
             Cancel

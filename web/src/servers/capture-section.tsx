@@ -5,6 +5,7 @@ import { api, path } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { messageOf } from '../ui/problem-alert.tsx';
+import { refusalOf } from '../ui/refusal.ts';
 import { Section } from '../ui/section.tsx';
 import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
@@ -27,6 +28,7 @@ export function CaptureSection() {
     done: (_, span) => (span > 0 ? 'Calls are captured from now on' : 'Calls are no longer captured'),
     refresh: [queryKeys.servers],
   });
+  const failure = capture.variables === 0 ? capture.error : refusalOf(capture, Number(hours)).failure;
   return (
     <Section
       title="Capture"
@@ -51,7 +53,7 @@ export function CaptureSection() {
             value={hours}
             onChange={(value) => setHours(value ?? '1')}
             allowDeselect={false}
-            error={capture.error && messageOf(capture.error)}
+            error={failure && messageOf(failure)}
             disabled={!canEdit}
           />
           <Button

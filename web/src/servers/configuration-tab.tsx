@@ -1,9 +1,11 @@
 import { Stack } from '@mantine/core';
+import { useRef } from 'react';
 import { useLocation } from 'react-router';
 import { api, path } from '../api.ts';
 import type { JsonObject, StoredServer } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
+import { isSame } from '../ui/refusal.ts';
 import { useAction } from '../ui/use-action.ts';
 import { ViewerNote } from '../ui/viewer-note.tsx';
 import type { Config } from './config.ts';
@@ -29,10 +31,11 @@ export function ConfigurationTab() {
   const { slug } = detail.server;
   const brought = (useLocation().state as { change?: Brought } | null)?.change;
   const base = useBase(detail);
+  const onScreen = useRef<Config>(undefined);
   const save = useAction({
     run: (config: Config) => api<StoredServer>('PUT', path`/servers/${slug}`, { body: config, version: base.version }),
     done: ({ server }) => `Saved as version ${server.version}`,
-    onDone: base.saved,
+    onDone: (_, sent) => base.saved(() => !isSame(onScreen.current, sent)),
     refresh: [queryKeys.servers],
   });
   const editor = (
@@ -41,6 +44,7 @@ export function ConfigurationTab() {
       initial={base.config}
       changed={base.kept ?? withBrought(base.config, brought)}
       saving={save}
+      onScreen={onScreen}
       isNew={false}
       isReadOnly={!canEdit}
       storedSecrets={detail.secrets}

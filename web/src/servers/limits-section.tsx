@@ -1,12 +1,13 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
-import { ApiProblem, api, path } from '../api.ts';
+import { api, path } from '../api.ts';
 import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/loaded.tsx';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { isSame, refusalOf } from '../ui/refusal.ts';
 import { Section } from '../ui/section.tsx';
 import { useAction } from '../ui/use-action.ts';
 import { useShownServer } from './server-page.tsx';
@@ -14,6 +15,8 @@ import { useShownServer } from './server-page.tsx';
 type Field = 'calls_per_second' | 'concurrent_calls';
 /** Empty is the default. */
 type Values = Record<Field, number | string>;
+/** The limits to set, and what stood in the fields then. */
+type Wanted = { values: Values; typed: Values };
 
 const most = 100_000;
 const labels: Record<Field, string> = { calls_per_second: 'Calls a second', concurrent_calls: 'Calls at once' };
@@ -55,25 +58,26 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     validate: { calls_per_second: problemWith, concurrent_calls: problemWith },
   });
   const save = useAction({
-    run: (values: Values) => api('PATCH', path`/servers/${limits.slug}/limits`, { body: bodyOf(values) }),
-    done: (_, values) =>
+    run: ({ values }: Wanted) => api('PATCH', path`/servers/${limits.slug}/limits`, { body: bodyOf(values) }),
+    done: (_, { values }) =>
       fields.every((field) => values[field] === '') ? 'The default limits count' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],
-    onDone: (_, values) => {
-      form.setValues(values);
+    onDone: (_, { values, typed }) => {
+      if (isSame(typed, form.getValues())) form.setValues(values);
       form.resetDirty(values);
     },
   });
-  const problems = save.error instanceof ApiProblem ? save.error.problems : [];
+  const wanted = (values: Values): Wanted => ({ values, typed: form.getValues() });
+  const { problems, failure } = refusalOf(save, wanted(form.values));
   const errorOf = (field: Field) => {
     const found = problems.find((problem) => problem.path === field);
     return form.errors[field] ?? (found && sentence(found.message));
   };
   const isSet = fields.some((field) => limits[field].set !== undefined);
   return (
-    <form onSubmit={form.onSubmit((values) => save.mutate(values))} noValidate>
+    <form onSubmit={form.onSubmit((values) => save.mutate(wanted(values)))} noValidate>
       <Stack gap="sm">
-        {save.isError && problems.length === 0 && <ProblemAlert error={save.error} />}
+        {failure && <ProblemAlert error={failure} />}
         <Group gap="sm" align="flex-start">
           {fields.map((field) => (
             <NumberInput
@@ -104,7 +108,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               <Button
                 variant="subtle"
                 disabled={save.isPending}
-                onClick={() => save.mutate({ calls_per_second: '', concurrent_calls: '' })}
+                onClick={() => save.mutate(wanted({ calls_per_second: '', concurrent_calls: '' }))}
               >
                 Use the defaults
               </Button>

@@ -1,40 +1,46 @@
 import { Alert, Button, Group, Stack, TextInput } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
-import { ApiProblem, api, path } from '../api.ts';
+import { api, path } from '../api.ts';
 import type { Secret } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
+import { isSame, refusalOf } from '../ui/refusal.ts';
 import { SecretInput } from '../ui/secret-input.tsx';
 import { Section } from '../ui/section.tsx';
 import { useAction } from '../ui/use-action.ts';
 
 type Props = { slug: string; missing: readonly string[]; name: string; onName: (name: string) => void };
 
+type Typed = { name: string; value: string };
+
 /** Sets a secret or replaces its value. */
 export function SecretForm({ slug, missing, name, onName }: Props) {
   const [value, setValue] = useState('');
+  const typed: Typed = { name, value };
   const store = useAction({
-    run: () => api<Secret>('PUT', path`/servers/${slug}/secrets/${name}`, { body: { value } }),
-    done: () => `Stored the secret ${name}`,
+    run: (sent: Typed) =>
+      api<Secret>('PUT', path`/servers/${slug}/secrets/${sent.name}`, { body: { value: sent.value } }),
+    done: (_, sent) => `Stored the secret ${sent.name}`,
     refresh: [queryKeys.servers],
-    onDone: () => {
+    onDone: (_, sent) => {
+      if (!isSame(sent, typed)) return;
       setAsked(false);
       setValue('');
       onName('');
     },
   });
   const [isAsked, setAsked] = useState(false);
-  const problems = store.error instanceof ApiProblem ? store.error.problems : [];
-  const errorOf = (field: string, typed: string, missing: string) => {
-    if (isAsked && typed === '') return missing;
+  const { problems, failure } = refusalOf(store, typed);
+  const errorOf = (field: keyof Typed, missing: string) => {
+    if (isAsked && typed[field] === '') return missing;
     const found = problems.find(({ path: place }) => place === field);
     return found && sentence(found.message);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     setAsked(true);
-    if (name !== '' && value !== '') store.mutate();
+    if (name !== '' && value !== '') store.mutate(typed);
   };
   return (
     <Section
@@ -60,7 +66,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               </Group>
             </Alert>
           )}
-          {store.error && problems.length === 0 && <ProblemAlert error={store.error} />}
+          {failure && <ProblemAlert error={failure} />}
           <Group gap="sm" align="flex-start">
             <TextInput
               label="Secret name"
@@ -69,7 +75,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               flex="1 1 12rem"
               value={name}
               onChange={(event) => onName(event.currentTarget.value)}
-              error={errorOf('name', name, 'Say which secret, for example SERVICE_KEY.')}
+              error={errorOf('name', 'Say which secret, for example SERVICE_KEY.')}
               autoComplete="off"
               withAsterisk
             />
@@ -78,7 +84,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
               flex="2 1 16rem"
               value={value}
               onChange={(event) => setValue(event.currentTarget.value)}
-              error={errorOf('value', value, 'Type or paste the value.')}
+              error={errorOf('value', 'Type or paste the value.')}
               autoComplete="new-password"
               withAsterisk
             />

@@ -1,10 +1,11 @@
 import { Box, Button, Group, Select, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { ApiProblem, api, path } from '../api.ts';
+import { api, path } from '../api.ts';
 import type { Invitation, Role } from '../api-types.ts';
 import { useIsOwner } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { messageOf, sentence } from '../ui/problem-alert.tsx';
+import { isSame, refusalOf } from '../ui/refusal.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
@@ -59,10 +60,10 @@ function InviteForm() {
     run: (invited: Invited) => api<Invited>('POST', '/invitations', { body: invited }),
     done: ({ email }) => `Invited ${visible(email)}`,
     refresh: [queryKeys.members],
-    onDone: () => form.reset(),
+    onDone: (_, sent) => isSame(sent, form.getValues()) && form.reset(),
   });
-  const problem = invite.error instanceof ApiProblem ? invite.error.problems[0] : undefined;
-  const error = problem ? sentence(problem.message) : invite.error && messageOf(invite.error);
+  const { problems, failure } = refusalOf(invite, form.values);
+  const error = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
   return (
     <form onSubmit={form.onSubmit((values) => invite.mutate(values))} noValidate>
       <Group gap="sm" p="md" align="flex-start">

@@ -1,9 +1,10 @@
 import { Button, Group, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { ApiProblem, api } from '../api.ts';
+import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { messageOf, sentence } from '../ui/problem-alert.tsx';
+import { refusalOf } from '../ui/refusal.ts';
 import { Section } from '../ui/section.tsx';
 import { useAction } from '../ui/use-action.ts';
 
@@ -16,8 +17,8 @@ export function WorkspaceSection() {
     done: () => 'Renamed the workspace',
     refresh: [queryKeys.session],
   });
-  const problem = rename.error instanceof ApiProblem ? rename.error.problems[0] : undefined;
-  const error = problem ? sentence(problem.message) : rename.error && messageOf(rename.error);
+  const { problems, failure } = refusalOf(rename, form.values);
+  const error = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
   return (
     <Section title="Workspace" text="People see its name when they log in at one of its servers.">
       <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>

@@ -17,11 +17,14 @@ type Props = {
   children: ReactNode;
 };
 
-/** Asks before something that has consequences. */
+/** Asks before something that has consequences. The question stays until it is answered, so no answer meets another one. */
 export function Confirm({ opened, title, ...question }: Props) {
+  const close = () => {
+    if (!question.isPending) question.onClose();
+  };
   return (
-    <Modal opened={opened} onClose={question.onClose} title={title}>
-      <Question {...question} />
+    <Modal opened={opened} onClose={close} title={title}>
+      <Question {...question} onClose={close} />
     </Modal>
   );
 }
@@ -62,7 +65,7 @@ function Question({
         )}
         {error && error !== before ? <ProblemAlert error={error} /> : null}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={onClose} disabled={isPending}>
             Cancel
           </Button>
           <Button type="submit" color={isHarmless ? 'accent' : 'red.8'} loading={isPending} disabled={!isReady}>

@@ -1,6 +1,6 @@
 import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, type RefObject, useEffect, useState } from 'react';
 import { ApiProblem } from '../../api.ts';
 import type { StoredServer } from '../../api-types.ts';
 import { usePress } from '../../ui/press.ts';
@@ -28,6 +28,8 @@ type Props = {
   isReadOnly?: boolean;
   startsInJson?: boolean;
   saving: UseMutationResult<StoredServer, Error, Config>;
+  /** Kept at what is on screen; undefined while the JSON there cannot be read. */
+  onScreen?: RefObject<Config | undefined>;
   storedSecrets: readonly string[];
   callbackUrl?: string | undefined;
   /** Shown when somebody else has changed the server meanwhile. */
@@ -36,7 +38,7 @@ type Props = {
 
 /** Form and JSON of a configuration, side by side on one model. */
 export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
-  const { saving, storedSecrets, callbackUrl, conflict } = props;
+  const { saving, onScreen, storedSecrets, callbackUrl, conflict } = props;
   const { beforeClick } = usePress();
   const model = useEditorModel(initial, changed);
   const { view, isWide, choose } = useView(startsInJson);
@@ -63,14 +65,16 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
     isShown: (path) => isRevealed || model.touched.has(path),
     block,
   };
+  useEffect(() => {
+    if (onScreen) onScreen.current = model.draftProblem ? undefined : model.config;
+  });
   const save = () => {
     setRevealed(true);
     if (model.draftProblem) return;
     if (problems.length === 0 || (isBehind && !isBlocked)) saving.mutate(model.config);
     else goToField(problems[0]?.path ?? '');
   };
-  const isConflict =
-    saving.error instanceof ApiProblem && saving.error.status === 409 && saving.error.problems.length === 0;
+  const isConflict = isOverNewer(saving.error);
   const isUnsaved = model.isChanged && !saving.isPending && !(isNew && saving.isSuccess);
   return (
     <EditorProvider value={context}>
@@ -81,7 +85,7 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
         )}
         <ViewSwitch view={view} isWide={isWide} onChange={choose} />
         {isRevealed && <ProblemList problems={problems} draftProblem={model.draftProblem} />}
-        <Box className="th-editor" data-view={view}>
+        <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
           {view !== 'json' && <ConfigForm />}
           {view !== 'form' && (
             <JsonView
@@ -117,6 +121,11 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
 /** Whether the list of problems says it already, place by place. */
 function isListed(failure: Error): boolean {
   return failure instanceof ApiProblem && failure.problems.length > 0;
+}
+
+/** Whether somebody else has stored a newer version. */
+function isOverNewer(failure: Error | null): boolean {
+  return failure instanceof ApiProblem && failure.status === 409 && failure.problems.length === 0;
 }
 
 const mostSaid = 3;

@@ -7,6 +7,9 @@ export type Said = { config: Config; list: readonly FieldProblem[] };
 /** A problem or a warning; without a message while it is not known whether it is still there. */
 export type Known = { path: string; message: string; isPending?: true };
 
+/** What stands where the answer about something changed is on its way. */
+export const checkedAgain = 'is being checked again';
+
 export function isCertain({ isPending }: Known): boolean {
   return !isPending;
 }
@@ -44,7 +47,7 @@ export function standing(said: readonly Said[], config: Config): Known[] {
     const current = about.filter(({ isCurrent }) => isCurrent);
     if (current.length > 0) return withoutTwins(current.flatMap(({ list }) => list));
     const paths = new Set(about.at(-1)?.list.map(({ path }) => path));
-    return [...paths].map((path): Known => ({ path, message: 'is being checked again', isPending: true }));
+    return [...paths].map((path): Known => ({ path, message: checkedAgain, isPending: true }));
   });
 }
 

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, path } from '../../api.ts';
-import type { ServerDetail, StoredServer } from '../../api-types.ts';
+import type { ServerDetail } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import type { Config } from '../config.ts';
 import { merge } from './merge.ts';
@@ -14,7 +14,8 @@ export type Base = {
   generation: number;
   /** The edit that goes on over another base. */
   kept: Config | undefined;
-  saved: (stored: StoredServer) => Promise<void>;
+  /** Goes on from what was stored; over an edit that has gone on meanwhile only the version changes. */
+  saved: (hasGoneOn: () => boolean) => Promise<void>;
   /** Begins from the newest version; `mine` goes on as an edit of it. */
   rebase: (mine?: Config) => Promise<void>;
 };
@@ -43,5 +44,13 @@ export function useBase(detail: ServerDetail): Base {
       kept: mine && (merge(before, mine, config) as Config),
     }));
   };
-  return { ...base, rebase, saved: () => rebase() };
+  const saved = async (hasGoneOn: () => boolean) => {
+    const { config, server } = await newest();
+    setBase(({ generation, kept }) => ({
+      config: config as Config,
+      version: server.version,
+      ...(hasGoneOn() ? { generation, kept } : { generation: generation + 1, kept: undefined }),
+    }));
+  };
+  return { ...base, rebase, saved };
 }

@@ -1,36 +1,60 @@
-import { Text } from '@mantine/core';
+import { Box, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
-import { api, path } from '../../api.ts';
-import type { JsonObject, Preview } from '../../api-types.ts';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { ApiProblem, api, path } from '../../api.ts';
+import type { FieldProblem, JsonObject, Preview } from '../../api-types.ts';
 import { Loading } from '../../ui/loading.tsx';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
+import { checkedAgain } from '../editor/standing.ts';
 
-type Wanted = { slug: string; tool: string; values: JsonObject; isMissing: boolean };
+type Wanted = { slug: string; version: number; tool: string; values: JsonObject; isMissing: boolean };
+
+/** The request that some arguments make, or why they make none. */
+type Outcome = { preview: Preview } | { refusal: ApiProblem };
+
+async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
+  try {
+    return { preview: await asked };
+  } catch (error) {
+    if (error instanceof ApiProblem && error.problems.length > 0) return { refusal: error };
+    throw error;
+  }
+}
 
 /** The exact request that the arguments make, before anything is sent. `isBehind` while it is not of these arguments yet. */
-export function usePreview({ slug, tool, values, isMissing }: Wanted) {
+export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
-  const query = useQuery({
-    queryKey: ['preview', slug, tool, settled],
-    queryFn: ({ signal }) =>
-      api<Preview>('POST', path`/servers/${slug}/tools/${tool}/preview`, {
-        body: { arguments: JSON.parse(settled) as JsonObject },
-        signal,
-      }),
+  const { data, error, isFetching } = useQuery({
+    queryKey: ['preview', slug, version, tool, settled],
+    queryFn: ({ signal }) => {
+      const body = { arguments: JSON.parse(settled) as JsonObject };
+      return outcomeOf(api<Preview>('POST', path`/servers/${slug}/tools/${tool}/preview`, { body, signal }));
+    },
+    // An older outcome only keeps the space of the one to come.
     placeholderData: keepPreviousData,
     enabled: !isMissing,
     gcTime: 10_000,
   });
-  return { query, isBehind: settled !== current || query.isFetching };
+  const isBehind = settled !== current || isFetching;
+  const refused = data && 'refusal' in data ? data.refusal : undefined;
+  const problems: FieldProblem[] = (refused?.problems ?? []).map(({ path: place, message }) => ({
+    path: place,
+    message: isBehind ? checkedAgain : message,
+  }));
+  return {
+    request: data && 'preview' in data ? data.preview : undefined,
+    failure: refused ?? error ?? undefined,
+    problems: isMissing ? [] : problems,
+    isMissing,
+    isBehind,
+  };
 }
 
-type Props = { preview: UseQueryResult<Preview>; isMissing: boolean };
-
-export function Outgoing({ preview, isMissing }: Props) {
+export function Outgoing({ preview }: { preview: ReturnType<typeof usePreview> }) {
+  const { request, failure, isMissing, isBehind } = preview;
   return (
     <Section
       title="Outgoing request"
@@ -40,14 +64,18 @@ export function Outgoing({ preview, isMissing }: Props) {
         <Text size="sm" c="dimmed">
           Fill in the required arguments to see the request.
         </Text>
-      ) : preview.isError ? (
-        <Text size="sm" c="error" role="status">
-          {messageOf(preview.error)}
-        </Text>
-      ) : preview.data ? (
-        <RequestView request={preview.data.request} curl={preview.data.curl} />
       ) : (
-        <Loading rows={1} height={120} />
+        <Box style={{ visibility: isBehind ? 'hidden' : 'visible' }} aria-busy={isBehind} mih={120}>
+          {failure ? (
+            <Text size="sm" c="error" role="status">
+              {messageOf(failure)}
+            </Text>
+          ) : request ? (
+            <RequestView request={request.request} curl={request.curl} />
+          ) : (
+            <Loading rows={1} height={120} />
+          )}
+        </Box>
       )}
     </Section>
   );

@@ -7,15 +7,21 @@ import { ContentView } from './content-view.tsx';
 import { PickTransform } from './pick-transform.tsx';
 import { TimingBar } from './timing-bar.tsx';
 
-type Props = { tried: Tried; tool: JsonObject; slug: string };
+type Props = {
+  tried: Tried;
+  tool: JsonObject;
+  slug: string;
+  /** Whether the arguments on screen are others by now. */
+  isOfOthers: boolean;
+};
 
 /** What came back, as the agent sees it. */
-export function TriedResult({ tried, tool, slug }: Props) {
+export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   const answer = tried.is_error ? undefined : (tried.structured_content ?? jsonOf(tried));
   return (
     <Section
       title="Result"
-      text="As the agent sees it."
+      text={isOfOthers ? 'Of the call before: its arguments were others.' : 'As the agent sees it.'}
       actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
     >
       <Stack gap="md">

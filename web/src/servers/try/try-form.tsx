@@ -1,6 +1,5 @@
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { ApiProblem } from '../../api.ts';
 import type { FieldProblem } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
@@ -18,7 +17,7 @@ type Props = {
   args: readonly Argument[];
   typed: Typed;
   problems: readonly FieldProblem[];
-  failure: Error | null;
+  failure: Error | undefined;
   isCalling: boolean;
   /** The token of a server that forwards its caller's; undefined where none is needed. */
   token: string | undefined;
@@ -96,9 +95,7 @@ export function TryForm(props: Props) {
               autoComplete="off"
             />
           )}
-          {failure && !(failure instanceof ApiProblem && failure.problems.length > 0) && (
-            <ProblemAlert error={failure} title="Not called" />
-          )}
+          {failure && <ProblemAlert error={failure} title="Not called" />}
           <Group>
             <Button type="submit" loading={isCalling} disabled={!canEdit} leftSection={<IconPlayerPlay size={16} />}>
               Call the tool

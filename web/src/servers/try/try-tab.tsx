@@ -2,10 +2,11 @@ import { SimpleGrid, Stack } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { ApiProblem, api, path } from '../../api.ts';
-import type { FieldProblem, JsonObject, Tried } from '../../api-types.ts';
+import { api, path } from '../../api.ts';
+import type { JsonObject, Tried } from '../../api-types.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Empty } from '../../ui/empty.tsx';
+import { isSame, refusalOf } from '../../ui/refusal.ts';
 import { useAction } from '../../ui/use-action.ts';
 import { isDisabled, isObject, textOf, toolsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
@@ -42,9 +43,8 @@ export function TryTab() {
   );
 }
 
-function problemsOf(error: Error | null): readonly FieldProblem[] {
-  return error instanceof ApiProblem ? error.problems : [];
-}
+/** A tool as it was, and what was sent to try it. */
+type Asked = { tool: JsonObject; body: JsonObject };
 
 type Props = { tool: JsonObject; names: string[]; onChoose: (name: string) => void };
 
@@ -55,24 +55,23 @@ function TryTool({ tool, names, onChoose }: Props) {
   const name = textOf(tool.name);
   const args = argumentsOf(tool.input_schema);
   const values = valuesOf(args, typed);
+  const asked: Asked = { tool, body: { arguments: values, ...(token !== '' && { token }) } };
   const call = useAction({
-    run: () =>
-      api<Tried>('POST', path`/servers/${server.slug}/tools/${name}/call`, {
-        body: { arguments: values, ...(token !== '' && { token }) },
-      }),
+    run: ({ body }: Asked) => api<Tried>('POST', path`/servers/${server.slug}/tools/${name}/call`, { body }),
     refresh: [['calls'], queryKeys.activity],
   });
   const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);
   const isMissing = missing.length > 0;
-  const preview = usePreview({ slug: server.slug, tool: name, values, isMissing });
+  const preview = usePreview({ slug: server.slug, version: server.version, tool: name, values, isMissing });
   const [isAsked, setAsked] = useState(false);
   const problems = [
     ...missing.map((argument) => ({ path: `arguments.${argument.name}`, message: 'is missing' })),
-    ...problemsOf(isMissing ? null : preview.query.error),
+    ...preview.problems,
   ];
+  const refusal = refusalOf(call, asked);
   const ask = () => {
     setAsked(true);
-    if (problems.length === 0 || (preview.isBehind && !isMissing)) call.mutate();
+    if (problems.length === 0 || (preview.isBehind && !isMissing)) call.mutate(asked);
   };
   const isForwarding = server.access !== 'api_key' && isObject(config.authentication);
   return (
@@ -84,8 +83,8 @@ function TryTool({ tool, names, onChoose }: Props) {
           description={textOf(tool.description)}
           args={args}
           typed={typed}
-          problems={[...(isAsked ? problems : []), ...problemsOf(call.error)]}
-          failure={call.error}
+          problems={[...(isAsked ? problems : []), ...refusal.problems]}
+          failure={refusal.failure}
           isCalling={call.isPending}
           token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
           onToken={setToken}
@@ -95,8 +94,15 @@ function TryTool({ tool, names, onChoose }: Props) {
         />
       </Stack>
       <Stack gap="md" miw={0}>
-        <Outgoing preview={preview.query} isMissing={isMissing} />
-        {call.data && <TriedResult tried={call.data} tool={tool} slug={server.slug} />}
+        <Outgoing preview={preview} />
+        {call.data && call.variables && (
+          <TriedResult
+            tried={call.data}
+            tool={call.variables.tool}
+            slug={server.slug}
+            isOfOthers={!isSame(call.variables, asked)}
+          />
+        )}
       </Stack>
     </SimpleGrid>
   );
