@@ -5,7 +5,7 @@ import { variables } from '../src/config.ts';
 import { fieldSchema } from '../src/domain/input-schema.ts';
 import { serverConfigSchema } from '../src/domain/server-config.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
-import { operations } from '../src/operations/index.ts';
+import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 
 type JsonSchema = {
@@ -77,7 +77,7 @@ function operationsPage(): string {
     '# Operations',
     generated,
     'Everything that can be done to the system. Each operation is a REST route and, where it says so, a tool of the management server.\n',
-    ...operations.map(operationSection),
+    ...operationList.map(operationSection),
   ].join('\n');
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { operations } from '../src/operations/index.ts';
+import { operationList } from '../src/operations/index.ts';
 import { serverAt, toolAt } from './support/configs.ts';
 import { type ManagingAgent, startManagingAgent } from './support/managing-agent.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
@@ -53,7 +53,7 @@ describe('the management server', () => {
     for (const name of wanted) assert.ok(tools.has(name), name);
     assert.deepEqual(
       [...tools.keys()],
-      operations.filter((op) => op.isTool).map((op) => op.name),
+      operationList.filter((op) => op.isTool).map((op) => op.name),
     );
     for (const { name, description, inputSchema, outputSchema, annotations } of tools.values()) {
       assert.ok(description.length > 20, name);

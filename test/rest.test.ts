@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { operations } from '../src/operations/index.ts';
+import { operationList } from '../src/operations/index.ts';
 import { serverAt, toolAt } from './support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
@@ -246,9 +246,9 @@ describe('the REST API', () => {
     );
     assert.deepEqual(
       described.map(({ method, path }) => `${method} ${path}`).toSorted(),
-      operations.map(({ route }) => `${route.method} ${route.path}`).toSorted(),
+      operationList.map(({ route }) => `${route.method} ${route.path}`).toSorted(),
     );
-    assert.equal(new Set(described.map(({ op }) => op.operationId)).size, operations.length);
+    assert.equal(new Set(described.map(({ op }) => op.operationId)).size, operationList.length);
     for (const { method, path, op } of described) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
       assert.deepEqual(

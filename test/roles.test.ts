@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { covers, scopesOf } from '../src/domain/scopes.ts';
-import { operations } from '../src/operations/index.ts';
+import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { leastInput, restRequest } from './support/catalogue.ts';
 import { serverAt } from './support/configs.ts';
@@ -11,9 +11,11 @@ import { type Json, type Reply, startToolhost, type TestToolhost } from './suppo
 
 /** Showing another of one's own workspaces changes nothing but one's own session. */
 const ownAffairs = new Set(['switchWorkspace']);
-const changing = operations.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
+const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
 /** What names a person or a workspace. */
-const naming = operations.filter((op) => op.people && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)));
+const naming = operationList.filter(
+  (op) => op.people && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
+);
 
 describe('what a person may do in the dashboard', () => {
   let upstream: RecordingUpstream;
@@ -74,7 +76,7 @@ describe('what a person may do in the dashboard', () => {
     });
   }
 
-  for (const op of operations.filter(({ people }) => people === 'owner')) {
+  for (const op of operationList.filter(({ people }) => people === 'owner')) {
     it(`an editor is refused ${op.name}`, async () => {
       const editor = await signedIn({ name: 'Ed', role: 'editor' });
       assert.equal((await editor.run(op)).status, 403);

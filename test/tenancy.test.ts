@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { operations } from '../src/operations/index.ts';
+import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { leastInput, restRequest } from './support/catalogue.ts';
 import { serverAt } from './support/configs.ts';
@@ -8,7 +8,7 @@ import { type RecordingUpstream, startRecordingUpstream } from './support/record
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 
 /** Operations that name a thing which belongs to somebody. */
-const naming = operations.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
+const naming = operationList.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
 
 describe('what belongs to another workspace', () => {
   let upstream: RecordingUpstream;
@@ -217,7 +217,7 @@ describe('a key that may do less', () => {
   it('[sec E1] with manage:read it sees everything and changes nothing', async () => {
     const viewer = await toolhost.key({ scopes: ['manage:read'] });
     const before = (await toolhost.rest('GET', '/audit')).text;
-    for (const op of operations) {
+    for (const op of operationList) {
       const path = op.route.path
         .replaceAll('{slug}', 'first')
         .replaceAll('{tool}', 'get')

@@ -5,26 +5,28 @@ import { newId } from '../domain/ids.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
-import { type Actor, operations, operatorOperations } from '../operations/index.ts';
+import { type Actor, type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { localWorkspace, openStore, operationParts } from './foundation.ts';
 
-export type OperatorOperation =
-  | 'createApiKey'
-  | 'listApiKeys'
-  | 'revokeApiKey'
-  | 'getServerLimits'
-  | 'setServerLimits'
-  | 'getWorkspaceLimits'
-  | 'setWorkspaceLimits';
+const { createApiKey, listApiKeys, revokeApiKey, getServerLimits, setServerLimits, getWorkspaceLimits } = operations;
+const offered = {
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  getServerLimits,
+  setServerLimits,
+  getWorkspaceLimits,
+  ...operatorOperations,
+};
 
 /** Whoever is at the machine, working straight on the database, also while the service runs. */
 export type Operator = {
   /** Which database it is, for people. */
   place: string;
-  run(operation: OperatorOperation, input: object): Promise<object>;
+  run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   close(): Promise<void>;
 };
 
@@ -60,10 +62,10 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
   };
   return {
     place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
-    run(operation, input) {
-      const op = [...operations, ...operatorOperations].find((candidate) => candidate.name === operation);
-      if (!op) throw new Error(`there is no operation ${operation}`);
-      return runOperation(runner, op, actor, input, newId(randomBytes, 'cli'));
+    run(name, input) {
+      return runOperation(runner, offered[name], actor, input, newId(randomBytes, 'cli')) as Promise<
+        Output<typeof name>
+      >;
     },
     close,
   };

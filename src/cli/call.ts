@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import type { ContentBlock } from '../domain/mcp.ts';
 import { AppError, messageOf } from '../errors.ts';
+import type { Input, Output } from '../operations/index.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from './connection.ts';
 import { print, printJson } from './print.ts';
 import type { RestClient } from './rest-client.ts';
@@ -11,14 +13,7 @@ type Options = ConnectionOptions & {
   args?: { [name: string]: unknown };
   token?: string;
 };
-type Block = {
-  type: string;
-  text?: string;
-  mimeType?: string;
-  data?: string;
-  resource?: { text?: string; mimeType?: string };
-};
-type Outcome = { is_error: boolean; content: Block[] };
+type Outcome = Output<'callTool'>;
 
 export function addCall(program: Command): void {
   addConnectionOptions(program.command('call'))
@@ -72,9 +67,9 @@ async function call(slug: string, tool: string, options: Options): Promise<void>
   if (outcome.is_error) process.exitCode = 1;
 }
 
-async function run(client: RestClient, input: { [name: string]: unknown }): Promise<Outcome> {
+async function run(client: RestClient, input: Input<'callTool'>): Promise<Outcome> {
   try {
-    return await client.run<Outcome>('callTool', input);
+    return await client.run('callTool', input);
   } catch (error) {
     if (!(error instanceof AppError) || !error.problems.some(({ path }) => path === 'token')) throw error;
     throw new AppError(
@@ -103,16 +98,22 @@ type Config = { tools: { name: string; input_schema: { [name: string]: unknown }
 
 async function readConfig(client: RestClient, slug: string): Promise<Config | undefined> {
   try {
-    return (await client.run<{ config: Config }>('getMcpServer', { slug })).config;
+    return (await client.run('getMcpServer', { slug })).config as Config;
   } catch (error) {
     if (error instanceof AppError && error.kind === 'forbidden') return undefined;
     throw error;
   }
 }
 
-function blockText({ type, text, mimeType, data, resource }: Block): string {
-  if (text !== undefined) return text;
-  if (resource?.text !== undefined) return resource.text;
-  const size = data === undefined ? '' : `, ${Buffer.byteLength(data, 'base64')} bytes`;
-  return `[${type} ${mimeType ?? resource?.mimeType ?? ''}${size}; --json prints it]`;
+function blockText(block: ContentBlock): string {
+  if (block.type === 'text') return block.text;
+  if (block.type === 'resource') {
+    const { resource } = block;
+    return 'text' in resource ? resource.text : binaryText('resource', resource.mimeType, resource.blob);
+  }
+  return binaryText(block.type, block.mimeType, block.data);
+}
+
+function binaryText(type: string, mediaType: string, base64: string): string {
+  return `[${type} ${mediaType}, ${Buffer.byteLength(base64, 'base64')} bytes; --json prints it]`;
 }

@@ -1,66 +1,31 @@
 import { AppError, type ErrorKind, errorKinds, messageOf, type Problem } from '../errors.ts';
-import { operations } from '../operations/index.ts';
-import type { Operation } from '../operations/operation.ts';
+import { type Input, type OperationName, type Output, operations } from '../operations/index.ts';
+import { restRequest } from '../operations/rest-request.ts';
 import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
 import type { Connection } from './connection.ts';
 
-type Input = { [name: string]: unknown };
-
 /** Runs operations of a service over its REST API, at the routes that the catalogue gives them. */
 export type RestClient = {
   /** @throws AppError with the words of the service, or why it could not be asked */
-  run<Output>(name: string, input?: Input): Promise<Output>;
-  /** The answers of every page of a list. */
-  runPages<Output extends { next_cursor?: string }>(name: string, input?: Input): Promise<Output[]>;
+  run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 };
 
 /** Longer than the slowest tool call. */
 const patienceMs = 60_000;
-const pageSize = 200;
 
 export function createRestClient(connection: Connection): RestClient {
-  const run = async <Output>(name: string, input: Input = {}): Promise<Output> => {
-    const op = operationNamed(name);
-    const { path, body } = requestOf(op, input);
-    const response = await send(connection, op.route.method, path, body);
-    const answer = await jsonOf(response);
-    if (!response.ok) throw refusalOf(response, answer, connection.url);
-    if (!op.output.safeParse(answer).success) throw notToolhost(connection.url, response.status);
-    return answer as Output;
-  };
   return {
-    run,
-    async runPages<Output extends { next_cursor?: string }>(name: string, input: Input = {}) {
-      const pages: Output[] = [];
-      let cursor: string | undefined;
-      do {
-        const page: Output = await run(name, { ...input, limit: pageSize, ...(cursor !== undefined && { cursor }) });
-        pages.push(page);
-        cursor = page.next_cursor;
-      } while (cursor !== undefined);
-      return pages;
+    async run<Name extends OperationName>(name: Name, input: Input<Name>) {
+      const { route, output } = operations[name];
+      const { method, path, body } = restRequest(route, input);
+      const response = await send(connection, method, path, body && JSON.stringify(body));
+      const answer = await jsonOf(response);
+      if (!response.ok) throw refusalOf(response, answer, connection.url);
+      if (!output.safeParse(answer).success) throw notToolhost(connection.url, response.status);
+      return answer as Output<Name>;
     },
   };
-}
-
-export function operationNamed(name: string): Operation {
-  const op = operations.find((candidate) => candidate.name === name);
-  if (!op) throw new Error(`there is no operation ${name}`);
-  return op;
-}
-
-/** Inputs that the route names go into the path; the others are the query of a GET and the body of anything else. */
-function requestOf(op: Operation, input: Input): { path: string; body: string | undefined } {
-  const rest = { ...input };
-  const path = op.route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    delete rest[name];
-    return encodeURIComponent(String(input[name]));
-  });
-  if (Object.keys(rest).length === 0) return { path, body: undefined };
-  if (op.route.method !== 'GET') return { path, body: JSON.stringify(rest) };
-  const query = new URLSearchParams(Object.entries(rest).map(([name, value]) => [name, String(value)]));
-  return { path: `${path}?${query}`, body: undefined };
 }
 
 async function send(

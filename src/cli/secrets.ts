@@ -8,7 +8,6 @@ import { print, printJson, table } from './print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type SetOptions = Options & { valueFile?: string };
-type SecretRecord = { name: string; origins: string[]; used_by: string[]; updated_at: string };
 
 export function addSecrets(program: Command): void {
   const secrets = program.command('secrets').description('manage the secrets that fill {{NAME}} in a hosted server');
@@ -56,7 +55,7 @@ async function set(slug: string, name: string, options: SetOptions, command: Com
   }
   const client = await clientOf(options);
   const value = await readValue(name, options.valueFile);
-  const stored = await client.run<SecretRecord>('setSecret', { slug, name, value });
+  const stored = await client.run('setSecret', { slug, name, value });
   if (options.json) return printJson(stored);
   const origins = stored.origins.join(', ') || 'no host yet, as the server has no tools';
   const uses = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
@@ -78,7 +77,7 @@ function typedOrPiped(name: string): Promise<string> {
 
 async function list(slug: string, options: Options): Promise<void> {
   const client = await clientOf(options);
-  const answer = await client.run<{ secrets: SecretRecord[] }>('listSecrets', { slug });
+  const answer = await client.run('listSecrets', { slug });
   if (options.json) return printJson(answer);
   if (answer.secrets.length === 0) return print(`The server ${slug} has no secrets.`);
   const rows = answer.secrets.map((s) => [

@@ -1,17 +1,15 @@
 import type { Command } from 'commander';
-import type { z } from 'zod';
 import { AppError } from '../errors.ts';
-import type { serverRecord } from '../operations/shapes.ts';
+import type { Input, Output } from '../operations/index.ts';
 import { ask } from './ask.ts';
 import { readConfigFile } from './config-file.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from './connection.ts';
 import { note, print, printJson, table } from './print.ts';
 
 type Options = ConnectionOptions & { json?: true };
-type ServerRecord = z.output<typeof serverRecord>;
-type Answer = { [field: string]: unknown };
-type Warning = { path: string; message: string };
-type Shown = { server: ServerRecord; config: object; warnings: Warning[]; secrets: string[]; callback_url?: string };
+type Shown = Output<'getMcpServer'>;
+
+const pageSize = 200;
 
 export function addServers(program: Command): void {
   const servers = program.command('servers').description('manage the hosted servers of a running service');
@@ -50,14 +48,19 @@ export function addServers(program: Command): void {
 
 async function clientOf(options: Options) {
   const connection = connectionOf(options, process.env);
-  const { createRestClient, operationNamed } = await import('./rest-client.ts');
-  return { client: createRestClient(connection), operationNamed };
+  const { createRestClient } = await import('./rest-client.ts');
+  return createRestClient(connection);
 }
 
 async function list(options: Options): Promise<void> {
-  const { client } = await clientOf(options);
-  const pages = await client.runPages<{ servers: ServerRecord[]; next_cursor?: string }>('listMcpServers');
-  const servers = pages.flatMap((page) => page.servers);
+  const client = await clientOf(options);
+  const servers: Shown['server'][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.run('listMcpServers', { limit: pageSize, ...(cursor !== undefined && { cursor }) });
+    servers.push(...page.servers);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
     return print('There are no servers yet; create one with: bin/toolhost servers create server.yaml');
@@ -66,8 +69,8 @@ async function list(options: Options): Promise<void> {
 }
 
 async function get(slug: string, options: Options): Promise<void> {
-  const { client } = await clientOf(options);
-  const shown = await client.run<Shown>('getMcpServer', { slug });
+  const client = await clientOf(options);
+  const shown = await client.run('getMcpServer', { slug });
   if (options.json) return printJson(shown);
   const { stringify } = await import('yaml');
   print([...summary(shown).map((line) => `# ${line}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join('\n'));
@@ -91,12 +94,13 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
   if (name === 'replaceMcpServer' && !isSlug((config as { slug?: unknown }).slug)) {
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   }
-  const { client, operationNamed } = await clientOf(options);
-  const stored = await client.run<Answer>(name, config as { [field: string]: unknown });
+  const client = await clientOf(options);
+  // The service judges what the file holds.
+  const stored = await client.run(name, config as Input<typeof name>);
   if (options.json) return printJson(stored);
   // Replacing is no tool for agents and has no words of its own; it ends as an update does.
-  const { say } = operationNamed(name === 'createMcpServer' ? name : 'updateMcpServer');
-  print(say?.(stored) ?? '');
+  const { operations } = await import('../operations/index.ts');
+  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
 }
 
 function isSlug(slug: unknown): boolean {
@@ -104,13 +108,14 @@ function isSlug(slug: unknown): boolean {
 }
 
 async function remove(slug: string, options: Options & { yes?: true }): Promise<void> {
-  const { client, operationNamed } = await clientOf(options);
+  const client = await clientOf(options);
   if (!options.yes && process.stdin.isTTY) {
     note(`This deletes the server ${slug} with its secrets, for good. Its slug cannot be used again.`);
     const typed = await ask('Type the slug to confirm: ', { input: process.stdin, output: process.stderr });
     if (typed !== slug) throw new AppError('invalid', `"${typed}" is not the slug; nothing was deleted`);
   }
-  const deleted = await client.run<Answer>('deleteMcpServer', { slug });
-  if (options.json) printJson(deleted);
-  else print(operationNamed('deleteMcpServer').say?.(deleted) ?? '');
+  const deleted = await client.run('deleteMcpServer', { slug });
+  if (options.json) return printJson(deleted);
+  const { operations } = await import('../operations/index.ts');
+  print(operations.deleteMcpServer.say?.(deleted) ?? '');
 }

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../app/foundation.ts';
 import { type Actor, operations } from '../operations/index.ts';
+import type { Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { findServer, isSlugTaken } from '../store/servers.ts';
 
@@ -45,15 +46,11 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
  * One that its owner deleted is not made again.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
-  const run = (name: string, input: object) => {
-    const op = operations.find((candidate) => candidate.name === name);
-    if (!op) throw new Error(`there is no operation ${name}`);
-    return runOperation(runner, op, operator, input, 'start');
-  };
+  const run = (op: Operation, input: object) => runOperation(runner, op, operator, input, 'start');
   const config = exampleConfig(port);
   const stored = await findServer(runner.db, localWorkspace.id, exampleSlug);
   if (!stored) {
-    if (!(await isSlugTaken(runner.db, exampleSlug))) await run('createMcpServer', config);
+    if (!(await isSlugTaken(runner.db, exampleSlug))) await run(operations.createMcpServer, config);
     return;
   }
   const origin = new URL(config.tools[0]?.url ?? '').origin;
@@ -63,5 +60,5 @@ export async function provideExampleServer(runner: Runner, port: number): Promis
     ...tool,
     url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin),
   }));
-  await run('updateMcpServer', { slug: exampleSlug, tools });
+  await run(operations.updateMcpServer, { slug: exampleSlug, tools });
 }

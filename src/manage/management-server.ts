@@ -9,7 +9,7 @@ import {
 import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
-import { operations } from '../operations/index.ts';
+import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
@@ -34,7 +34,7 @@ export function createManagementServer(
   credentials: ManagerCredentials,
   hints: LoginHints,
 ): McpEndpoint {
-  const offered = operations.filter((op) => op.isTool);
+  const offered = operationList.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   let tools: Buffer | undefined;
@@ -82,7 +82,7 @@ async function runAsTool(
   try {
     const output = await runOperation(runner, op, actor, args, requestId);
     const result = jsonResult(output);
-    return op.say ? { ...result, content: textResult(op.say(output as never), false).content } : result;
+    return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
     // A login can be widened, so its client is told what to ask for (MCP 2026-07-28, authorization, step-up).

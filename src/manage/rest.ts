@@ -4,8 +4,8 @@ import { parseJson } from '../domain/json.ts';
 import { scanJson } from '../domain/json-scan.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
-import { operations } from '../operations/index.ts';
-import type { Actor, Operation } from '../operations/operation.ts';
+import { operationList } from '../operations/index.ts';
+import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { readBody } from '../read-body.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
@@ -31,8 +31,8 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   const refuse = (c: HonoContext<Env>, error: unknown) => problemAnswer(error, requestIdOf(c), parts.onUnexpected);
   api.onError((error, c) => refuse(c, error));
   api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
-  api.get('/openapi.json', (c) => c.json(openApiDocument(operations, parts.baseUrl, parts.version)));
-  for (const op of operations) {
+  api.get('/openapi.json', (c) => c.json(openApiDocument(operationList, parts.baseUrl, parts.version)));
+  for (const op of operationList) {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const actor = await parts.actorOf(c.env.incoming);
@@ -50,10 +50,10 @@ function requestIdOf(c: HonoContext<Env>): string {
   return String(c.env.outgoing.getHeader('x-request-id'));
 }
 
-function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, output: object): Response {
+function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, output: OutputOf<Operation>): Response {
   c.header('Content-Type', file.mediaType);
   c.header('Content-Disposition', `attachment; filename="${file.name}"`);
-  return c.body(file.text(output as never));
+  return c.body(file.text(output));
 }
 
 /** Names of the inputs that are numbers: a query or a path only has text. */

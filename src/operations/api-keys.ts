@@ -43,7 +43,6 @@ const createApiKey = operation({
   summary: 'Make an API key; the key itself is shown this once',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'POST', path: '/keys' },
   isTool: false,
   input: z.strictObject({
     name: z.string().trim().min(1).max(100).describe('What the key is for.'),
@@ -97,7 +96,6 @@ const listApiKeys = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/keys' },
   isTool: false,
   input: z.strictObject(pageInputs),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
@@ -114,7 +112,6 @@ const revokeApiKey = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  route: { method: 'DELETE', path: '/keys/{id}' },
   isTool: false,
   input: z.strictObject({ id: z.string().max(100).describe('Id of the key, key_…') }),
   output: z.object({ revoked: z.string() }),
@@ -129,4 +126,4 @@ const revokeApiKey = operation({
   audit: ({ id }) => ({ target: id }),
 });
 
-export const apiKeyOperations = [createApiKey, listApiKeys, revokeApiKey];
+export const apiKeyOperations = { createApiKey, listApiKeys, revokeApiKey };

@@ -86,7 +86,6 @@ const listCalls = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/calls' },
   isTool: true,
   input: z.strictObject({ slug: slugInput.optional(), ...filters, ...pageInputs }),
   output: z.object({ calls: z.array(callRecord), next_cursor: nextCursor }),
@@ -102,7 +101,6 @@ const listServerCalls = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/servers/{slug}/calls' },
   isTool: false,
   input: z.strictObject({ slug: slugInput, ...filters, ...pageInputs }),
   output: listCalls.output,
@@ -121,7 +119,6 @@ const exportCalls = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/calls.csv' },
   isTool: false,
   input: z.strictObject({ slug: slugInput.optional(), ...filters }),
   output: z.object({ csv: z.string().describe('The file; the REST API answers with it alone, as text/csv.') }),
@@ -155,7 +152,6 @@ const getCall = operation({
   description: 'Credentials are masked in the request and redacted everywhere else.',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'GET', path: '/calls/{id}' },
   isTool: true,
   input: z.strictObject({
     id: z.string().min(1).max(200).describe('Id of the call, call_…'),
@@ -192,4 +188,4 @@ function shownCapture(document: string, at: number): z.input<typeof captureShape
   };
 }
 
-export const callRecordOperations = [listCalls, listServerCalls, exportCalls, getCall];
+export const callRecordOperations = { listCalls, listServerCalls, exportCalls, getCall };

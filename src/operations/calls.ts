@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ContentBlock } from '../domain/mcp.ts';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
@@ -24,7 +25,6 @@ const callTool = operation({
   description: 'Sends the real upstream request. Where the server forwards the token of its caller, give that token.',
   scope: 'call',
   effect: 'call',
-  route: { method: 'POST', path: '/servers/{slug}/tools/{tool}/call' },
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
@@ -41,7 +41,7 @@ const callTool = operation({
   }),
   output: z.object({
     is_error: z.boolean(),
-    content: z.unknown().describe('Content blocks, as the agent gets them.'),
+    content: z.custom<ContentBlock[]>().describe('Content blocks, as the agent gets them.'),
     structured_content: z.unknown().optional(),
     call_id: z.string().optional().describe('Id of the record, for getCall.'),
     timing: z.object({
@@ -86,7 +86,6 @@ const previewToolCall = operation({
   summary: 'Show the exact upstream request of a tool call, credentials masked; nothing is sent',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'POST', path: '/servers/{slug}/tools/{tool}/preview' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, tool: toolInput, arguments: argumentsInput }),
   output: z.object(requestShape),
@@ -117,7 +116,6 @@ const listAuditEvents = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/audit' },
   isTool: false,
   input: z.strictObject(pageInputs),
   output: z.object({ events: z.array(auditRecord), next_cursor: nextCursor }),
@@ -141,4 +139,4 @@ const listAuditEvents = operation({
   },
 });
 
-export const callOperations = [callTool, previewToolCall, ...callRecordOperations, listAuditEvents];
+export const callOperations = { callTool, previewToolCall, ...callRecordOperations, listAuditEvents };

@@ -20,7 +20,6 @@ const captureCalls = operation({
     `A capture is kept for a day at most, and the newest ${capturesPerServer} of a server.`,
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'POST', path: '/servers/{slug}/capture' },
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
@@ -37,4 +36,4 @@ const captureCalls = operation({
   audit: ({ slug, hours }) => ({ target: slug, detail: { hours } }),
 });
 
-export const captureOperations = [captureCalls];
+export const captureOperations = { captureCalls };

@@ -11,7 +11,6 @@ export const checkMcpServer = operation({
   description: 'Returns every problem and every warning that creating or updating would report.',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'POST', path: '/check' },
   isTool: true,
   input: serverConfigSchema,
   judgesInput: true,

@@ -11,7 +11,6 @@ const checkConnection = operation({
   description: 'Nothing is sent to the upstream or to the provider.',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'POST', path: '/servers/{slug}/connection-check' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({
@@ -41,4 +40,4 @@ const checkConnection = operation({
   },
 });
 
-export const connectionOperations = [checkConnection];
+export const connectionOperations = { checkConnection };

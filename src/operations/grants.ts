@@ -34,7 +34,6 @@ const listGrants = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/grants' },
   isTool: true,
   input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
   output: z.object({ grants: z.array(grantRecord), next_cursor: nextCursor }),
@@ -51,7 +50,6 @@ const revokeGrant = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  route: { method: 'DELETE', path: '/grants/{id}' },
   isTool: true,
   input: z.strictObject({ id: z.string().max(100).describe('Id of the grant, grt_…') }),
   output: z.object({ revoked: z.string() }),
@@ -67,4 +65,4 @@ const revokeGrant = operation({
   audit: ({ id }) => ({ target: id }),
 });
 
-export const grantOperations = [listGrants, revokeGrant];
+export const grantOperations = { listGrants, revokeGrant };

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { apiKeyOperations } from './api-keys.ts';
 import { callOperations } from './calls.ts';
 import { captureOperations } from './captures.ts';
@@ -7,12 +8,13 @@ import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { loginCheckOperations } from './login-checks.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
+import type { operationRoutes } from './routes.ts';
 import { secretOperations } from './secrets.ts';
 import { serverOperations } from './servers.ts';
 import { statisticsOperations } from './statistics.ts';
 
-/** Everything that can be done to the system. Every door reads this list. */
-export const operations: readonly Operation[] = [
+/** Everything that can be done to the system, by name. REST, OpenAPI, the management server and the pages read this. */
+export const operations = {
   ...serverOperations,
   ...secretOperations,
   ...callOperations,
@@ -24,9 +26,25 @@ export const operations: readonly Operation[] = [
   ...apiKeyOperations,
   ...grantOperations,
   ...peopleOperations,
-];
+} satisfies { [Name in OperationName]: Operation<Name> };
 
-/** What only the operator does, at the machine: no door offers it. */
-export const operatorOperations: readonly Operation[] = [setWorkspaceLimits];
+/** The same in the order of the pages, for those who go through all of them. */
+export const operationList: readonly Operation[] = Object.values(operations);
+
+/** What only the operator does, at the machine: no network interface offers it. */
+export const operatorOperations = { setWorkspaceLimits };
+
+type Operations = typeof operations & typeof operatorOperations;
+
+export type OperationName = keyof typeof operationRoutes;
+
+/** What an operation takes, as its callers write it. */
+export type Input<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['input']>>;
+
+/** What an operation gives, as it is after JSON. */
+export type Output<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['output']>>;
+
+/** JSON has no `undefined`: a field is there or it is not. */
+type OfJson<T> = T extends object ? { [Key in keyof T]: OfJson<Exclude<T[Key], undefined>> } : T;
 
 export type { Actor } from './operation.ts';

@@ -134,7 +134,6 @@ const getServerLimits = operation({
   summary: 'Get the limits of the calls of a hosted server, and their present use',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'GET', path: '/servers/{slug}/limits' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: serverLimits,
@@ -149,7 +148,6 @@ const setServerLimits = operation({
     'What is absent stays. The limits of the workspace, which the operator sets, cap whatever is set here. They count in every process within a second.',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'PATCH', path: '/servers/{slug}/limits' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, ...limitInputs }),
   output: serverLimits,
@@ -170,7 +168,6 @@ const getWorkspaceLimits = operation({
   description: `Where the operator set none, they are ${workspaceShare} times the defaults of one server.`,
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'GET', path: '/workspace/limits' },
   isTool: true,
   input: z.strictObject({}),
   output: limitsRecord,
@@ -182,7 +179,6 @@ export const setWorkspaceLimits = operation({
   summary: 'Set or reset the limits of the calls of all servers of a workspace together',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'PATCH', path: '/workspace/limits' },
   isTool: false,
   input: z.strictObject(limitInputs),
   output: limitsRecord,
@@ -201,4 +197,4 @@ export const setWorkspaceLimits = operation({
   audit: (input) => ({ detail: input }),
 });
 
-export const limitOperations = [getServerLimits, setServerLimits, getWorkspaceLimits];
+export const limitOperations = { getServerLimits, setServerLimits, getWorkspaceLimits };

@@ -26,7 +26,6 @@ const checkLogin = operation({
     'deleted here without having been used. The provider may know the login for as long as its tokens last.',
   scope: 'manage:write',
   effect: 'call',
-  route: { method: 'POST', path: '/servers/{slug}/login-check' },
   isTool: false,
   input: z.strictObject({
     slug: slugInput,
@@ -57,4 +56,4 @@ const checkLogin = operation({
   },
 });
 
-export const loginCheckOperations = [checkLogin];
+export const loginCheckOperations = { checkLogin };

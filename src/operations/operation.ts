@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Random } from '../domain/ids.ts';
 import type { CallLimits, CircuitState, LimitUse } from '../domain/limits.ts';
+import type { ContentBlock } from '../domain/mcp.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
@@ -9,6 +10,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 import type { ConnectionProbe } from './connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './login-checks.ts';
+import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
 /** Who does something: a key, a person, or the operator at the machine itself. */
 export type Actor = {
@@ -26,7 +28,7 @@ export type Actor = {
 /** What a tried-out call came to, as the agent would see it, and what it took. */
 export type TriedCall = {
   is_error: boolean;
-  content: unknown;
+  content: ContentBlock[];
   structured_content?: unknown;
   estimated_tokens: number;
   record: CallRow | undefined;
@@ -84,8 +86,18 @@ export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } 
  * One thing that can be done to the system. REST, OpenAPI, the management MCP server, the command line and the
  * reference pages are read from this; `runOperation` gives every one of them the same checks.
  */
-export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> = {
-  name: string;
+export type Operation<
+  Name extends string = string,
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodObject = z.ZodObject,
+> = Declaration<Name, Input, Output> & { route: Route };
+
+/** What an operation gives. */
+export type OutputOf<Op extends Operation> = z.input<Op['output']>;
+
+/** An operation as its file declares it. `run` and its like are methods, so that operations of any types make a list. */
+type Declaration<Name extends string, Input extends z.ZodObject, Output extends z.ZodObject> = {
+  name: Name;
   summary: string;
   /** What an agent or a reader of the reference should know besides. */
   description?: string;
@@ -97,25 +109,25 @@ export type Operation<Input extends z.ZodObject = z.ZodObject, Output extends z.
   destructive?: boolean;
   /** Only people in the dashboard may do it, and with `owner` only owners of the workspace. */
   people?: 'any' | 'owner';
-  route: { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
   /** Whether agents get it as a tool of the management server. */
   isTool: boolean;
   input: Input;
   /** `run` gets the input as it came and judges it itself, because it can report more at once than the schema does. */
   judgesInput?: boolean;
   output: Output;
-  run: (context: Context, input: z.output<Input>) => Promise<z.input<Output>>;
-  audit?: (input: z.output<Input>, output: z.input<Output>) => AuditEntry;
+  run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
+  audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
   /** The answer of the REST API is a file rather than JSON: this text, under this media type. */
-  file?: { mediaType: string; name: string; text: (output: z.input<Output>) => string };
+  file?: { mediaType: string; name: string; text(output: z.input<Output>): string };
   /** What an agent reads instead of the JSON. */
-  say?: (output: z.input<Output>) => string;
+  say?(output: z.input<Output>): string;
 };
 
-/** Declares an operation; the point is that `run` is checked against `input` and `output`. */
-export function operation<Input extends z.ZodObject, Output extends z.ZodObject>(
-  declaration: Operation<Input, Output>,
-): Operation {
-  // The catalogue forgets the particular types; runOperation parses the input with the very schema it belongs to.
-  return declaration as unknown as Operation;
+const routes = { ...operationRoutes, ...operatorRoutes };
+
+/** Declares an operation under a name that has a route. */
+export function operation<Name extends keyof typeof routes, Input extends z.ZodObject, Output extends z.ZodObject>(
+  declaration: Declaration<Name, Input, Output>,
+): Operation<Name, Input, Output> {
+  return { ...declaration, route: routes[declaration.name] };
 }

@@ -55,7 +55,6 @@ const getSession = operation({
   scope: 'manage:read',
   effect: 'read',
   people: 'any',
-  route: { method: 'GET', path: '/session' },
   isTool: false,
   input: z.strictObject({}),
   output: sessionRecord,
@@ -68,7 +67,6 @@ const switchWorkspace = operation({
   scope: 'manage:read',
   effect: 'write',
   people: 'any',
-  route: { method: 'POST', path: '/session/workspace' },
   isTool: false,
   input: z.strictObject({ workspace_id: z.string().max(100) }),
   output: sessionRecord,
@@ -85,7 +83,6 @@ const renameOwnWorkspace = operation({
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
-  route: { method: 'PATCH', path: '/workspace' },
   isTool: false,
   input: z.strictObject({
     name: z
@@ -110,7 +107,6 @@ const listMembers = operation({
   effect: 'read',
   isReport: true,
   people: 'any',
-  route: { method: 'GET', path: '/members' },
   isTool: false,
   input: z.strictObject({}),
   output: z.object({
@@ -147,7 +143,6 @@ const inviteMember = operation({
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
-  route: { method: 'POST', path: '/invitations' },
   isTool: false,
   input: z.strictObject({
     email: z
@@ -183,7 +178,6 @@ const withdrawInvitation = operation({
   effect: 'write',
   destructive: true,
   people: 'owner',
-  route: { method: 'DELETE', path: '/invitations/{email}' },
   isTool: false,
   input: z.strictObject({ email: z.string().max(200) }),
   output: z.object({ withdrawn: z.string() }),
@@ -210,7 +204,6 @@ const changeMember = operation({
   scope: 'manage:write',
   effect: 'write',
   people: 'owner',
-  route: { method: 'PATCH', path: '/members/{id}' },
   isTool: false,
   input: z.strictObject({ id: z.string().max(100), role: roleInput }),
   output: z.object({ id: z.string(), role: z.enum(roles) }),
@@ -231,7 +224,6 @@ const removeMember = operation({
   effect: 'write',
   destructive: true,
   people: 'owner',
-  route: { method: 'DELETE', path: '/members/{id}' },
   isTool: false,
   input: z.strictObject({ id: z.string().max(100) }),
   output: z.object({ removed: z.string() }),
@@ -245,13 +237,13 @@ const removeMember = operation({
   audit: ({ id }) => ({ target: id }),
 });
 
-export const peopleOperations = [
+export const peopleOperations = {
   getSession,
   switchWorkspace,
-  renameOwnWorkspace,
+  renameWorkspace: renameOwnWorkspace,
   listMembers,
   inviteMember,
   withdrawInvitation,
   changeMember,
   removeMember,
-];
+};

@@ -6,7 +6,7 @@ import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Tables } from '../store/schema.ts';
-import type { Actor, Context, Operation, Parts } from './operation.ts';
+import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import type { ReportQueue } from './report-queue.ts';
 
 export type Runner = {
@@ -21,19 +21,20 @@ export type Runner = {
  * The one way to run an operation: authorise, validate, run in a transaction, audit.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
  */
-export async function runOperation(
+export async function runOperation<Op extends Operation>(
   runner: Runner,
-  op: Operation,
+  op: Op,
   actor: Actor,
   raw: unknown,
   requestId: string,
-): Promise<object> {
+): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
   refuseNul(raw);
   const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
-  if (op.isReport) return runner.reports.run(actor.workspaceId, (db) => op.run(context(db), input));
-  if (op.effect !== 'write') return op.run(context(runner.db), input);
+  const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
+  if (op.isReport) return runner.reports.run(actor.workspaceId, report);
+  if (op.effect !== 'write') return report(runner.db);
   const output = await runner.db.transaction().execute(async (transaction) => {
     const result = await op.run(context(transaction), input);
     const entry = op.audit?.(input, result) ?? {};
@@ -51,7 +52,7 @@ export async function runOperation(
     return result;
   });
   await runner.onCommitted();
-  return output;
+  return output as OutputOf<Op>;
 }
 
 type Input = Record<string, unknown>;

@@ -51,7 +51,6 @@ const setSecret = operation({
     'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, name: nameInput, value: valueInput }),
   output: secretRecord,
@@ -78,7 +77,6 @@ const deleteSecret = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  route: { method: 'DELETE', path: '/servers/{slug}/secrets/{name}' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, name: nameInput }),
   output: z.object({ deleted: z.string() }),
@@ -98,7 +96,6 @@ const listSecrets = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/servers/{slug}/secrets' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({ secrets: z.array(secretRecord) }),
@@ -116,4 +113,4 @@ const listSecrets = operation({
   },
 });
 
-export const secretOperations = [setSecret, deleteSecret, listSecrets];
+export const secretOperations = { setSecret, deleteSecret, listSecrets };

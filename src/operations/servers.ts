@@ -67,7 +67,6 @@ const listMcpServers = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/servers' },
   isTool: true,
   input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
   output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
@@ -84,7 +83,6 @@ const createMcpServer = operation({
   description: 'Every problem of the configuration is reported at once, and then nothing is stored.',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'POST', path: '/servers' },
   isTool: true,
   input: serverConfigSchema,
   judgesInput: true,
@@ -102,7 +100,6 @@ const getMcpServer = operation({
   summary: 'Get a hosted server with its configuration, secrets masked',
   scope: 'manage:read',
   effect: 'read',
-  route: { method: 'GET', path: '/servers/{slug}' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({
@@ -157,7 +154,6 @@ const updateMcpServer = operation({
     'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication or oauth. A secret shown as ******** stays when it is sent back so.',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'PATCH', path: '/servers/{slug}' },
   isTool: true,
   input: changeInput,
   judgesInput: true,
@@ -179,7 +175,6 @@ const replaceMcpServer = operation({
   summary: 'Replace the whole configuration of a hosted server',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'PUT', path: '/servers/{slug}' },
   isTool: false,
   input: serverConfigSchema.extend({ expected_version: versionInput }),
   judgesInput: true,
@@ -199,7 +194,6 @@ const deleteMcpServer = operation({
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
-  route: { method: 'DELETE', path: '/servers/{slug}' },
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
@@ -222,7 +216,6 @@ const listServerVersions = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/servers/{slug}/versions' },
   isTool: true,
   input: z.strictObject({ slug: slugInput, limit: pageInputs.limit }),
   output: z.object({ versions: z.array(versionRecord) }),
@@ -246,7 +239,6 @@ const restoreVersion = operation({
   description: 'The older configuration becomes a new version, so nothing is lost. Secrets stay as they are.',
   scope: 'manage:write',
   effect: 'write',
-  route: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
@@ -268,7 +260,7 @@ const restoreVersion = operation({
   say: saidOf('Restored'),
 });
 
-export const serverOperations = [
+export const serverOperations = {
   listMcpServers,
   createMcpServer,
   getMcpServer,
@@ -276,6 +268,6 @@ export const serverOperations = [
   replaceMcpServer,
   deleteMcpServer,
   checkMcpServer,
-  listServerVersions,
+  listVersions: listServerVersions,
   restoreVersion,
-];
+};

@@ -31,7 +31,6 @@ const getServerActivity = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/activity' },
   isTool: false,
   input: z.strictObject({ slug: slugInput.optional() }),
   output: z.object({
@@ -103,7 +102,6 @@ const getCallStatistics = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  route: { method: 'GET', path: '/statistics' },
   isTool: false,
   input: z.strictObject({
     slug: slugInput.optional(),
@@ -186,4 +184,4 @@ function ranked<Row extends DurationCount, Key extends object>(
     .slice(0, mostEntries);
 }
 
-export const statisticsOperations = [getServerActivity, getCallStatistics];
+export const statisticsOperations = { getServerActivity, getCallStatistics };

@@ -103,8 +103,6 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
   const key: TestToolhost['key'] = async (wanted = {}) => {
     const workspaceId = wanted.workspace ?? localWorkspace.id;
     await insertWorkspace(runner.db, { id: workspaceId, name: workspaceId, at: Date.now() });
-    const op = operations.find((candidate) => candidate.name === 'createApiKey');
-    if (!op) throw new Error('there is no createApiKey');
     const actor = {
       kind: 'operator' as const,
       id: 'test',
@@ -118,7 +116,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       ...(wanted.servers && { servers: wanted.servers }),
       ...(wanted.expiresAt && { expires_at: wanted.expiresAt }),
     };
-    return ((await runOperation(runner, op, actor, input, 'test')) as { key: string }).key;
+    return (await runOperation(runner, operations.createApiKey, actor, input, 'test')).key;
   };
   const manager = await key();
 

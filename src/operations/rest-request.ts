@@ -1,0 +1,21 @@
+import type { Route } from './routes.ts';
+
+/** A request to the REST API: `path` below `/api/v1` with its query, and the fields of its JSON body. */
+export type RestRequest = { method: Route['method']; path: string; body: object | undefined };
+
+/**
+ * Puts the input of an operation where its route wants it: what the path names goes there, the rest into the query of a
+ * GET and the body of anything else.
+ */
+export function restRequest({ method, path }: Route, input: object): RestRequest {
+  const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = rest.get(name);
+    rest.delete(name);
+    return encodeURIComponent(String(value));
+  });
+  if (rest.size === 0) return { method, path: filled, body: undefined };
+  if (method !== 'GET') return { method, path: filled, body: Object.fromEntries(rest) };
+  const query = new URLSearchParams([...rest].map(([name, value]) => [name, String(value)]));
+  return { method, path: `${filled}?${query}`, body: undefined };
+}

@@ -1,0 +1,53 @@
+/**
+ * Where the REST API offers each operation, below `/api/v1`. Plain data without imports, so that the dashboard and the
+ * command line find the routes here too. The order is that of the reference pages.
+ */
+export const operationRoutes = {
+  listMcpServers: { method: 'GET', path: '/servers' },
+  createMcpServer: { method: 'POST', path: '/servers' },
+  getMcpServer: { method: 'GET', path: '/servers/{slug}' },
+  updateMcpServer: { method: 'PATCH', path: '/servers/{slug}' },
+  replaceMcpServer: { method: 'PUT', path: '/servers/{slug}' },
+  deleteMcpServer: { method: 'DELETE', path: '/servers/{slug}' },
+  checkMcpServer: { method: 'POST', path: '/check' },
+  listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
+  restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
+  setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },
+  deleteSecret: { method: 'DELETE', path: '/servers/{slug}/secrets/{name}' },
+  listSecrets: { method: 'GET', path: '/servers/{slug}/secrets' },
+  callTool: { method: 'POST', path: '/servers/{slug}/tools/{tool}/call' },
+  previewToolCall: { method: 'POST', path: '/servers/{slug}/tools/{tool}/preview' },
+  listCalls: { method: 'GET', path: '/calls' },
+  listServerCalls: { method: 'GET', path: '/servers/{slug}/calls' },
+  exportCalls: { method: 'GET', path: '/calls.csv' },
+  getCall: { method: 'GET', path: '/calls/{id}' },
+  listAuditEvents: { method: 'GET', path: '/audit' },
+  captureCalls: { method: 'POST', path: '/servers/{slug}/capture' },
+  getServerLimits: { method: 'GET', path: '/servers/{slug}/limits' },
+  setServerLimits: { method: 'PATCH', path: '/servers/{slug}/limits' },
+  getWorkspaceLimits: { method: 'GET', path: '/workspace/limits' },
+  checkConnection: { method: 'POST', path: '/servers/{slug}/connection-check' },
+  checkLogin: { method: 'POST', path: '/servers/{slug}/login-check' },
+  getServerActivity: { method: 'GET', path: '/activity' },
+  getCallStatistics: { method: 'GET', path: '/statistics' },
+  createApiKey: { method: 'POST', path: '/keys' },
+  listApiKeys: { method: 'GET', path: '/keys' },
+  revokeApiKey: { method: 'DELETE', path: '/keys/{id}' },
+  listGrants: { method: 'GET', path: '/grants' },
+  revokeGrant: { method: 'DELETE', path: '/grants/{id}' },
+  getSession: { method: 'GET', path: '/session' },
+  switchWorkspace: { method: 'POST', path: '/session/workspace' },
+  renameWorkspace: { method: 'PATCH', path: '/workspace' },
+  listMembers: { method: 'GET', path: '/members' },
+  inviteMember: { method: 'POST', path: '/invitations' },
+  withdrawInvitation: { method: 'DELETE', path: '/invitations/{email}' },
+  changeMember: { method: 'PATCH', path: '/members/{id}' },
+  removeMember: { method: 'DELETE', path: '/members/{id}' },
+} as const satisfies Record<string, Route>;
+
+export type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };
+
+/** Operations of the operator at the machine, which no network interface offers. */
+export const operatorRoutes = {
+  setWorkspaceLimits: { method: 'PATCH', path: '/workspace/limits' },
+} as const satisfies Record<string, Route>;
