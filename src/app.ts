@@ -45,13 +45,13 @@ export type App = {
 
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const { now, resolve, slowReaderMs } = surroundings;
+  const { now, slowReaderMs } = surroundings;
   const database = await openStore(config, config.siblings === undefined, log, now);
   const keyring = createKeyring(config.masterKeys);
   const sight = await startSight(config, database.engine, log);
-  const door = createOutboundDoor({ allow: config.egressAllow, resolve, hopHeader, onBlocked: sight.onBlocked });
+  const { door, documents } = outboundDoors(config, surroundings, sight);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const memory = remember(config, database, keyring, door, log, now, sight.onLoginEvent);
+  const memory = remember(config, database, keyring, { door, documents }, log, now, sight.onLoginEvent);
   const callLog = callLogOf(database, keyring, sight, log);
   const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
   const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
@@ -106,10 +106,19 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();
-      await door.close();
+      await Promise.all([door.close(), documents.close()]);
       await database.close();
       await sight.stop();
     },
+  };
+}
+
+/** The operator's exceptions to the address guard are for workspaces, not for whoever registers a client. */
+function outboundDoors({ egressAllow }: FullConfig, { resolve, publicAddresses }: Surroundings, sight: Sight) {
+  const options = { resolve, hopHeader, onBlocked: sight.onBlocked };
+  return {
+    door: createOutboundDoor({ ...options, allow: egressAllow }),
+    documents: createOutboundDoor({ ...options, allow: publicAddresses }),
   };
 }
 

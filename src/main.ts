@@ -37,6 +37,7 @@ const sweepMs = 100;
 
 export const usualSurroundings: Surroundings = {
   resolve: systemResolve,
+  publicAddresses: [],
   headersMs: 10_000,
   requestMs: 30_000,
   slowReaderMs: 30_000,

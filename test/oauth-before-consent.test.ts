@@ -60,7 +60,7 @@ describe('before anybody has consented', () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ egress: [site.port], surroundings: { resolve: site.resolve } });
+    world = await startLoginWorld({ surroundings: site.surroundings });
     slugs = [await world.serve(), await world.serve({}, { token_mode: 'passthrough' }), 'manage'];
   });
   after(async () => {

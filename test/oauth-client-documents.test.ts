@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { leadsTo, next, visibleText } from './support/browser.ts';
 import { type ClientDocumentSite, startClientDocuments } from './support/client-documents.ts';
 import { startWebPortListener } from './support/listener.ts';
-import { type LoginWorld, startLoginWorld } from './support/login-world.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from './support/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from './support/oauth-client.ts';
 
 const redirectUri = 'http://localhost:3118/callback';
@@ -15,7 +15,7 @@ describe('clients that describe themselves by a document', () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ egress: [site.port], surroundings: { resolve: site.resolve } });
+    world = await startLoginWorld({ surroundings: site.surroundings });
     slug = await world.serve();
   });
   beforeEach(() => {
@@ -123,7 +123,7 @@ describe('clients that describe themselves by a document', () => {
     const ids = ['127.0.0.1', 'agents.example.com', 'localhost', '[::ffff:7f00:1]', '[::1]', '169.254.169.254'];
     for (const host of ids) await assertRefused(`https://${host}:${port}/agent.json`);
     assert.equal(listener.connections, 0);
-    // The operator has excepted this address, for tools; a stranger may not name it, nor a port of another protocol.
+    // Neither a number nor a short name counts as public, nor a port of another protocol.
     const { connections } = site;
     for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
       await assertRefused(`https://${host}/agent.json`);
@@ -181,5 +181,23 @@ describe('clients that describe themselves by a document', () => {
     const page = await world.returned(client.authorization());
     const { origin, pathname } = next(page);
     assert.equal(origin + pathname, redirectUri);
+  });
+
+  it('[find B7] reaches no address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
+    const { resolve } = site.surroundings;
+    const excepting = await startLoginWorld({ egress: [site.port], surroundings: { resolve } });
+    t.after(excepting.stop);
+    const id = site.publish('/excepted.json');
+    const token_url = site.serve('/token', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 60 } });
+    const own = await excepting.serve({ tools: [toolAt(site.serve('/things', { body: {} }))] }, { token_url });
+    const before = site.connections;
+    const stranger = clientWithId(id, { issuer: excepting.issuer(own), redirectUri });
+    const page = await excepting.browser().get(stranger.authorization().url);
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    assertOAuthError(await stranger.redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
+    assert.equal(site.connections, before);
+    const { access_token } = await excepting.tokens(await excepting.client(own));
+    assert.notEqual((await excepting.call(own, access_token)).isError, true);
+    assert.deepEqual(site.take().slice(-2), ['/token', '/things']);
   });
 });

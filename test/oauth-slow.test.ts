@@ -14,7 +14,7 @@ describe('others that never answer', { concurrency: true }, () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ egress: [site.port], surroundings: { resolve: site.resolve } });
+    world = await startLoginWorld({ surroundings: site.surroundings });
     world.provider.onToken(() => 'hold');
   });
   after(async () => {

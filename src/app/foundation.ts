@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Parts } from '../operations/operation.ts';
 import type { Resolve } from '../outbound/connector.ts';
-import { urlProblem } from '../outbound/egress.ts';
+import { type EgressAllow, urlProblem } from '../outbound/egress.ts';
 import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
@@ -19,6 +19,8 @@ export const localWorkspace = { id: 'local', name: 'Local' };
 /** What a process may bring of its own; tests bring their name server, their clocks and their patience. */
 export type Surroundings = {
   resolve: Resolve;
+  /** What counts as the public internet besides it where a stranger names the URL: nothing, but for tests, which have no public address. */
+  publicAddresses: EgressAllow;
   /** How long the headers and the whole of a request may take to come, in ms. */
   headersMs: number;
   requestMs: number;

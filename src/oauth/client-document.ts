@@ -30,7 +30,7 @@ export function isDocumentUrl(clientId: string): boolean {
   return url.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
-/** Through the guarded door, like everything whose URL a stranger chooses; failures are not remembered. */
+/** `door` has no exceptions to the address guard: a stranger chooses the URL. Failures are not remembered. */
 export function createClientDocuments(door: OutboundDoor): ClientDocuments {
   const remembered = new LRUCache<string, Client>({ max: maxRemembered });
   return {
@@ -51,7 +51,6 @@ function refused(detail: string): OAuthError {
 }
 
 async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
-  // Strangers name this URL, so no exception that the operator made for tools counts for it.
   const problem = urlProblem(url, [], []);
   if (problem) throw refused(problem);
   const answer = await door

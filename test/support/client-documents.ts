@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import tls from 'node:tls';
 import type { Resolve } from '../../src/outbound/connector.ts';
+import { type EgressAllow, parseEgressAllow } from '../../src/outbound/egress.ts';
 import { selfSigned } from './certificate.ts';
 import { startWebPortListener } from './listener.ts';
 import type { Answer } from './recording-upstream.ts';
@@ -11,8 +12,8 @@ import type { Json } from './toolhost.ts';
 /** A web site that clients describe themselves on, at a public name that stands for this machine. */
 export type ClientDocumentSite = {
   readonly port: number;
-  /** Name look-ups that know the site and nothing else. */
-  readonly resolve: Resolve;
+  /** Name look-ups that know the site and nothing else, and its address as one of the public internet. */
+  readonly surroundings: { resolve: Resolve; publicAddresses: EgressAllow };
   /** Serves something under a path; gives its https address. With 'hang' it never answers. */
   serve(path: string, answer: Answer | 'hang'): string;
   /** Serves a client's own description; gives its client id. */
@@ -64,9 +65,12 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
       return connections;
     },
     requests,
-    resolve: (name, callback) => {
-      if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
-      else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
+    surroundings: {
+      resolve: (name, callback) => {
+        if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
+        else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
+      },
+      publicAddresses: parseEgressAllow(`127.0.0.1:${port}`),
     },
     serve,
     publish(path, document = {}, headers = {}) {
