@@ -18,12 +18,13 @@ const isJson = (text: string) => {
 const scan = (text: string, maxDepth = 100_000) => scanJson(Buffer.from(text), maxDepth);
 
 /** Counted from the value, by other means than the scan. */
-function shape(value: unknown): { depth: number; elements: number } {
-  if (typeof value !== 'object' || value === null) return { depth: 0, elements: 0 };
+function shape(value: unknown): { depth: number; elements: number; names: number } {
+  if (typeof value !== 'object' || value === null) return { depth: 0, elements: 0, names: 0 };
   const inner = Object.values(value).map(shape);
   return {
     depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
     elements: 1 + Math.max(0, inner.length - 1) + inner.reduce((sum, { elements }) => sum + elements, 0),
+    names: (Array.isArray(value) ? 0 : inner.length) + inner.reduce((sum, { names }) => sum + names, 0),
   };
 }
 

@@ -52,6 +52,7 @@ let depth: i32 = 0;
 let deepest: i32 = 0;
 let maxDepth: i32 = 0;
 let elements: i32 = 0;
+let names: i32 = 0;
 let isCompact: bool = true;
 
 export function begin(limit: i32): void {
@@ -60,6 +61,7 @@ export function begin(limit: i32): void {
   deepest = 0;
   maxDepth = min(limit, mostContainers);
   elements = 0;
+  names = 0;
   isCompact = true;
 }
 
@@ -109,6 +111,7 @@ export function finish(): bool {
   store<i32>(findings, deepest);
   store<i32>(findings + 4, elements);
   store<i32>(findings + 8, isCompact ? 1 : 0);
+  store<i32>(findings + 12, names);
   return depth === 0 && (saved === commaOrEnd || (saved >= zero && saved <= exponentDigits));
 }
 
@@ -131,7 +134,9 @@ function afterToken(state: i32, byte: i32): i32 {
       elements++;
       return isInObject() ? key : value;
     case 0x3a: // :
-      return state === colon ? value : none;
+      if (state !== colon) return none;
+      names++;
+      return value;
     case 0x7b: // {
     case 0x5b: // [
       if (state > valueOrEnd) return none;

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { Problem } from '../errors.ts';
-import type { JsonSchema } from './json-schema.ts';
-import { depthProblem, jsonSchemaProblems } from './json-schema-rules.ts';
-import { problemsOf, shown } from './problems.ts';
+import { addIssues, type ProblemList, shown } from './problems.ts';
+import type { JsonSchema } from './schema/json-schema.ts';
+import { depthProblem, judgeSchema } from './schema/schema-rules.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
@@ -14,7 +13,7 @@ export type Place = (typeof places)[number];
 export type Argument = { name: string; required: boolean; place: Place | undefined; fallback: unknown };
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
-const maxArguments = 100;
+export const maxArguments = 100;
 const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
 
 const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
@@ -60,63 +59,65 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
   return typeof schema.type === 'string' || typeof schema.$schema === 'string' || typeof schema.$ref === 'string';
 }
 
-/** Everything wrong with an `input_schema`; paths are relative to it. */
-export function inputSchemaProblems(schema: InputSchema): Problem[] {
+/** Adds everything wrong with an `input_schema`; paths are relative to it. */
+export function judgeInputSchema(schema: InputSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(schema);
-  if (tooDeep) return [tooDeep];
+  if (tooDeep) {
+    problems.add(() => tooDeep);
+    return;
+  }
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
-    return [{ path: '', message: `found ${names.length} arguments; allowed: at most ${maxArguments}` }];
+    const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;
+    problems.add(() => ({ path: '', message }));
+    return;
   }
   if (isJsonSchemaForm(schema)) {
-    return [...jsonSchemaProblems(schema), ...nameProblems(names, 'properties.'), ...placeProblems(schema)];
+    judgeSchema(schema, problems);
+    judgeNames(names, 'properties.', problems);
+    judgePlaces(schema, problems);
+    return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
+  judgeNames(names, '', problems);
   if (!result.success) {
-    return [
-      ...nameProblems(names, ''),
-      ...problemsOf(result.error.issues, schema, () => Object.keys(fieldSchema.shape)),
-    ];
+    addIssues(problems, result.error.issues, schema, () => Object.keys(fieldSchema.shape));
+    return;
   }
-  return [...nameProblems(names, ''), ...fieldProblems(result.data), ...flatProblems(schema)];
+  judgeFields(result.data, problems);
+  // What is wrong with the JSON Schema that a flat map stands for is told where its author wrote it.
+  const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
+  judgeSchema(toJsonSchema(schema), inFlatMap);
 }
 
-/** What is wrong with the JSON Schema that a flat map stands for, at the places where its author wrote it. */
-function flatProblems(schema: InputSchema): Problem[] {
-  return jsonSchemaProblems(toJsonSchema(schema)).map((p) => ({ ...p, path: p.path.replace(/^properties\./, '') }));
+function judgePlaces(schema: InputSchema, problems: ProblemList): void {
+  for (const { name, place } of argumentsOf(schema)) {
+    if (place === undefined || places.includes(place)) continue;
+    const message = `found ${shown(place)}; allowed: ${places.join(', ')}`;
+    problems.add(() => ({ path: `properties.${name}.in`, message }));
+  }
 }
 
-function placeProblems(schema: InputSchema): Problem[] {
-  return argumentsOf(schema)
-    .filter(({ place }) => place !== undefined && !places.includes(place))
-    .map(({ name, place }) => ({
-      path: `properties.${name}.in`,
-      message: `found ${shown(place)}; allowed: ${places.join(', ')}`,
-    }));
-}
-
-function nameProblems(names: readonly string[], prefix: string): Problem[] {
-  return names
-    .filter((name) => !argumentNamePattern.test(name) || poisonous.has(name))
-    .map((name) => ({
+function judgeNames(names: readonly string[], prefix: string, problems: ProblemList): void {
+  for (const name of names) {
+    if (argumentNamePattern.test(name) && !poisonous.has(name)) continue;
+    problems.add(() => ({
       path: `${prefix}${name}`,
       message: 'not an argument name; allowed: a letter or _, then up to 63 letters, digits, _ . - [ ]',
     }));
+  }
 }
 
-function fieldProblems(fields: Record<string, Field>): Problem[] {
-  return Object.entries(fields).flatMap(([name, field]) => {
-    const problems: Problem[] = [];
+function judgeFields(fields: Record<string, Field>, problems: ProblemList): void {
+  for (const [name, field] of Object.entries(fields)) {
+    const message = `found a value that is not of type ${field.type}`;
     if (field.default !== undefined && !hasType(field.default, field.type)) {
-      problems.push({ path: `${name}.default`, message: `found a value that is not of type ${field.type}` });
+      problems.add(() => ({ path: `${name}.default`, message }));
     }
     for (const [index, value] of (field.enum ?? []).entries()) {
-      if (!hasType(value, field.type)) {
-        problems.push({ path: `${name}.enum[${index}]`, message: `found a value that is not of type ${field.type}` });
-      }
+      if (!hasType(value, field.type)) problems.add(() => ({ path: `${name}.enum[${index}]`, message }));
     }
-    return problems;
-  });
+  }
 }
 
 function hasType(value: unknown, type: Field['type']): boolean {

@@ -10,6 +10,8 @@ export type JsonScan = {
   depth: number;
   /** Number of commas and openings: how much there is to make values of. */
   elements: number;
+  /** Number of names in objects. One that is new costs more to make than any other value. */
+  names: number;
   /** Whether there is no white space between tokens. */
   isCompact: boolean;
 };
@@ -36,7 +38,7 @@ const pieceBytes = wasm.pieceBytes.value;
 // A piece is put at the beginning of the memory.
 const input = new Uint8Array(wasm.memory.buffer, 0, pieceBytes);
 const output = new Uint8Array(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
-const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 3);
+const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 4);
 const tooDeep = -2;
 
 /**
@@ -55,5 +57,10 @@ export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: Uint8Arr
   }
   const isJson = wasm.finish() !== 0 && length >= 0;
   if (!isJson && length !== tooDeep) return undefined;
-  return { depth: findings[0] as number, elements: findings[1] as number, isCompact: findings[2] === 1 };
+  return {
+    depth: findings[0] as number,
+    elements: findings[1] as number,
+    names: findings[3] as number,
+    isCompact: findings[2] === 1,
+  };
 }

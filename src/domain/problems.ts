@@ -1,8 +1,69 @@
-import { closest, distance } from 'fastest-levenshtein';
+import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import type { Problem } from '../errors.ts';
 
 type Issue = z.core.$ZodIssue;
+
+/** Nobody reads more problems than this at once; of the rest only the number is told. */
+export const mostProblems = 20;
+
+const longestPath = 200;
+const longestMessage = 2000;
+
+/** Collects what is wrong with an input. Only what will be shown is put into words. */
+export class ProblemList {
+  readonly #problems = new Map<string, Problem>();
+  #count = 0;
+
+  /** How many were added. */
+  get count(): number {
+    return this.#count;
+  }
+
+  add(make: () => Problem): void {
+    this.#count++;
+    if (this.#problems.size >= mostProblems) return;
+    const made = make();
+    const problem = { path: shortened(made.path), message: shortened(made.message, longestMessage) };
+    const key = `${problem.path}\0${problem.message}`;
+    if (this.#problems.has(key)) this.#count--;
+    else this.#problems.set(key, problem);
+  }
+
+  /** A list that adds to this one, whose paths are changed by `place`. */
+  within(place: (path: string) => string): ProblemList {
+    return new InnerList(this, place);
+  }
+
+  /** The problems, and behind them how many more there are. */
+  all(): Problem[] {
+    const shown = [...this.#problems.values()];
+    const more = this.#count - shown.length;
+    return more > 0 ? [...shown, { path: '', message: `and ${more} more` }] : shown;
+  }
+}
+
+class InnerList extends ProblemList {
+  readonly #outer: ProblemList;
+  readonly #place: (path: string) => string;
+
+  constructor(outer: ProblemList, place: (path: string) => string) {
+    super();
+    this.#outer = outer;
+    this.#place = place;
+  }
+
+  override get count(): number {
+    return this.#outer.count;
+  }
+
+  override add(make: () => Problem): void {
+    this.#outer.add(() => {
+      const { path, message } = make();
+      return { path: this.#place(path), message };
+    });
+  }
+}
 
 /** `['tools', 2, 'url']` → `tools[2].url`. */
 export function pathText(path: readonly PropertyKey[]): string {
@@ -14,19 +75,33 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** "; did you mean `method`?" when one of the allowed words is close, else nothing. */
+const longestGuess = 100;
+const mostGuesses = 1000;
+
+/** "; did you mean `method`?" when one of the allowed words is close, else nothing. Takes 1,000 words at most into account. */
 export function didYouMean(word: string, allowed: readonly string[]): string {
-  if (allowed.length === 0 || word.length > 100) return '';
-  const best = closest(word, [...allowed]);
-  return distance(word.toLowerCase(), best.toLowerCase()) <= Math.floor((best.length + 1) / 3)
-    ? `; did you mean \`${best}\`?`
-    : '';
+  if (word.length > longestGuess) return '';
+  const wanted = word.toLowerCase();
+  let best: string | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const guess of allowed.slice(0, mostGuesses)) {
+    const most = Math.floor((guess.length + 1) / 3);
+    if (Math.abs(guess.length - word.length) > most || guess.length > longestGuess) continue;
+    const far = distance(wanted, guess.toLowerCase());
+    if (far > most || far >= least) continue;
+    best = guess;
+    least = far;
+  }
+  return best === undefined ? '' : `; did you mean \`${best}\`?`;
 }
 
 /** `['user', 'name']` → `user.name`, cut where somebody sent a name of a thousand letters. */
 export function dotted(path: readonly string[]): string {
-  const text = path.join('.');
-  return text.length > 200 ? `${text.slice(0, 200).toWellFormed()}…` : text;
+  return shortened(path.join('.'));
+}
+
+function shortened(text: string, longest = longestPath): string {
+  return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
 }
 
 /** What a value is, short enough for a message and never a whole document. */
@@ -35,7 +110,7 @@ export function shown(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === 'object') return 'an object';
-  const text = JSON.stringify(value) ?? String(value);
+  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, 60) : value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text;
 }
 
@@ -88,25 +163,41 @@ function sized(origin: string, bound: string, limit: number | bigint): string {
 }
 
 /**
- * Turns zod's issues into problems that say where, what was found and what is allowed.
+ * Adds zod's issues as problems that say where, what was found and what is allowed.
  * `keysAt` names the allowed keys of the object at a path, for "did you mean".
  */
-export function problemsOf(
+export function addIssues(
+  problems: ProblemList,
   issues: readonly Issue[],
   input: unknown,
   keysAt: (path: string) => readonly string[] = () => [],
+): void {
+  for (const issue of issues) {
+    if (issue.code !== 'unrecognized_keys') problems.add(() => issueProblem(issue, input));
+    else for (const key of issue.keys) problems.add(() => unknownField(issue.path, key, keysAt));
+  }
+}
+
+/** The same as a list. */
+export function problemsOf(
+  issues: readonly Issue[],
+  input: unknown,
+  keysAt?: (path: string) => readonly string[],
 ): Problem[] {
-  return issues.flatMap((issue): Problem[] => {
-    if (issue.code === 'unrecognized_keys') {
-      const allowed = keysAt(pathText(issue.path));
-      return issue.keys.map((key) => ({
-        path: pathText([...issue.path, key]),
-        message: `unknown field${didYouMean(key, allowed) || (allowed.length ? `; allowed: ${allowed.join(', ')}` : '')}`,
-      }));
-    }
-    const last = String(issue.path.at(-1) ?? '');
-    const value = valueAt(input, issue.path);
-    const found = unspeakable.test(last) && value !== undefined ? 'a value of the wrong form' : shown(value);
-    return [{ path: pathText(issue.path), message: issueText(issue, found) }];
-  });
+  const problems = new ProblemList();
+  addIssues(problems, issues, input, keysAt);
+  return problems.all();
+}
+
+function unknownField(path: readonly PropertyKey[], key: string, keysAt: (path: string) => readonly string[]): Problem {
+  const allowed = keysAt(pathText(path));
+  const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : '';
+  return { path: pathText([...path, key]), message: `unknown field${didYouMean(key, allowed) || known}` };
+}
+
+function issueProblem(issue: Issue, input: unknown): Problem {
+  const last = String(issue.path.at(-1) ?? '');
+  const value = valueAt(input, issue.path);
+  const found = unspeakable.test(last) && value !== undefined ? 'a value of the wrong form' : shown(value);
+  return { path: pathText(issue.path), message: issueText(issue, found) };
 }

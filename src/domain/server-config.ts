@@ -3,11 +3,11 @@ import type { Problem } from '../errors.ts';
 import { authenticationSchema, isLiteralToken } from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
-import { problemsOf } from './problems.ts';
+import { addIssues, ProblemList } from './problems.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { slugProblem } from './slug.ts';
 import { toolSchema } from './tool.ts';
-import { toolProblems } from './tool-rules.ts';
+import { judgeTool } from './tool-rules.ts';
 
 export const maxTools = 200;
 
@@ -54,55 +54,55 @@ function keysAt(path: string): readonly string[] {
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
   const input = forgiving(raw);
+  const problems = new ProblemList();
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
-  const problems = result.success ? [] : problemsOf(result.error.issues, input, keysAt);
-  if (typeof input === 'object' && input !== null) problems.push(...crossFieldProblems(input as RawConfig, rules));
-  if (result.success) problems.push(...ownCredentialProblems(result.data));
-  const unique = [...new Map(problems.map((p) => [`${p.path}\0${p.message}`, p])).values()];
-  return result.success && unique.length === 0 ? { config: result.data, problems: [] } : { problems: unique };
+  if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
+  if (typeof input === 'object' && input !== null) judgeAcrossFields(input as RawConfig, rules, problems);
+  if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
+  return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
 }
 
 type RawConfig = { [field: string]: unknown };
 
-function crossFieldProblems(input: RawConfig, rules: ConfigRules): Problem[] {
-  const problems: Problem[] = [];
+function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
+  const add = (path: string, message: string) => problems.add(() => ({ path, message }));
   const slug = typeof input.slug === 'string' ? slugProblem(input.slug, rules.managementSlug) : undefined;
-  if (slug) problems.push({ path: 'slug', message: slug });
+  if (slug) add('slug', slug);
   const authentication = authenticationSchema.safeParse(input.authentication);
-  if (authentication.success) problems.push(...authenticationProblems(authentication.data));
+  if (authentication.success) {
+    for (const problem of authenticationProblems(authentication.data)) problems.add(() => problem);
+  }
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    problems.push(...oauthProblems(input.oauth as RawConfig, rules.urlProblem));
+    for (const problem of oauthProblems(input.oauth as RawConfig, rules.urlProblem)) problems.add(() => problem);
     if (authentication.data?.token !== undefined) {
-      problems.push({
-        path: 'authentication.token',
-        message: 'not together with oauth: the token then comes from the login',
-      });
+      add('authentication.token', 'not together with oauth: the token then comes from the login');
     }
   }
-  if (Array.isArray(input.tools)) {
-    problems.push(...duplicateNames(input.tools));
-    for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
-      if (typeof tool !== 'object' || tool === null) continue;
-      problems.push(...toolProblems(`tools[${index}]`, tool as RawConfig, authentication.data, rules.urlProblem));
-    }
+  if (!Array.isArray(input.tools)) return;
+  judgeToolNames(input.tools, problems);
+  const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem };
+  for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
+    if (typeof tool !== 'object' || tool === null) continue;
+    judgeTool(
+      tool as RawConfig,
+      surroundings,
+      problems.within((path) => `tools[${index}].${path}`),
+    );
   }
-  return problems;
 }
 
-function duplicateNames(tools: readonly unknown[]): Problem[] {
+function judgeToolNames(tools: readonly unknown[], problems: ProblemList): void {
   const first = new Map<string, number>();
-  return tools.flatMap((tool, index): Problem[] => {
+  for (const [index, tool] of tools.entries()) {
     const name = (tool as { name?: unknown } | null)?.name;
-    if (typeof name !== 'string') return [];
+    if (typeof name !== 'string') continue;
     const before = first.get(name);
-    if (before === undefined) {
-      first.set(name, index);
-      return [];
+    if (before === undefined) first.set(name, index);
+    else {
+      const message = `"${name.slice(0, 64)}" is the name of tools[${before}] already`;
+      problems.add(() => ({ path: `tools[${index}].name`, message }));
     }
-    return [
-      { path: `tools[${index}].name`, message: `"${name.slice(0, 64)}" is the name of tools[${before}] already` },
-    ];
-  });
+  }
 }
 
 /** Methods are accepted in any case. Nothing else is repaired. */

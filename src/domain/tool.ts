@@ -4,6 +4,8 @@ export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;
+export const maxUrlLength = 2048;
+const maxHeaders = 100;
 
 const annotationsSchema = z
   .strictObject({
@@ -24,9 +26,17 @@ export const toolSchema = z.strictObject({
   title: z.string().min(1).max(100).optional().describe('Name shown to people.'),
   description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
   method: z.enum(methods).describe('HTTP method of the upstream request.'),
-  url: z.string().min(1).max(2048).describe('Upstream URL; may hold :param tokens in the path and in query values.'),
+  url: z
+    .string()
+    .min(1)
+    .max(maxUrlLength)
+    .describe('Upstream URL; may hold :param tokens in the path and in query values.'),
   headers: z
     .record(z.string(), z.string().max(4096))
+    .refine(
+      (headers) => Object.keys(headers).length <= maxHeaders,
+      `has too many headers; allowed: at most ${maxHeaders}`,
+    )
     .default({})
     .describe('Static headers of every upstream request. A value may hold {{NAME}}, filled from the stored secrets.'),
   input_schema: z

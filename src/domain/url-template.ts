@@ -13,30 +13,40 @@ export type QueryPair = { name: string; parts: Part[] | undefined };
 export type UrlTemplate = { origin: string; host: string; segments: Part[][]; query: QueryPair[]; names: string[] };
 
 const wordCharacter = /[A-Za-z0-9_]/;
+const word = /[A-Za-z_]\w*/y;
 
-/** Splits text into literal parts and tokens; a token is `:` and a declared name, the longest one that fits. */
-function parseParts(text: string, names: readonly string[], problems: string[]): Part[] {
+/** Finds a token: a declared name, the longest one that fits, behind its colon. Never matches when none is declared. */
+function tokenPattern(declared: readonly string[], flags: string): RegExp {
+  const longestFirst = declared.filter((name) => /^[A-Za-z_]/.test(name)).toSorted((a, b) => b.length - a.length);
+  const names = longestFirst.map((name) => RegExp.escape(name));
+  return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
+}
+
+/** Splits text into literal parts and tokens. `token` is sticky. */
+function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
   const parts: Part[] = [];
   let literal = '';
-  for (let i = 0; i < text.length; i++) {
-    const rest = text.slice(i + 1);
-    if (text[i] !== ':' || !/^[A-Za-z_]/.test(rest)) {
-      literal += text[i];
-      continue;
-    }
-    const name = names.find((n) => rest.startsWith(n) && !wordCharacter.test(rest[n.length] ?? ''));
+  let from = 0;
+  for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', from)) {
+    literal += text.slice(from, colon);
+    token.lastIndex = colon;
+    const name = token.exec(text)?.[1];
     if (name !== undefined) {
       if (literal) parts.push({ text: literal });
       parts.push({ argument: name });
       literal = '';
-      i += name.length;
-    } else {
-      if (!wordCharacter.test(text[i - 1] ?? '')) {
-        problems.push(`\`:${/^\w+/.exec(rest)?.[0]}\` looks like a token, but input_schema has no such argument`);
-      }
-      literal += ':';
+      from = colon + 1 + name.length;
+      continue;
     }
+    word.lastIndex = colon + 1;
+    const undeclared = word.exec(text)?.[0];
+    if (undeclared !== undefined && !wordCharacter.test(text[colon - 1] ?? '')) {
+      problems.push(`\`:${undeclared}\` looks like a token, but input_schema has no such argument`);
+    }
+    literal += ':';
+    from = colon + 1;
   }
+  literal += text.slice(from);
   if (literal) parts.push({ text: literal });
   return parts;
 }
@@ -74,18 +84,16 @@ export function parseUrlTemplate(
   }
   const [, base = '', path = '', query, fragment] = match;
   if (fragment !== undefined) problems.push('a URL of a request has no #fragment');
-  const names = [...declared].sort((a, b) => b.length - a.length);
-  if (
-    names.some((name) => new RegExp(`:${RegExp.escape(name)}(?![A-Za-z0-9_])`).test(base.replace(/^[^:]*:\/\//, '')))
-  ) {
+  if (tokenPattern(declared, '').test(base.replace(/^[^:]*:\/\//, ''))) {
     problems.push('a token cannot stand in the host, port or user part');
   }
+  const token = tokenPattern(declared, 'y');
   const segments = path.split('/').slice(1);
   const parsed: UrlTemplate = {
     origin: new URL(base).origin,
     host: new URL(base).host,
-    segments: segments.map((segment) => canonical(parseParts(segment, names, problems), canonicalPath)),
-    query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, names, problems)),
+    segments: segments.map((segment) => canonical(parseParts(segment, token, problems), canonicalPath)),
+    query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, token, problems)),
     names: [],
   };
   if (segments.some((segment) => isDotSegment(segment))) problems.push('the path has a . or .. segment');
@@ -93,11 +101,11 @@ export function parseUrlTemplate(
   return problems.length > 0 ? { problems } : { template: parsed, problems };
 }
 
-function parsePair(pair: string, names: readonly string[], problems: string[]): QueryPair {
+function parsePair(pair: string, token: RegExp, problems: string[]): QueryPair {
   const equals = pair.indexOf('=');
   const name = equals < 0 ? pair : pair.slice(0, equals);
-  if (argumentsIn(parseParts(name, names, problems)).length > 0) problems.push('a token cannot stand in a query name');
-  const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), names, problems), canonicalQuery);
+  if (argumentsIn(parseParts(name, token, problems)).length > 0) problems.push('a token cannot stand in a query name');
+  const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), token, problems), canonicalQuery);
   return { name: canonicalQuery(name), parts };
 }
 

@@ -1,106 +1,62 @@
-import type { OutputUnit } from '@cfworker/json-schema';
-import { isSchemaObject, type JsonSchema, resolveReference } from '../domain/json-schema.ts';
 import { didYouMean, dotted, shown } from '../domain/problems.ts';
-
-/** Keywords that only report that something inside them failed, which is reported by itself. */
-const wrappers = new Set([
-  'properties',
-  'items',
-  'prefixItems',
-  'additionalProperties',
-  'propertyNames',
-  'dependentSchemas',
-  '$ref',
-  'allOf',
-  'if',
-]);
-
-/** Keywords that can also fail by themselves, with nothing wrong inside. */
-const alternatives = new Set(['anyOf', 'oneOf', 'contains']);
+import type { Fault } from '../domain/schema/check-run.ts';
 
 const maxValuesShown = 50;
+const maxNamesShown = 100;
+const longestValue = 100;
 
-/** Turns what the validator reports into sentences that say where, what was found and what is allowed. */
-export function problemTexts(units: readonly OutputUnit[], schema: JsonSchema, args: unknown): string[] {
-  return units
-    .map((unit, index) => ({ unit, before: units[index - 1] }))
-    .filter(({ unit }) => !wrappers.has(unit.keyword) && !(alternatives.has(unit.keyword) && hasInner(unit, units)))
-    .map(({ unit, before }) => problemText(unit, before, schema, args));
-}
-
-function hasInner(outer: OutputUnit, units: readonly OutputUnit[]): boolean {
-  return units.some((unit) => unit.keywordLocation.startsWith(`${outer.keywordLocation}/`));
-}
-
-function pointerParts(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
-function step(value: unknown, key: string): unknown {
-  return Object.hasOwn(Object(value), key) ? (value as JsonSchema)[key] : undefined;
-}
-
-function at(value: unknown, path: readonly string[]): unknown {
-  return path.reduce(step, value);
-}
-
-/** What a keyword says; a step `$ref` goes on where the reference leads. */
-function keywordAt(root: JsonSchema, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, key) => {
-    const next = step(value, key);
-    return key === '$ref' && typeof next === 'string' ? resolveReference(root, next) : next;
-  }, root);
-}
-
-function problemText(unit: OutputUnit, before: OutputUnit | undefined, schema: JsonSchema, args: unknown): string {
-  const path = pointerParts(unit.instanceLocation);
-  const limit = keywordAt(schema, pointerParts(unit.keywordLocation));
+/** A sentence that says where, what was found and what is allowed. */
+export function faultText({ keyword, limit, path, found, names }: Fault): string {
   const where = dotted(path) || 'arguments';
-  const found = shown(at(args, path));
-  switch (unit.keyword) {
-    case 'required': {
-      const name = /"(.*)"/s.exec(unit.error)?.[1] ?? '';
-      return `${dotted([...path, name])}: is missing`;
-    }
+  switch (keyword) {
+    case 'required':
+      return `${where}: is missing`;
+    case 'unknown':
+      return unknownText(path, names ?? []);
     case 'false':
-      return unknownText(path, namesBeside(before, schema));
+      return `${where}: nothing is allowed here`;
     case 'enum':
-      return `${where}: found ${found}; allowed: ${valuesText(limit)}`;
+      return `${where}: found ${shown(found)}; allowed: ${valuesText(limit as readonly unknown[])}`;
     case 'type':
-      return `${where}: found ${found}; allowed: ${[limit].flat().join(' or ')}`;
+      return `${where}: found ${shown(found)}; allowed: ${[...new Set([limit].flat())].join(' or ')}`;
     case 'format':
-      return `${where}: found ${found}; allowed: a ${String(limit)}`;
-    case 'errors':
+      return `${where}: found ${shown(found)}; allowed: a ${String(limit)}`;
     case 'dependentRequired':
-      return `${where}: ${unit.error}`;
-    default:
-      return `${where}: found ${found}; ${unit.keyword}${typeof limit === 'object' ? '' : ` ${String(limit)}`} is not met`;
+      return `${where}: ${dependentText(limit as readonly string[])}`;
+    default: {
+      const said = limit === undefined || typeof limit === 'object' ? '' : ` ${valueText(limit)}`;
+      return `${where}: found ${shown(found)}; ${keyword}${said} is not met`;
+    }
   }
-}
-
-function valuesText(values: unknown): string {
-  if (!Array.isArray(values)) return 'one of the values of its schema';
-  const more = values.length > maxValuesShown ? `, … (${values.length} in all)` : '';
-  return `${values
-    .slice(0, maxValuesShown)
-    .map((value) => JSON.stringify(value))
-    .join(', ')}${more}`;
-}
-
-/** The names that `additionalProperties: false` leaves; the validator reports it right before the name that it refuses. */
-function namesBeside(before: OutputUnit | undefined, schema: JsonSchema): readonly string[] {
-  if (before?.keyword !== 'additionalProperties') return [];
-  const properties = keywordAt(schema, [...pointerParts(before.keywordLocation).slice(0, -1), 'properties']);
-  return isSchemaObject(properties) ? Object.keys(properties) : [];
 }
 
 /** An argument or a property that nothing declares, and the `allowed` ones beside it. */
 export function unknownText(path: readonly string[], allowed: readonly string[]): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
-  const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : none;
+  const known = allowed.length > 0 ? `; allowed: ${listed(allowed, maxNamesShown)}` : none;
   return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
+}
+
+function dependentText([name = '', ...missing]: readonly string[]): string {
+  return `with ${dotted([name])} it needs ${listed(missing, maxNamesShown)} too`;
+}
+
+function listed(names: readonly string[], most: number): string {
+  const more = names.length > most ? `, … (${names.length} in all)` : '';
+  return `${names
+    .slice(0, most)
+    .map((name) => dotted([name]))
+    .join(', ')}${more}`;
+}
+
+function valuesText(values: readonly unknown[]): string {
+  const more = values.length > maxValuesShown ? `, … (${values.length} in all)` : '';
+  return `${values.slice(0, maxValuesShown).map(valueText).join(', ')}${more}`;
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return shown(value);
+  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, longestValue) : value);
+  return typeof value === 'string' && value.length > longestValue ? `${text.slice(0, -1)}…"` : text;
 }

@@ -1,5 +1,6 @@
 import type { CallSpan, ObserveCall, TraceCall } from '../domain/call-sight.ts';
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
+import type { Arguments } from '../domain/request-template.ts';
 import { AppError, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -7,6 +8,7 @@ import type { Caller } from './caller.ts';
 import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { Limits } from './limits.ts';
+import { prepareArguments } from './prepare-arguments.ts';
 import { readAnswer } from './read-answer.ts';
 import { redact } from './redact.ts';
 import { requestOf, send, toToolFailure } from './send-request.ts';
@@ -33,6 +35,8 @@ type Trail = {
   upstreamMs: number | undefined;
   span: CallSpan | undefined;
   answer: Answer | undefined;
+  /** What the request was built from; undefined when the arguments did not fit. */
+  args: Arguments | undefined;
   /** The credentials that were sent. */
   sensitive: string[];
 };
@@ -60,6 +64,7 @@ export async function callTool(
     upstreamMs: undefined,
     span: parts.trace?.(server.slug, call),
     answer: undefined,
+    args: undefined,
     sensitive: [],
   };
   let result: ToolResult | undefined;
@@ -104,7 +109,9 @@ async function exchange(
   trail: Trail,
 ): Promise<ToolResult> {
   const { sensitive } = trail;
-  const request = requestOf(server, tool, caller, call.args, sensitive);
+  const args = prepareArguments(tool, call.args);
+  trail.args = args;
+  const request = requestOf(server, tool, caller, args, sensitive);
   trail.host = tool.request.url.host;
   const started = performance.now();
   try {
@@ -113,7 +120,7 @@ async function exchange(
     if (renewed !== undefined) {
       // The refused request did nothing, so it may be sent once more with a fresh token.
       const fresh = { ...caller, token: () => renewed };
-      const again = requestOf(server, tool, fresh, call.args, sensitive);
+      const again = requestOf(server, tool, fresh, args, sensitive);
       answer = await send(server, tool, call, again, parts.door, trail.span);
       if (answer.status === 401) await caller.giveUp?.(renewed);
     }

@@ -26,11 +26,11 @@ export function captureDocument(
   server: HostedServer,
   tool: HostedTool,
   args: Arguments,
-  wire: { answer: Answer | undefined; sensitive: readonly string[] },
+  wire: { args: Arguments | undefined; answer: Answer | undefined; sensitive: readonly string[] },
 ): string {
   const sensitive = [...wire.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
   const argumentsBytes = Buffer.byteLength(JSON.stringify(args));
-  const request = findPreview(tool, args);
+  const request = findPreview(tool, wire.args);
   const capture: Capture = {
     ...(argumentsBytes <= maxArgumentsBytes && { arguments: args }),
     argumentsBytes,

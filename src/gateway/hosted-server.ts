@@ -1,14 +1,15 @@
 import { type Access, accessOf } from '../domain/access.ts';
-import { argumentsOf, toJsonSchema } from '../domain/input-schema.ts';
-import type { JsonSchema } from '../domain/json-schema.ts';
+import { toJsonSchema } from '../domain/input-schema.ts';
 import type { CallLimits } from '../domain/limits.ts';
 import type { MirroredArgument } from '../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../domain/request-template.ts';
 import { parseDotPath } from '../domain/response-transform.ts';
+import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { annotationsOf, enabledTools, type Tool } from '../domain/tool.ts';
+import { type ArgumentRules, compileArguments } from './prepare-arguments.ts';
 import type { Reading } from './read-answer.ts';
-import { type ArgumentCheck, compileArgumentCheck, compileOutputCheck } from './validate-arguments.ts';
+import { compileOutputCheck } from './validate-arguments.ts';
 
 /** A secret of a server, open, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
@@ -35,8 +36,7 @@ export type HostedServer = {
 export type HostedTool = {
   name: string;
   request: RequestTemplate;
-  check: ArgumentCheck;
-  fallbacks: readonly [name: string, value: unknown][];
+  args: ArgumentRules;
   reading: Reading;
   timeoutMs: number;
   limitBytes: number;
@@ -111,10 +111,7 @@ function compileTool(tool: Tool, config: ServerConfig, userAgent: string): Hoste
   return {
     name: tool.name,
     request: compileRequest(tool, config.authentication, userAgent),
-    check: compileArgumentCheck(schema),
-    fallbacks: argumentsOf(tool.input_schema)
-      .filter((argument) => argument.fallback !== undefined)
-      .map((argument) => [argument.name, argument.fallback]),
+    args: compileArguments(tool.input_schema, schema),
     reading: {
       transform: parseDotPath(tool.response_transform),
       fields: tool.response_fields?.map(parseDotPath),

@@ -1,5 +1,6 @@
-import type { JsonSchema } from '../domain/json-schema.ts';
 import type { Arguments } from '../domain/request-template.ts';
+import { formatTest } from '../domain/schema/formats.ts';
+import type { JsonSchema } from '../domain/schema/json-schema.ts';
 
 type Judge = (value: unknown) => boolean;
 
@@ -26,7 +27,8 @@ export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) |
 }
 
 function judgeOf(property: JsonSchema): Judge | undefined {
-  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword))) return undefined;
+  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
+  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
   const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
   const judge = typeJudge(property);
   return judge && allowed ? (value) => judge(value) && allowed.has(value) : judge;

@@ -15,7 +15,7 @@ export type Reading = {
   /** Whether the tool sends a body without `Prefer`, which explains an empty answer. */
   hintPrefer: boolean;
   /** Judges structured content by the tool's output schema. */
-  fits: ((value: unknown) => boolean) | undefined;
+  fits: ((value: unknown, mostSteps: number) => boolean) | undefined;
 };
 
 const maxDepth = 1000;
@@ -144,7 +144,7 @@ function jsonResult(body: Buffer, reading: Reading): ToolResult {
   const value = parseJson(text);
   const chosen = whole ? value : chosenPart(value, reading);
   const json = whole ? compactJson(text) : JSON.stringify(chosen);
-  if (reading.fits && !reading.fits(chosen)) {
+  if (reading.fits && !reading.fits(chosen, 1e9)) {
     throw new ToolFailure('transform', `the answer does not fit output_schema: ${json.slice(0, 1000)}`);
   }
   return jsonText(json);

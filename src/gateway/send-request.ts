@@ -5,7 +5,6 @@ import { OutboundError, type OutboundReason, type Outcome, ToolFailure } from '.
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { Caller } from './caller.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
-import { withFallbacks } from './preview-call.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
@@ -13,12 +12,10 @@ export function requestOf(
   server: HostedServer,
   tool: HostedTool,
   caller: Caller,
-  given: Arguments,
+  args: Arguments,
   sensitive: string[],
 ): UpstreamRequest {
   const { origin } = tool.request.url;
-  const args = withFallbacks(tool, given);
-  tool.check(args);
   const token = caller.token(origin);
   if (token !== undefined) sensitive.push(token);
   const secret = (name: string) => {

@@ -5,9 +5,10 @@ import { AppError, ToolFailure } from '../errors.ts';
 import type { CallRow } from '../store/schema.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { storedToken } from './caller.ts';
-import type { HostedServer } from './hosted-server.ts';
+import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
-import { findPreview, previewCall } from './preview-call.ts';
+import { prepareArguments } from './prepare-arguments.ts';
+import { findPreview, previewRequest } from './preview-call.ts';
 
 export type TryOutCall = {
   slug: string;
@@ -58,12 +59,12 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           },
         },
       );
-      return { ...shown(result), record: written.row, request: findPreview(tool, call.args) };
+      return { ...shown(result), record: written.row, request: findPreview(tool, preparable(tool, call.args)) };
     },
     async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
       const found = await find(slug, tool);
       try {
-        return previewCall(found.tool, args);
+        return previewRequest(found.tool, prepareArguments(found.tool, args));
       } catch (error) {
         if (!(error instanceof ToolFailure)) throw error;
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
@@ -71,6 +72,16 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       }
     },
   };
+}
+
+/** What the arguments of a call become, or undefined when they do not fit. */
+function preparable(tool: HostedTool, args: Arguments): Arguments | undefined {
+  try {
+    return prepareArguments(tool, args);
+  } catch (error) {
+    if (error instanceof ToolFailure) return undefined;
+    throw error;
+  }
 }
 
 /** A try-out without the token that it needs is no call, and leaves no record of one. @throws AppError invalid */

@@ -1,107 +1,114 @@
-import { dereference, type OutputUnit, type Schema, validate } from '@cfworker/json-schema';
-import { plainNumbers } from '../domain/json.ts';
-import type { JsonSchema } from '../domain/json-schema.ts';
+import { isRawNumber } from '../domain/json.ts';
 import { dotted } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request-template.ts';
+import { type CompiledSchema, compileSchema } from '../domain/schema/compile-schema.ts';
+import type { JsonSchema } from '../domain/schema/json-schema.ts';
+import { Steps, stepsOfText } from '../domain/steps.ts';
 import { type Problem, ToolFailure } from '../errors.ts';
-import { problemTexts, unknownText } from './argument-problems.ts';
+import { faultText, unknownText } from './argument-problems.ts';
 import { plainCheck } from './plain-arguments.ts';
-
-/** Formats whose check takes time in proportion to the text; any other `format` is a hint to the model only. */
-const checkedFormats = new Set(['date', 'time', 'date-time', 'uuid', 'email', 'ipv4', 'ipv6']);
 
 const maxProblems = 10;
 
-/** Of arguments with more values than this only the first problem is looked for: listing all takes too long. */
+/** Of arguments with more values than this only the first problem is looked for: nobody reads a list of so many. */
 const maxListed = 1000;
 
-export type ArgumentCheck = (args: Arguments) => void;
+export type ArgumentCheck = {
+  /** Whether arguments fit for certain; false when that takes a closer look. Costs next to nothing. */
+  fitsPlainly: (args: Arguments) => boolean;
+  /**
+   * Judges arguments in so many steps.
+   * @throws ToolFailure invalid_arguments that names each argument at fault
+   * @throws TooMuchWork
+   */
+  check: (args: Arguments, mostSteps: number) => void;
+  /** Whether null is a value of this argument, rather than another word for absent. */
+  allowsNull: (name: string) => boolean;
+};
 
-/** Compiles a tool's JSON Schema. The check throws ToolFailure invalid_arguments that names each argument at fault. */
+/** Compiles a tool's JSON Schema. */
 export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
-  const fitsPlainly = plainCheck(withoutFormats(schema));
-  const errorsOf = compile(schema);
+  const compiled = compileSchema(schema);
   const declared = Object.keys((schema.properties as object | undefined) ?? {});
-  return (args) => {
-    if (fitsPlainly?.(args)) return;
-    const plain = plainNumbers(args) as Arguments;
-    const wrong = unusable(plain, []);
-    if (wrong) throw new ToolFailure('invalid_arguments', `The arguments do not fit: ${wrong}`, [problemOf(wrong)]);
-    const errors = errorsOf(plain, isLargerThan(plain, maxListed));
-    // A JSON Schema may allow properties that it does not name, but a request has no place for them.
-    const unknown = Object.keys(plain).filter((name) => !declared.includes(name));
-    if (errors.length === 0 && unknown.length === 0) return;
-    const problems = new Set([
-      ...unknown.slice(0, maxListed).map((name) => unknownText([name], declared)),
-      ...problemTexts(errors.slice(0, maxListed), schema, plain),
-    ]);
-    const more = problems.size > maxProblems ? `; and ${problems.size - maxProblems} more` : '';
-    const shown = [...problems].slice(0, maxProblems);
-    const said = `The arguments do not fit: ${shown.join('; ')}${more}`;
-    throw new ToolFailure('invalid_arguments', said, shown.map(problemOf));
+  const known = new Set(declared);
+  return {
+    fitsPlainly: plainCheck(schema) ?? (() => false),
+    allowsNull: compiled.allowsNull,
+    check(args, mostSteps) {
+      const steps = new Steps(mostSteps);
+      const values = judgeCarriage(args, undefined, steps);
+      // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
+      const unknown = Object.keys(args).filter((name) => !known.has(name));
+      if (unknown.length === 0 && compiled.fits(args, steps)) return;
+      throw misfit(compiled, args, { unknown, declared, wanted: values > maxListed ? 'first fault' : 'faults' }, steps);
+    },
   };
 }
 
-/** `count: is missing` as the place and what is wrong there. */
+type Found = { unknown: readonly string[]; declared: readonly string[]; wanted: 'first fault' | 'faults' };
+
+function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: Steps): ToolFailure {
+  const { unknown, declared, wanted } = found;
+  const shownUnknown = unknown.slice(0, maxProblems).map((name) => unknownText([name], declared));
+  // A closed schema reports unknown arguments too.
+  const faults = compiled
+    .faults(args, steps, wanted)
+    .filter(({ keyword, path }) => keyword !== 'unknown' || path.length > 1);
+  const texts = [...new Set([...shownUnknown, ...faults.map(faultText)])];
+  const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
+  const shown = texts.slice(0, maxProblems);
+  const said = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  return new ToolFailure('invalid_arguments', said, shown.map(problemOf));
+}
+
+/** `count: is missing` as the location and what is wrong there. */
 function problemOf(text: string): Problem {
   const [path = ''] = text.split(': ', 1);
   return { path, message: text.slice(path.length + 2) };
 }
 
-/** Compiles an output schema into a test of a value. */
-export function compileOutputCheck(schema: JsonSchema): (value: unknown) => boolean {
-  const errorsOf = compile(schema);
-  return (value) => errorsOf(plainNumbers(value), true).length === 0;
+/** Compiles an output schema into a test of a value. @throws TooMuchWork from the test */
+export function compileOutputCheck(schema: JsonSchema): (value: unknown, mostSteps: number) => boolean {
+  const compiled = compileSchema(schema);
+  return (value, mostSteps) => compiled.fits(value, new Steps(mostSteps));
 }
 
-type ErrorsOf = (value: unknown, firstOnly: boolean) => OutputUnit[];
+/** Where a value stands, from the inside out. */
+type Location = { outer: Location | undefined; name: string };
 
-function compile(schema: JsonSchema): ErrorsOf {
-  const checked = withoutFormats(schema) as Schema;
-  const lookup = dereference(checked);
-  return (value, firstOnly) => {
-    try {
-      return validate(value, checked, '2020-12', lookup, firstOnly).errors;
-    } catch (error) {
-      // The validator hands lists of errors on as arguments of a function, and very long ones do not fit the stack.
-      if (error instanceof RangeError) return [tooManyErrors];
-      throw error;
-    }
-  };
-}
-
-const tooManyErrors: OutputUnit = {
-  keyword: 'errors',
-  keywordLocation: '#',
-  instanceLocation: '#',
-  error: 'too much is wrong to list it',
-};
-
-function withoutFormats(schema: JsonSchema): JsonSchema {
-  return JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
-    key === 'format' && typeof value === 'string' && !checkedFormats.has(value) ? undefined : value,
-  ) as JsonSchema;
-}
-
-/** What JSON can write but no request can carry: numbers beyond the range of a double, and half characters. */
-function unusable(value: unknown, path: readonly string[]): string | undefined {
-  if (typeof value === 'number' && !Number.isFinite(value)) return `${dotted(path)}: the number is too large`;
-  if (typeof value === 'string' && !value.isWellFormed()) return `${dotted(path)}: is not well-formed Unicode text`;
-  if (typeof value !== 'object' || value === null) return undefined;
-  for (const [key, inner] of Object.entries(value)) {
-    const at = [...path, key.toWellFormed()];
-    if (!key.isWellFormed()) return `${dotted(at)}: the name is not well-formed Unicode text`;
-    const problem = unusable(inner, at);
-    if (problem) return problem;
+/**
+ * Refuses what JSON can write but no request can carry: numbers beyond the range of a double, and half characters.
+ * Returns how many values there are. @throws ToolFailure invalid_arguments @throws TooMuchWork
+ */
+function judgeCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
+  steps.take(1);
+  if (typeof value === 'string') {
+    steps.take(stepsOfText(value));
+    if (!value.isWellFormed()) throw unusable(at, 'is not well-formed Unicode text');
+    return 1;
   }
-  return undefined;
+  const number = isRawNumber(value) ? Number(value.rawJSON) : value;
+  if (typeof number === 'number' && !Number.isFinite(number)) throw unusable(at, 'the number is too large');
+  if (typeof number !== 'object' || number === null) return 1;
+  let count = 1;
+  if (Array.isArray(number)) {
+    for (const [i, item] of number.entries()) count += judgeCarriage(item, { outer: at, name: String(i) }, steps);
+    return count;
+  }
+  for (const name of Object.keys(number)) {
+    steps.take(1 + stepsOfText(name));
+    const inner = { outer: at, name };
+    if (!name.isWellFormed()) throw unusable(inner, 'the name is not well-formed Unicode text');
+    count += judgeCarriage((number as Arguments)[name], inner, steps);
+  }
+  return count;
 }
 
-function isLargerThan(value: unknown, limit: number): boolean {
-  let left = limit;
-  const count = (inner: unknown): boolean => {
-    if (--left < 0) return true;
-    return typeof inner === 'object' && inner !== null && Object.values(inner).some(count);
-  };
-  return count(value);
+function unusable(at: Location | undefined, what: string): ToolFailure {
+  const path: string[] = [];
+  for (let location = at; location; location = location.outer) path.push(location.name.toWellFormed());
+  const where = dotted(path.reverse());
+  return new ToolFailure('invalid_arguments', `The arguments do not fit: ${where}: ${what}`, [
+    { path: where, message: what },
+  ]);
 }

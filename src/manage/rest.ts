@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { parseJson } from '../domain/json.ts';
+import { bodyLimits, bodyProblem, parseJson } from '../domain/json.ts';
 import { scanJson } from '../domain/json-scan.ts';
 import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
@@ -23,7 +23,6 @@ export type RestParts = {
 };
 
 const maxBodyBytes = 1024 * 1024;
-const maxDepth = 64;
 
 /** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
 export function createRestApi(parts: RestParts): Hono<Env> {
@@ -91,9 +90,10 @@ async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   if (bytes.length === 0) return {};
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
-  const scan = scanJson(bytes, maxDepth);
+  const scan = scanJson(bytes, bodyLimits.depth);
   if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  if (scan.depth > maxDepth) throw new AppError('tooLarge', `nested deeper than ${maxDepth} levels`);
+  const tooMuch = bodyProblem(scan);
+  if (tooMuch) throw new AppError('tooLarge', tooMuch);
   const body = parseJson(bytes.toString('utf8'));
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid([{ path: '', message: 'the body must be a JSON object' }]);

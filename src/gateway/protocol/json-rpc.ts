@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRawNumber, parseJson } from '../../domain/json.ts';
+import { bodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json.ts';
 import { scanJson } from '../../domain/json-scan.ts';
 import type { Pieces } from './results.ts';
 
@@ -37,17 +37,14 @@ export type Json = { [key: string]: unknown };
 /** A message as it came; `id` is undefined for a notification. */
 export type Message = { method: string; id: RequestId | undefined; params: Json };
 
-const maxDepth = 64;
-const maxElements = 100_000;
-
-/** The body as a value. @throws RpcError 400 when it is not JSON, 413 when it is too deep or has too many elements */
+/** The body as a value. @throws RpcError 400 when it is not JSON, 413 when there is too much in it */
 export function parseBody(body: Buffer): unknown {
   // Decoding would put replacement characters where the bytes are wrong, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
-  const scan = scanJson(body, maxDepth);
+  const scan = scanJson(body, bodyLimits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
-  if (scan.depth > maxDepth) throw new RpcError(413, codes.invalidRequest, `nested deeper than ${maxDepth} levels`);
-  if (scan.elements > maxElements) throw new RpcError(413, codes.invalidRequest, `more than ${maxElements} elements`);
+  const tooMuch = bodyProblem(scan);
+  if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
   return parseJson(body.toString('utf8'));
 }
 

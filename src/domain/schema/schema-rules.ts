@@ -1,17 +1,10 @@
-import type { Problem } from '../errors.ts';
-import { headerAnnotationProblems } from './header-annotations.ts';
-import { isDeeperThan } from './json.ts';
-import {
-  dialect,
-  isSchemaObject,
-  type JsonSchema,
-  schemaLists,
-  schemaMaps,
-  singleSchemas,
-  walkSchema,
-} from './json-schema.ts';
-import { didYouMean, shown } from './problems.ts';
-import { referenceProblems } from './schema-references.ts';
+import type { Problem } from '../../errors.ts';
+import { isDeeperThan } from '../json.ts';
+import { didYouMean, type ProblemList, shown } from '../problems.ts';
+import { judgeHeaderAnnotations } from './header-annotations.ts';
+import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
+import { judgeReferences, tooManySchemas } from './references.ts';
+import { indexSchema, pathOf, type SchemaPart } from './schema-index.ts';
 
 const maxDepth = 32;
 const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
@@ -64,7 +57,7 @@ const forms = new Map<string, Form>(
       ],
       [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
       [['const', 'default', 'in', 'x-mcp-header'], () => true, ''],
-    ] as [string[], Form['fits'], string][]
+    ] as [readonly string[], Form['fits'], string][]
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
 );
 
@@ -74,23 +67,39 @@ export function depthProblem(schema: unknown): Problem | undefined {
 }
 
 /** Everything that makes a tool's JSON Schema unusable or unsafe: `root` must describe an object. */
-export function jsonSchemaProblems(root: JsonSchema): Problem[] {
+export function judgeSchema(root: JsonSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(root);
-  if (tooDeep) return [tooDeep];
-  const problems: Problem[] = [];
-  if (root.type !== 'object') problems.push({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` });
-  walkSchema(root, '', (schema, path) => problems.push(...keywordProblems(schema, path)));
-  if (problems.length > 0) return problems;
-  return [...referenceProblems(root), ...headerAnnotationProblems(root)];
+  if (tooDeep) {
+    problems.add(() => tooDeep);
+    return;
+  }
+  const index = indexSchema(root);
+  if (!index) {
+    problems.add(tooManySchemas);
+    return;
+  }
+  const before = problems.count;
+  if (root.type !== 'object') {
+    problems.add(() => ({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` }));
+  }
+  for (const part of index.parts) judgeKeywords(part, problems);
+  if (problems.count > before) return;
+  judgeReferences(index, problems);
+  judgeHeaderAnnotations(index, problems);
 }
 
-function keywordProblems(schema: JsonSchema, path: string): Problem[] {
-  return Object.entries(schema).flatMap(([keyword, value]): Problem[] => {
-    const at = path ? `${path}.${keyword}` : keyword;
+function judgeKeywords(part: SchemaPart, problems: ProblemList): void {
+  for (const keyword of Object.keys(part.schema)) {
     const form = forms.get(keyword);
-    if (!form) return [{ path: at, message: `this keyword is not supported${didYouMean(keyword, [...forms.keys()])}` }];
-    if (form.fits(value)) return [];
-    const found = keyword === '$schema' ? 'unknown dialect' : 'found';
-    return [{ path: at, message: `${found} ${shown(value)}; allowed: ${form.allowed}` }];
-  });
+    if (form?.fits(part.schema[keyword])) continue;
+    problems.add(() => keywordProblem(part, keyword, form));
+  }
+}
+
+function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefined): Problem {
+  const holder = pathOf(part);
+  const path = holder ? `${holder}.${keyword}` : keyword;
+  if (!form) return { path, message: `this keyword is not supported${didYouMean(keyword, [...forms.keys()])}` };
+  const found = keyword === '$schema' ? 'unknown dialect' : 'found';
+  return { path, message: `${found} ${shown(part.schema[keyword])}; allowed: ${form.allowed}` };
 }

@@ -1,0 +1,258 @@
+import { isRawNumber } from '../json.ts';
+import { Steps, stepsOfText } from '../steps.ts';
+import { CheckRun, type Fault } from './check-run.ts';
+import { isSchemaObject, type JsonSchema } from './json-schema.ts';
+import { keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
+import { indexSchema, resolveReference, type SchemaIndex } from './schema-index.ts';
+
+/** A schema that is ready to judge values. Both methods throw TooMuchWork when they run out of steps. */
+export type CompiledSchema = {
+  fits(value: unknown, steps: Steps): boolean;
+  /** What is wrong with a value: everything, within reason, or the first thing found. */
+  faults(value: unknown, steps: Steps, wanted: 'first fault' | 'faults'): readonly Fault[];
+  /** Whether a property may be null. */
+  allowsNull(property: string): boolean;
+};
+
+/**
+ * Compiles a schema that its rules allow (`schema-rules.ts`), so references neither are missing nor run in circles.
+ * Numbers that keep their digits are judged as ordinary ones.
+ */
+export function compileSchema(root: JsonSchema): CompiledSchema {
+  const index = indexSchema(root);
+  if (!index) throw new Error('a schema that was never valid');
+  const compiler = new Compiler(index);
+  const test = compiler.test(root);
+  return {
+    fits: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),
+    faults(value, steps, wanted) {
+      const run = new CheckRun(steps, wanted);
+      test(value, run, undefined);
+      return run.faults ?? [];
+    },
+    allowsNull(property) {
+      const { properties } = root;
+      const schema = isSchemaObject(properties) && Object.hasOwn(properties, property) ? properties[property] : true;
+      return compiler.test(schema)(null, new CheckRun(new Steps(Number.POSITIVE_INFINITY), 'verdict'), undefined);
+    },
+  };
+}
+
+const anything: Test = () => true;
+
+type Properties = { [name: string]: unknown };
+
+class Compiler {
+  readonly #index: SchemaIndex;
+  readonly #made = new Map<JsonSchema, Test>();
+
+  constructor(index: SchemaIndex) {
+    this.#index = index;
+  }
+
+  /** The test of a schema, made once however often it is referred to. */
+  test(schema: unknown): Test {
+    if (schema === false) return (value, run, at) => run.fault(at, { keyword: 'false', limit: false, found: value });
+    if (!isSchemaObject(schema)) return anything;
+    const known = this.#made.get(schema);
+    if (known) return known;
+    const made = all(this.#testsOf(schema));
+    this.#made.set(schema, made);
+    return made;
+  }
+
+  #testsOf(schema: JsonSchema): Test[] {
+    const tests: (Test | undefined)[] = [];
+    if (typeof schema.$ref === 'string') tests.push(this.test(resolveReference(this.#index, schema.$ref)));
+    for (const [keyword, make] of keywordTests) {
+      if (Object.hasOwn(schema, keyword)) tests.push(make(schema[keyword] as never));
+    }
+    if (schema.not !== undefined) tests.push(notTest(this.test(schema.not)));
+    if (Array.isArray(schema.anyOf)) tests.push(someTest('anyOf', this.#tests(schema.anyOf)));
+    if (Array.isArray(schema.allOf)) tests.push(allTest(this.#tests(schema.allOf)));
+    if (Array.isArray(schema.oneOf)) tests.push(someTest('oneOf', this.#tests(schema.oneOf)));
+    tests.push(this.#ifTest(schema), ...this.#objectTests(schema), ...this.#arrayTests(schema));
+    return tests.filter((test) => test !== undefined);
+  }
+
+  #tests(schemas: readonly unknown[]): Test[] {
+    return schemas.map((schema) => this.test(schema));
+  }
+
+  #ifTest(schema: JsonSchema): Test | undefined {
+    if (schema.if === undefined) return undefined;
+    const [condition, then, otherwise] = [this.test(schema.if), this.test(schema.then), this.test(schema.else)];
+    return (value, run, at) => {
+      const before = run.faultCount;
+      const holds = condition(value, run, at);
+      run.forget(before);
+      return (holds ? then : otherwise)(value, run, at);
+    };
+  }
+
+  #objectTests(schema: JsonSchema): (Test | undefined)[] {
+    const tests: Test[] = [];
+    if (Array.isArray(schema.required)) tests.push(requiredTest(schema.required as string[]));
+    if (isSchemaObject(schema.dependentRequired)) {
+      for (const [name, needed] of Object.entries(schema.dependentRequired)) {
+        tests.push(whenPresent(name, neededTest(name, needed as string[])));
+      }
+    }
+    if (isSchemaObject(schema.dependentSchemas)) {
+      for (const [name, inner] of Object.entries(schema.dependentSchemas)) {
+        tests.push(whenPresent(name, this.test(inner)));
+      }
+    }
+    return [...tests.map(forObjects), this.#propertiesTest(schema)];
+  }
+
+  /** `propertyNames`, `properties` and `additionalProperties`, in one walk over what the object has. */
+  #propertiesTest(schema: JsonSchema): Test | undefined {
+    const { properties, additionalProperties, propertyNames } = schema;
+    if (properties === undefined && additionalProperties === undefined && propertyNames === undefined) return undefined;
+    const declared = Object.entries(isSchemaObject(properties) ? properties : {});
+    const names = declared.map(([name]) => name);
+    const tests = new Map(declared.map(([name, inner]): [string, Test] => [name, this.test(inner)]));
+    const nameTest = propertyNames === undefined ? undefined : this.test(propertyNames);
+    const isClosed = additionalProperties === false;
+    const otherTest = this.test(additionalProperties);
+    return forObjects((value, run, at) => {
+      let fits = true;
+      for (const name of namesOf(value as object, run.steps)) {
+        run.steps.take(1 + stepsOfText(name));
+        const step = run.into(at, name);
+        const test = tests.get(name);
+        const found = (value as Properties)[name];
+        if (nameTest && !nameTest(name, run, step)) fits = false;
+        else if (test ? !test(found, run, step) : !isClosed && !otherTest(found, run, step)) fits = false;
+        else if (!test && isClosed) fits = run.fault(step, { keyword: 'unknown', limit: false, found, names });
+        if (!fits && !run.isThorough) return false;
+      }
+      return fits;
+    });
+  }
+
+  #arrayTests(schema: JsonSchema): (Test | undefined)[] {
+    const { prefixItems, items, contains } = schema;
+    const first = Array.isArray(prefixItems) ? this.#tests(prefixItems) : [];
+    const rest = items === undefined ? undefined : this.test(items);
+    const itemsTest: Test = (value, run, at) => {
+      const list = value as unknown[];
+      const length = rest ? list.length : Math.min(first.length, list.length);
+      let fits = true;
+      for (let i = 0; i < length; i++) {
+        run.steps.take(1);
+        if ((first[i] ?? rest ?? anything)(list[i], run, run.into(at, String(i)))) continue;
+        fits = false;
+        if (!run.isThorough) return false;
+      }
+      return fits;
+    };
+    return [
+      first.length > 0 || rest ? forArrays(itemsTest) : undefined,
+      contains === undefined ? undefined : forArrays(containsTest(this.test(contains), schema)),
+    ];
+  }
+}
+
+/** A value that fits every test. This is where steps are counted. */
+function all(tests: readonly Test[]): Test {
+  const cost = 1 + tests.length;
+  return (given, run, at) => {
+    run.steps.take(cost);
+    const value = isRawNumber(given) ? Number(given.rawJSON) : given;
+    let fits = true;
+    for (const test of tests) {
+      if (test(value, run, at)) continue;
+      fits = false;
+      if (!run.isThorough) return false;
+    }
+    return fits;
+  };
+}
+
+function allTest(tests: readonly Test[]): Test {
+  const test = all(tests);
+  return (value, run, at) => test(value, run, at);
+}
+
+/** `anyOf` and `oneOf`. What is wrong is told of each alternative; where nothing can be, of the keyword itself. */
+function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
+  return (value, run, at) => {
+    const before = run.faultCount;
+    let matches = 0;
+    for (const test of tests) {
+      if (!test(value, run, at)) continue;
+      matches++;
+      if (keyword === 'anyOf' || matches > 1) break;
+    }
+    if (matches > 0) run.forget(before);
+    if (matches === 1) return true;
+    if (run.faultCount === before) run.fault(at, { keyword, limit: undefined, found: value });
+    return false;
+  };
+}
+
+function notTest(test: Test): Test {
+  return (value, run, at) => {
+    const before = run.faultCount;
+    if (test(value, run, at)) return run.fault(at, { keyword: 'not', limit: undefined, found: value });
+    run.forget(before);
+    return true;
+  };
+}
+
+function containsTest(test: Test, { minContains = 1, maxContains = Infinity }: JsonSchema): Test {
+  return (value, run, at) => {
+    const list = value as unknown[];
+    const before = run.faultCount;
+    let count = 0;
+    for (const [i, item] of list.entries()) {
+      run.steps.take(1);
+      if (test(item, run, run.into(at, String(i)))) count++;
+    }
+    if (count >= Number(minContains)) run.forget(before);
+    if (count < Number(minContains)) {
+      if (run.faultCount > before) return false;
+      const keyword = Number(minContains) === 1 ? 'contains' : 'minContains';
+      return run.fault(at, { keyword, limit: minContains, found: value });
+    }
+    return count <= Number(maxContains) || run.fault(at, { keyword: 'maxContains', limit: maxContains, found: value });
+  };
+}
+
+function requiredTest(required: readonly string[]): Test {
+  return (value, run, at) => {
+    run.steps.take(required.length);
+    let fits = true;
+    for (const name of required) {
+      if (Object.hasOwn(value as object, name)) continue;
+      fits = run.fault(run.into(at, name), { keyword: 'required', limit: required, found: undefined });
+      if (!run.isThorough) return false;
+    }
+    return fits;
+  };
+}
+
+function neededTest(name: string, needed: readonly string[]): Test {
+  const test = requiredTest(needed);
+  return (value, run, at) => {
+    const before = run.faultCount;
+    if (test(value, run, at)) return true;
+    run.forget(before);
+    const missing = needed.filter((other) => !Object.hasOwn(value as object, other));
+    return run.fault(at, { keyword: 'dependentRequired', limit: [name, ...missing], found: value });
+  };
+}
+
+function whenPresent(name: string, test: Test): Test {
+  return (value, run, at) => !Object.hasOwn(value as object, name) || test(value, run, at);
+}
+
+function forObjects(test: Test): Test {
+  return (value, run, at) => kindOf(value) !== 'object' || test(value, run, at);
+}
+
+function forArrays(test: Test): Test {
+  return (value, run, at) => kindOf(value) !== 'array' || test(value, run, at);
+}

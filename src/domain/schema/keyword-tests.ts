@@ -1,0 +1,137 @@
+import { isRawNumber } from '../json.ts';
+import { type Steps, stepsOfText } from '../steps.ts';
+import type { CheckRun, Step } from './check-run.ts';
+import { formatTest } from './formats.ts';
+
+/** Judges a value; `at` is where it stands. @throws TooMuchWork */
+export type Test = (value: unknown, run: CheckRun, at: Step | undefined) => boolean;
+
+/** A test for values of one type only. */
+export type Kind = 'null' | 'boolean' | 'number' | 'string' | 'array' | 'object';
+
+export function kindOf(value: unknown): Kind {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value as Kind;
+}
+
+/** Makes the test of a keyword from what it says. */
+export type MakeTest = (limit: never) => Test;
+
+type Holds = (value: never, limit: never, steps: Steps) => boolean;
+
+/** A keyword that is a comparison: of values of this kind, or of all when undefined. */
+function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [string, MakeTest] {
+  const judge = holds as (value: unknown, limit: unknown, steps: Steps) => boolean;
+  return [
+    keyword,
+    (limit: unknown) => (value, run, at) =>
+      (kind !== undefined && kindOf(value) !== kind) ||
+      judge(value, limit, run.steps) ||
+      run.fault(at, { keyword, limit, found: value }),
+  ];
+}
+
+/** The keywords that hold no schema, in the order in which their faults are told. */
+export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
+  ['type', typeTest],
+  comparison('const', undefined, (value: unknown, limit: unknown, steps) => isEqual(value, limit, steps)),
+  ['enum', enumTest],
+  comparison('minProperties', 'object', (value: object, limit: number, steps) => namesOf(value, steps).length >= limit),
+  comparison('maxProperties', 'object', (value: object, limit: number, steps) => namesOf(value, steps).length <= limit),
+  comparison('maxItems', 'array', (value: unknown[], limit: number) => value.length <= limit),
+  comparison('minItems', 'array', (value: unknown[], limit: number) => value.length >= limit),
+  comparison('minimum', 'number', (value: number, limit: number) => value >= limit),
+  comparison('maximum', 'number', (value: number, limit: number) => value <= limit),
+  comparison('exclusiveMinimum', 'number', (value: number, limit: number) => value > limit),
+  comparison('exclusiveMaximum', 'number', (value: number, limit: number) => value < limit),
+  comparison('multipleOf', 'number', isMultipleOf),
+  comparison('minLength', 'string', (value: string, limit: number, steps) => lengthOf(value, limit, steps) >= limit),
+  comparison('maxLength', 'string', (value: string, limit: number, steps) => lengthOf(value, limit, steps) <= limit),
+  ['format', formatOf],
+] as [string, MakeTest][]);
+
+/** The names of an object, which take twice as long to list as to look at. */
+export function namesOf(value: object, steps: Steps): string[] {
+  const names = Object.keys(value);
+  steps.take(1 + 2 * names.length);
+  return names;
+}
+
+function typeTest(limit: unknown): Test {
+  const types = new Set([limit].flat());
+  const isIntegral = types.has('integer');
+  return (value, run, at) =>
+    types.has(kindOf(value)) ||
+    (isIntegral && Number.isInteger(value)) ||
+    run.fault(at, { keyword: 'type', limit, found: value });
+}
+
+function enumTest(limit: readonly unknown[]): Test {
+  const single = new Set(limit.filter((value) => typeof value !== 'object' || value === null));
+  const whole = limit.filter((value) => typeof value === 'object' && value !== null);
+  return (value, run, at) => {
+    if (typeof value === 'string') run.steps.take(stepsOfText(value));
+    if (single.has(value)) return true;
+    const isObject = typeof value === 'object' && value !== null;
+    if (isObject && whole.some((allowed) => isEqual(value, allowed, run.steps))) return true;
+    return run.fault(at, { keyword: 'enum', limit, found: value });
+  };
+}
+
+function formatOf(limit: unknown): Test {
+  const fits = formatTest(limit);
+  return (value, run, at) => {
+    if (!fits || typeof value !== 'string') return true;
+    run.steps.take(100);
+    return fits(value) || run.fault(at, { keyword: 'format', limit, found: value });
+  };
+}
+
+/** Whether two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */
+function isEqual(a: unknown, b: unknown, steps: Steps): boolean {
+  steps.take(typeof b === 'string' ? 1 + stepsOfText(b) : 1);
+  const left = isRawNumber(a) ? Number(a.rawJSON) : a;
+  if (typeof left !== 'object' || left === null || typeof b !== 'object' || b === null) return left === b;
+  if (Array.isArray(left) || Array.isArray(b)) {
+    if (!Array.isArray(left) || !Array.isArray(b) || left.length !== b.length) return false;
+    return left.every((item, i) => isEqual(item, b[i], steps));
+  }
+  const [x, y] = [left as { [name: string]: unknown }, b as { [name: string]: unknown }];
+  const names = namesOf(x, steps);
+  if (names.length !== namesOf(y, steps).length) return false;
+  return names.every((name) => Object.hasOwn(y, name) && isEqual(x[name], y[name], steps));
+}
+
+/**
+ * Characters of a text, counted only where that decides anything: there are at most as many as code units, and at least
+ * half as many.
+ */
+function lengthOf(text: string, limit: number, steps: Steps): number {
+  const { length } = text;
+  if (length < limit || length >= 2 * limit + 2) return length;
+  steps.take(stepsOfText(text) * 4);
+  let pairs = 0;
+  for (let i = 1; i < length; i++) {
+    if ((text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800) pairs++;
+  }
+  return length - pairs;
+}
+
+/** Exact for decimals: 0.3 is a multiple of 0.1, which dividing doubles would deny. */
+function isMultipleOf(value: number, divisor: number, steps: Steps): boolean {
+  if (!Number.isFinite(value)) return false;
+  if (Number.isInteger(value) && Number.isInteger(divisor)) return value % divisor === 0;
+  steps.take(100);
+  const [a, exponentA] = decimal(value);
+  const [b, exponentB] = decimal(divisor);
+  const difference = exponentA - exponentB;
+  return difference >= 0 ? (a * 10n ** BigInt(difference)) % b === 0n : a % (b * 10n ** BigInt(-difference)) === 0n;
+}
+
+/** A number as an integer and a power of ten. */
+function decimal(value: number): [coefficient: bigint, exponent: number] {
+  const [coefficient = '', exponent = '0'] = Math.abs(value).toString().split('e');
+  const [whole, fraction = ''] = coefficient.split('.');
+  return [BigInt(`${whole}${fraction}`), Number(exponent) - fraction.length];
+}
