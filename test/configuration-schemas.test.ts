@@ -132,7 +132,7 @@ describe('the input_schema of a tool', () => {
     assert.deepEqual(await of({ in: 'body' }), [`${at}.in: a GET request has no body; allowed: path, query, header`]);
     assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
     assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
-      `${at}: this header is set already by headers or authentication`,
+      `${at}: this header is set already by headers, authentication or another argument`,
     ]);
     const host = await refused({ input_schema: { Host: { type: 'string', in: 'header' } } });
     assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
