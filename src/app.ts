@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { limitCalls } from './app/call-limits.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
-import { type FullConfig, openStore, operationParts, type Surroundings } from './app/foundation.ts';
+import { type FullConfig, openStore, operationParts, type Store, type Surroundings } from './app/foundation.ts';
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
+import { createPresence } from './app/presence.ts';
+import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
 import { startUpkeep } from './app/upkeep.ts';
@@ -45,13 +47,15 @@ export type App = {
 
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const { now, slowReaderMs } = surroundings;
-  const database = await openStore(config, config.siblings === undefined, log, now);
+  const { clock, slowReaderMs } = surroundings;
+  const database = await openStore(config, config.siblings === undefined, log, surroundings);
+  const { now } = database.time;
   const keyring = createKeyring(config.masterKeys);
   const sight = await startSight(config, database.engine, log);
-  const { door, documents } = outboundDoors(config, surroundings, sight);
+  const doors = outboundDoors(config, surroundings, sight);
+  const { door } = doors;
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const memory = remember(config, database, keyring, { door, documents }, log, now, sight.onLoginEvent);
+  const memory = remember({ ...sight, ...doors, config, store: database, keyring, log, clock });
   const callLog = callLogOf(database, keyring, sight, log);
   const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
   const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
@@ -79,17 +83,15 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     );
     return loaded;
   };
-  let draining = false;
-  const isServing = () => !draining && memory.changes.isFresh();
-  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, isServing }));
-  const isFresh = () => memory.changes.isFresh() || memory.changes.look().then(...settled);
+  const others = await join(database, config, memory, log);
+  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, ...others }));
   const find = endpoints(config, memory, endpointOf, runner);
   const mcpDoor = { onUnexpected, slowReaderMs, ...sight.ofMcpDoor };
   const handle = createFront({
     config,
     random: randomBytes,
     serveMcp: createMcpDoor({ ...mcpDoor, find, serverUrl: runner.parts.serverUrl }),
-    probes: { isReady: async () => !draining && (await isFresh()), onAnswered: sight.ofWebDoor.onAnswered },
+    probes: { whyNotReady: others.readiness.whyNot, onAnswered: sight.ofWebDoor.onAnswered },
     serveWeb: async (request, response) => (await web()).serve(request, response),
     onUnexpected,
   });
@@ -98,15 +100,14 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     handle,
     runner,
     metrics: sight.read,
-    drain() {
-      draining = true;
-    },
+    drain: others.readiness.drain,
     async close() {
       await upkeep?.stop();
+      await others.leave();
       limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();
-      await Promise.all([door.close(), documents.close()]);
+      await Promise.all([door.close(), doors.documents.close()]);
       await database.close();
       await sight.stop();
     },
@@ -119,6 +120,28 @@ function outboundDoors({ egressAllow }: FullConfig, { resolve, publicAddresses }
   return {
     door: createOutboundDoor({ ...options, allow: egressAllow }),
     documents: createOutboundDoor({ ...options, allow: publicAddresses }),
+  };
+}
+
+/** Becomes one of the processes that serve from the database. What it remembers from now on is kept up to date. */
+async function join(store: Store, config: FullConfig, { changes }: Memory, log: Log) {
+  const readiness = createReadiness(store, changes, log);
+  const presence = createPresence(store, config);
+  const tell = async () => {
+    readiness.watchClock();
+    await presence.announce();
+  };
+  await changes.look();
+  await tell();
+  changes.afterLooks(tell);
+  return {
+    readiness,
+    presence,
+    /** Without a database the others notice by themselves. */
+    async leave() {
+      if (!changes.state().isUp) return;
+      await presence.leave().catch((error) => log.warn({ err: error }, 'could not tell the others that it leaves'));
+    },
   };
 }
 
@@ -138,8 +161,6 @@ function callLogOf({ records }: Database, keyring: Keyring, sight: Sight, log: L
 function reportsOf({ engine, reports }: Database, { reportShare, clock }: Surroundings): ReportQueue {
   return createReportQueue({ db: reports, atOnce: engine === 'sqlite' ? 1 : 2, share: reportShare, clock });
 }
-
-const settled = [() => true, () => false] as const;
 
 /** How a hosted server is served. */
 function hosting(config: FullConfig, memory: Memory, callParts: CallToolParts, log: Log) {

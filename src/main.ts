@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FullConfig, Surroundings } from './app/foundation.ts';
+import { type FullConfig, processClocks, type Surroundings } from './app/foundation.ts';
 import { listen } from './app/listen.ts';
 import { startLoopLag } from './app/loop-lag.ts';
 import type { FirstProcess } from './app/worker.ts';
@@ -44,8 +44,7 @@ export const usualSurroundings: Surroundings = {
   silentMs: 120_000,
   queueMs: 2000,
   reportShare: 0.1,
-  now: Date.now,
-  clock: () => performance.now(),
+  ...processClocks,
   startLoopLag,
 };
 

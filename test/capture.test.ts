@@ -82,8 +82,8 @@ for (const engine of engines) {
       return get(`/calls/${(body.calls as Json[])[0]?.id}`);
     };
     /** Calls in a millisecond of its own, so that no other call is as new. */
-    const call = (slug: string, args: Json, token = key) => {
-      world.wait(1);
+    const call = async (slug: string, args: Json, token = key) => {
+      await world.wait(1);
       return world.toolhost.callTool(slug, token, 'get', args);
     };
     const capturedBy = async (slug: string, args: Json, token = key): Promise<Capture> => {
@@ -110,7 +110,7 @@ for (const engine of engines) {
 
     it('[behaviour Calls] is shown with the server, audited, and ends by itself', async () => {
       const slug = await serve();
-      world.wait(1);
+      await world.wait(1);
       const shown = async () => (await get(`/servers/${slug}`)).body.capture_until;
       assert.equal(await shown(), undefined);
       const until = new Date(world.now() + 2 * hour).toISOString();
@@ -118,9 +118,9 @@ for (const engine of engines) {
       assert.equal(await shown(), until);
       const [event] = (await get('/audit?limit=1')).body.events as Json[];
       assert.deepEqual([event?.operation, event?.target, event?.detail], ['captureCalls', slug, { hours: 2 }]);
-      world.wait(2 * hour - 2);
+      await world.wait(2 * hour - 2);
       assert.ok(await capturedBy(slug, { name: 'last' }));
-      world.wait(1);
+      await world.wait(1);
       assert.equal(await shown(), undefined);
       await call(slug, { name: 'late' });
       assert.equal('capture' in (await newest(slug)).body, false);
@@ -226,7 +226,7 @@ for (const engine of engines) {
       const slug = await serve();
       await capture(slug, 1);
       const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":ARGS}}';
-      world.wait(1);
+      await world.wait(1);
       await world.toolhost.post(slug, text.replace('ARGS', '{"name":"n","size":12345678901234567890}'), { token: key });
       const { text: shown } = await newest(slug);
       assert.match(shown, /"arguments":\{"name":"n","size":12345678901234567890\}/);
@@ -256,9 +256,9 @@ for (const engine of engines) {
       await capture(slug, 1);
       await capturedBy(slug, { name: 'n' });
       const { id } = (await newest(slug)).body.call as { id: string };
-      world.wait(24 * hour - 1);
+      await world.wait(24 * hour - 1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, true);
-      world.wait(1);
+      await world.wait(1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, false);
       const { db } = world.toolhost.running.app.runner;
       const mine = async () => (await rows().where('call_id', '=', id).execute()).length;

@@ -26,7 +26,8 @@ describe('a PostgreSQL that fails', () => {
     let ahead = 0;
     before(async () => {
       const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
-      toolhost = await startToolhost({ egress: [upstream.port], env, surroundings: { now: () => Date.now() + ahead } });
+      const surroundings = { now: () => Date.now() + ahead, clock: () => performance.now() + ahead };
+      toolhost = await startToolhost({ egress: [upstream.port], env, surroundings });
       [key, other] = [await toolhost.key(), await toolhost.key()];
       await toolhost.createServer(serverAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
       await toolhost.createServer(serverAt('storing', upstream.url, stored));

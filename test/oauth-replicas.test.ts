@@ -4,6 +4,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from './support/browser.ts';
 import { eventually } from './support/eventually.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from './support/login-world.ts';
+import { type MovableClock, movableClock } from './support/movable-clock.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, type Tokens, tokensOf } from './support/oauth-client.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { type Reply, startToolhost, type TestToolhost } from './support/toolhost.ts';
@@ -19,15 +20,17 @@ describe('two replicas on one database', () => {
   let env: Record<string, string>;
   let world: LoginWorld;
   let second: TestToolhost;
-  let aheadMs = 0;
+  let clock: MovableClock;
   let slug: string;
   let here: OAuthClient;
   let there: OAuthClient;
 
   before(async () => {
     postgres = await startPostgres();
+    const url = await postgres.createDatabase();
+    clock = await movableClock(url);
     env = {
-      DATABASE_URL: await postgres.createDatabase(),
+      DATABASE_URL: url,
       MASTER_KEY: randomBytes(32).toString('base64'),
       TRUSTED_PROXIES: '1',
     };
@@ -35,7 +38,6 @@ describe('two replicas on one database', () => {
     second = await startToolhost({
       env,
       egress: [...world.provider.ports, world.upstream.port],
-      surroundings: { now: () => Date.now() + aheadMs },
     });
   });
   beforeEach(async () => {
@@ -161,7 +163,8 @@ describe('two replicas on one database', () => {
     const held = await world.provider.waitForToken();
     await replica.stop('SIGKILL');
     await Promise.all([cut, held.closed]);
-    aheadMs += claimMs + 1000;
+    await clock.move(claimMs + 1000);
+    await second.running.app.runner.onCommitted();
   }
 
   it('ask for a login, with a clean 401, when a replica dies with the only copy of the new tokens', async () => {

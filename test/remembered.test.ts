@@ -1,21 +1,28 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
 import { formatApiKey } from '../src/domain/api-key.ts';
 import { createApiKeyCheck } from '../src/gateway/api-key-check.ts';
 import { createHostedServers } from '../src/gateway/hosted-servers.ts';
 import { findApiKey, insertApiKey, revokeApiKey } from '../src/store/api-keys.ts';
 import type { Db } from '../src/store/database.ts';
+import { createRemembered } from '../src/store/remembered.ts';
 import { createKeyring } from '../src/store/sealing.ts';
-import { insertServer, updateServer } from '../src/store/servers.ts';
+import { insertServer, setServerLimits, updateServer } from '../src/store/servers.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
 import { anApiKey, aServer } from './support/rows.ts';
 import { type Stores, startStores } from './support/stores.ts';
 
+const minute = 60_000;
+
 describe('what a process remembers of the database', () => {
   let stores: Stores;
   let db: Db;
-  let fresh = true;
+  let at = 0;
+  let freshUntil = 0;
+  let isUp = true;
+  const freshness = { clock: () => at, freshUntil: () => freshUntil, isUp: () => isUp };
   before(async () => {
     stores = await startStores('sqlite');
   });
@@ -23,7 +30,7 @@ describe('what a process remembers of the database', () => {
   beforeEach(async () => {
     ({ db } = await stores.open());
     await insertWorkspace(db, { id: 'ours', name: 'ours', at: 1 });
-    fresh = true;
+    [at, freshUntil, isUp] = [0, minute, true];
   });
 
   const storeKey = async () => {
@@ -32,17 +39,12 @@ describe('what a process remembers of the database', () => {
     await insertApiKey(db, anApiKey({ id, secretHash, expiresAt: undefined }));
     return { id, key };
   };
-  const keyCheck = () =>
-    createApiKeyCheck(
-      db,
-      () => 1000,
-      () => fresh,
-    );
+  const keyCheck = () => createApiKeyCheck(db, () => 1000, freshness);
   const hostedServers = () =>
     createHostedServers({
       db,
       keyring: createKeyring([Buffer.alloc(32)]),
-      isFresh: () => fresh,
+      freshness,
       userAgent: 'test',
       defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
     });
@@ -53,10 +55,10 @@ describe('what a process remembers of the database', () => {
     assert.equal((await check.verify(key))?.id, id);
     await revokeApiKey(db, 'ours', id, 2);
     assert.equal((await check.verify(key))?.id, id);
-    fresh = false;
+    at = minute;
     assert.equal(await check.verify(key), undefined);
     const again = await storeKey();
-    fresh = true;
+    at = 0;
     await check.verify(again.key);
     await revokeApiKey(db, 'ours', again.id, 2);
     check.forget(again.id);
@@ -118,5 +120,109 @@ describe('what a process remembers of the database', () => {
     await insertServer(db, aServer());
     servers.forget('sample');
     assert.equal((await servers.find('sample'))?.slug, 'sample');
+  });
+
+  it('[find B1] nothing is used for more than a minute without being read again, also if its change is never seen', async () => {
+    const { id, key } = await storeKey();
+    const first = aServer();
+    await insertServer(db, first);
+    const [check, servers] = [keyCheck(), hostedServers()];
+    await check.verify(key);
+    await servers.find('sample');
+    await revokeApiKey(db, 'ours', id, 2);
+    await updateServer(db, { ...first, version: 2, config: { ...first.config, name: 'Second' } }, 'x');
+    // Looks go on to succeed, and see nothing.
+    freshUntil = 10 * minute;
+    at = minute - 1;
+    assert.ok(await check.verify(key));
+    assert.equal((await servers.find('sample'))?.config.name, first.config.name);
+    at = minute;
+    assert.equal(await check.verify(key), undefined);
+    assert.equal((await servers.find('sample'))?.config.name, 'Second');
+  });
+
+  it('[find B1] a server that was read again and is the same keeps what was compiled', async () => {
+    const first = aServer();
+    await insertServer(db, first);
+    const servers = hostedServers();
+    const compiled = await servers.find('sample');
+    [at, freshUntil] = [minute, 2 * minute];
+    assert.equal(await servers.find('sample'), compiled);
+    await setServerLimits(db, first, { callsPerSecond: 7 });
+    servers.forget(first.id);
+    assert.notEqual(await servers.find('sample'), compiled);
+  });
+
+  it('[sec G5] while the database does not answer, what was read serves until a minute after the last look', async () => {
+    const { key } = await storeKey();
+    const check = keyCheck();
+    await check.verify(key);
+    // The last look was half a minute after the key was read.
+    freshUntil = 1.5 * minute;
+    await db.destroy();
+    at = minute;
+    assert.ok(await check.verify(key), 'the look has not noticed yet, but the reading has');
+    isUp = false;
+    at = 1.5 * minute - 1;
+    assert.ok(await check.verify(key));
+    at = 1.5 * minute;
+    await assert.rejects(async () => check.verify(key));
+  });
+
+  it('many who need the same value at its end share one reading', async () => {
+    let readings = 0;
+    const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });
+    const read = async () => {
+      readings += 1;
+      return { value: { n: readings } };
+    };
+    const ask = async () => remembered.get('key') ?? (await remembered.load('key', read));
+    for (const expected of [1, 2]) {
+      const answers = await Promise.all(Array.from({ length: 100 }, ask));
+      assert.deepEqual([readings, new Set(answers).size], [expected, 1]);
+      [at, freshUntil] = [at + minute, freshUntil + minute];
+    }
+  });
+
+  it('[sec E3] what changes at any moment is never served in an older form after that was reported', async () => {
+    const keys = ['a', 'b', 'c'];
+    const ask = fc.record({ kind: fc.constant('ask' as const), key: fc.constantFrom(...keys) });
+    const change = fc.record({ kind: fc.constant('change' as const), key: fc.constantFrom(...keys) });
+    const other = fc.constantFrom('answer', 'clear', 'pass time').map((kind) => ({ kind, key: '' }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(ask, ask, change, other), { maxLength: 60 }), async (plan) => {
+        [at, freshUntil] = [0, Number.POSITIVE_INFINITY];
+        const stored: Record<string, number> = { a: 0, b: 0, c: 0 };
+        const remembered = createRemembered<{ key: string; n: number }>({
+          max: 2,
+          freshness,
+          idsOf: ({ key }) => [`id of ${key}`],
+        });
+        const waiting: (() => void)[] = [];
+        const asked: Promise<void>[] = [];
+        const read = (key: string) => async () => {
+          const value = { key, n: stored[key] as number };
+          await new Promise<void>((resolve) => waiting.push(resolve));
+          return { value };
+        };
+        for (const { kind, key } of plan) {
+          if (kind === 'ask') {
+            const reported = stored[key] as number;
+            const given = remembered.get(key) ?? remembered.load(key, read(key));
+            asked.push(Promise.resolve(given).then((value) => assert.ok(value && value.n >= reported)));
+          } else if (kind === 'change') {
+            stored[key] = (stored[key] as number) + 1;
+            remembered.forget(`id of ${key}`);
+          } else if (kind === 'answer') {
+            waiting.shift()?.();
+            await new Promise((resolve) => setImmediate(resolve));
+          } else if (kind === 'clear') remembered.clear();
+          else at += minute / 3;
+        }
+        for (const resolve of waiting) resolve();
+        await Promise.all(asked);
+        assert.ok(remembered.counts().entries <= 2);
+      }),
+    );
   });
 });

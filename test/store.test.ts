@@ -4,7 +4,6 @@ import type { Role } from '../src/domain/scopes.ts';
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, touchApiKey } from '../src/store/api-keys.ts';
 import { type AuditEvent, insertAuditEvent, listAuditEvents } from '../src/store/audit-events.ts';
 import { type CallFilter, createCallWriter, listCalls, pruneCalls } from '../src/store/calls.ts';
-import { changesSince, pruneChanges, recordChange } from '../src/store/changes.ts';
 import type { Db } from '../src/store/database.ts';
 import { decodeCursor, type Page } from '../src/store/page.ts';
 import { membershipsOf, saveMember, saveUser } from '../src/store/users.ts';
@@ -149,20 +148,6 @@ for (const engine of engines) {
       assert.equal(await pruneCalls(db, 2490), 2490);
       assert.equal((await listCalls(db, 'ours', {}, all)).rows.length, 10);
       assert.equal(await pruneCalls(db, 2490), 0);
-    });
-
-    it('lists what changed since a time, and forgets what is old', async () => {
-      for (const at of [10, 20, 30])
-        await recordChange(db, { id: `chg_${at}`, at, kind: at === 20 ? 'key' : 'server', ref: `ref_${at}` });
-      assert.deepEqual(
-        (await changesSince(db, 20)).map((change) => ({ ...change })),
-        [
-          { id: 'chg_20', kind: 'key', ref: 'ref_20' },
-          { id: 'chg_30', kind: 'server', ref: 'ref_30' },
-        ],
-      );
-      await pruneChanges(db, 30);
-      assert.deepEqual(ids(await changesSince(db, 0)), ['chg_30']);
     });
 
     it('knows a person again by issuer and subject, whatever else has changed', async () => {

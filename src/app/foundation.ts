@@ -8,6 +8,7 @@ import type { Resolve } from '../outbound/connector.ts';
 import { type EgressAllow, urlProblem } from '../outbound/egress.ts';
 import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
+import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/database-clock.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Metric } from '../telemetry/metric.ts';
@@ -33,7 +34,7 @@ export type Surroundings = {
   silentMs: number;
   /** How long a call waits for a place. */
   queueMs: number;
-  /** Epoch ms. */
+  /** Epoch ms. It decides nothing that another process relies on: `DatabaseClock` does. */
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
@@ -41,6 +42,9 @@ export type Surroundings = {
   reportShare: number;
   startLoopLag: (clock: () => number) => LoopLag;
 };
+
+/** The clocks of a real process. */
+export const processClocks: ProcessClocks = { now: Date.now, clock: () => performance.now() };
 
 /** The workers of one service, as one of them sees them all. */
 export type Siblings = { metrics(): Promise<Metric[][]> };
@@ -55,18 +59,27 @@ export type FullConfig = Config & {
   siblings: Siblings | undefined;
 };
 
+/** A database and its clock, by which everything is judged that several processes judge. */
+export type Store = Database & { time: DatabaseClock };
+
 /** Opens the store of a configuration; `exclusive` for a process that serves. */
-export async function openStore(config: Config, exclusive: boolean, log: Log, now: () => number): Promise<Database> {
+export async function openStore(config: Config, exclusive: boolean, log: Log, clocks: ProcessClocks): Promise<Store> {
   const database = await openDatabase({
     url: config.databaseUrl,
     file: join(config.dataDir, 'toolhost.sqlite'),
     migrations: join(import.meta.dirname, '..', '..', 'migrations'),
     exclusive,
-    now,
+    now: clocks.now,
     onError: (error) => log.warn({ err: error }, 'a database connection was lost'),
   });
-  await insertWorkspace(database.db, { ...localWorkspace, at: now() });
-  return database;
+  try {
+    const time = await startDatabaseClock(database.db, clocks);
+    await insertWorkspace(database.db, { ...localWorkspace, at: time.now() });
+    return { ...database, time };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
 }
 
 /** What operations need that does not depend on serving; the command line has nothing else. */

@@ -16,38 +16,51 @@ import { followChanges } from '../store/follow-changes.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
-import { defaultLimits, type FullConfig, localWorkspace } from './foundation.ts';
+import { defaultLimits, type FullConfig, localWorkspace, type Store } from './foundation.ts';
 import { createLoginServers } from './login-servers.ts';
 import { createManagementLogin } from './management-login.ts';
 
 /** How long what is remembered serves on while the database does not answer. */
 const staleMs = 60_000;
 
+export type MemoryOptions = {
+  config: FullConfig;
+  store: Store;
+  keyring: Keyring;
+  door: OutboundDoor;
+  /** For what strangers name. */
+  documents: OutboundDoor;
+  log: Log;
+  /** Monotonic ms. */
+  clock: () => number;
+  onLoginEvent: (event: LoginEvent) => void;
+};
+
 /** What this process remembers of the database, and the follower that makes it forget what others change. */
-export function remember(
-  config: FullConfig,
-  { db, changes: changesDb }: Database,
-  keyring: Keyring,
-  { door, documents }: { door: OutboundDoor; documents: OutboundDoor },
-  log: Log,
-  now: () => number,
-  onLoginEvent: (event: LoginEvent) => void,
-) {
+export function remember(options: MemoryOptions) {
+  const { config, store, keyring, door, documents, log, clock, onLoginEvent } = options;
+  const { db, time } = store;
+  const { now } = time;
   const changes = followChanges({
-    db: changesDb,
-    now,
+    db: store.changes,
+    clock,
+    time,
     staleMs,
     onChanges: (list) => {
       for (const { kind, ref } of list) forget[kind](ref);
     },
+    onGap: () => {
+      for (const { clear } of [keys, servers, grants]) clear();
+    },
     onError: (error) => log.warn({ err: error }, 'could not look for changes'),
   });
-  const keys = createApiKeyCheck(db, now, changes.isFresh);
+  const freshness = { clock, freshUntil: changes.freshUntil, isUp: () => changes.state().isUp };
+  const keys = createApiKeyCheck(db, now, freshness);
   const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
   const servers = createHostedServers({
     db,
     keyring,
-    isFresh: changes.isFresh,
+    freshness,
     userAgent,
     defaultLimits: defaultLimits(config),
   });
@@ -74,14 +87,14 @@ export function remember(
     log: (message, fields) => log.info(fields, message),
     onEvent: onLoginEvent,
   };
-  const grants = createGrantUse(oauthParts, changes.isFresh);
+  const grants = createGrantUse(oauthParts, freshness);
   const forget = {
     server: servers.forget,
     key: keys.forget,
     grant: grants.forget,
-    workspace: servers.forgetWorkspace,
+    workspace: servers.forget,
   };
-  return { keys, servers, grants, changes, findLogin, oauthParts, ...signIn };
+  return { keys, servers, grants, changes, time, findLogin, oauthParts, ...signIn };
 }
 
 /** How people sign in: to the dashboard, and through the OAuth proxy to the management server. */

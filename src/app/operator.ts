@@ -9,7 +9,7 @@ import { type Actor, type Input, type Output, operations, operatorOperations } f
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
-import { localWorkspace, openStore, operationParts } from './foundation.ts';
+import { localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
 
 const { createApiKey, listApiKeys, revokeApiKey, getServerLimits, setServerLimits, getWorkspaceLimits } = operations;
 const offered = {
@@ -35,13 +35,13 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
   const { DATA_DIR, DATABASE_URL, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } = env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
   const config = readConfig({ DATA_DIR, DATABASE_URL, ...limits }, readNothing);
-  const { db, close } = await openStore(config, false, createLog('warn'), Date.now);
+  const { db, time, close } = await openStore(config, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
     throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
   }
   const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
-  const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), Date.now);
+  const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), time.now);
   const parts = {
     ...own,
     callTool: refuse,
@@ -75,7 +75,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
 export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
   const config = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
-  return operationParts({ ...config, baseUrl }, throwAwayKeyring(), Date.now).rules;
+  return operationParts({ ...config, baseUrl }, throwAwayKeyring(), processClocks.now).rules;
 }
 
 const readNothing = () => '';

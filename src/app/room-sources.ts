@@ -5,6 +5,8 @@ import type { ReportQueue } from '../operations/report-queue.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import type { Source } from '../telemetry/metric.ts';
 import type { Memory } from './memory.ts';
+import type { Presence } from './presence.ts';
+import type { Readiness } from './readiness.ts';
 
 export type Watched = {
   door: OutboundDoor;
@@ -13,7 +15,8 @@ export type Watched = {
   limits: Limits;
   breaker: CircuitBreaker;
   reports: ReportQueue;
-  isServing: () => boolean;
+  readiness: Readiness;
+  presence: Presence;
 };
 
 /** The numbers that the rooms of the house keep, as metrics. */
@@ -115,7 +118,7 @@ function cacheSources({ servers, keys, grants }: Memory): Source[] {
   ];
 }
 
-function storeSources({ memory, callLog, isServing }: Watched): Source[] {
+function storeSources({ memory, callLog, readiness, presence }: Watched): Source[] {
   const { changes } = memory;
   return [
     {
@@ -139,11 +142,25 @@ function storeSources({ memory, callLog, isServing }: Watched): Source[] {
       read: () => changes.state().ageMs / 1000,
     },
     {
+      name: 'toolhost_clock_skew_seconds',
+      help: 'How far the clock of this process is from that of the database; above 5 s it is not ready.',
+      type: 'gauge',
+      merge: 'max',
+      read: () => Math.abs(memory.time.skewMs()) / 1000,
+    },
+    {
+      name: 'toolhost_serving_processes',
+      help: 'Processes that serve from the same database, as this one sees them.',
+      type: 'gauge',
+      merge: 'max',
+      read: presence.count,
+    },
+    {
       name: 'toolhost_ready',
       help: '1 while the process can serve.',
       type: 'gauge',
       merge: 'min',
-      read: () => Number(isServing()),
+      read: () => Number(readiness.isServing()),
     },
   ];
 }

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { startLocalParts } from '../local/parts.ts';
 import type { Log } from '../log.ts';
-import { openStore } from './foundation.ts';
+import { openStore, processClocks } from './foundation.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
 import { findPort } from './listen.ts';
 import { startUpkeep } from './upkeep.ts';
@@ -27,8 +27,8 @@ export type Workers = {
 export async function startWorkers(config: Config, log: Log): Promise<Workers> {
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
-  const database = await openStore(config, true, log, Date.now);
-  const upkeep = startUpkeep(config, database, log, Date.now);
+  const database = await openStore(config, true, log, processClocks);
+  const upkeep = startUpkeep(config, database, log, database.time.now);
   const local = await startLocalParts(config, baseUrl, port);
   const { examplePort, identity } = local;
   const allReady = Promise.withResolvers<void>();

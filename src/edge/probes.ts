@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { routes } from '../routes.ts';
 
 export type ProbeParts = {
-  isReady: () => Promise<boolean>;
+  /** Undefined for a process that can serve. */
+  whyNotReady: () => Promise<string | undefined>;
   /** Told of every answer. */
   onAnswered: (status: number) => void;
 };
@@ -16,17 +17,17 @@ export function answerProbe(
   response: ServerResponse,
   path: string,
   headers: readonly string[],
-  { isReady, onAnswered }: ProbeParts,
+  { whyNotReady, onAnswered }: ProbeParts,
 ): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
-  const send = (code: number, status: string) => {
-    response.writeHead(code, [...headers, 'Content-Type', 'application/json']).end(JSON.stringify({ status }));
+  const send = (code: number, status: string, reason?: string) => {
+    response.writeHead(code, [...headers, 'Content-Type', 'application/json']).end(JSON.stringify({ status, reason }));
     onAnswered(code);
   };
   if (path === routes.livez) send(200, 'ok');
   else if (path === routes.readyz) {
-    isReady().then(
-      (ready) => (ready ? send(200, 'ready') : send(503, 'not ready')),
+    whyNotReady().then(
+      (reason) => (reason === undefined ? send(200, 'ready') : send(503, 'not ready', reason)),
       () => send(503, 'not ready'),
     );
   } else return false;

@@ -1,9 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { apiKeyId } from '../domain/api-key.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import type { Db } from '../store/database.ts';
+import { createRemembered, type Freshness } from '../store/remembered.ts';
 
 /** Tells whose key a presented one is. One check serves calling and managing. */
 export type ApiKeyCheck = {
@@ -11,6 +11,7 @@ export type ApiKeyCheck = {
   verify(presented: string): MaybePromise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
   forget(id: string): void;
+  clear(): void;
   /** Since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
 };
@@ -23,41 +24,29 @@ export function credentialHash(credential: string): string {
 }
 
 /**
- * Keys are remembered by their hash until a change is reported or `isFresh` says that changes are no longer seen.
- * Junk is refused by its checksum, without asking the database.
+ * Keys are remembered by their hash. Junk is refused by its checksum, without asking the database.
+ * `now` is the database's time, epoch ms.
  */
-export function createApiKeyCheck(db: Db, now: () => number, isFresh: () => boolean): ApiKeyCheck {
-  const remembered = new LRUCache<string, ApiKey>({ max: maxRemembered });
-  let forgotten = 0;
-  const counts = { hits: 0, misses: 0 };
-  const isValid = (key: ApiKey) =>
-    key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now());
-  async function look(id: string, secretHash: string): Promise<ApiKey | undefined> {
-    const before = forgotten;
+export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshness): ApiKeyCheck {
+  const remembered = createRemembered<ApiKey>({ max: maxRemembered, freshness, idsOf: (key) => [key.id] });
+  const ifValid = (key: ApiKey | undefined) =>
+    key && key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now()) ? key : undefined;
+  async function read(id: string, secretHash: string): Promise<{ value: ApiKey } | undefined> {
     const key = await findApiKey(db, id);
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
-    // What changed while it was being read must not be remembered in its old form.
-    if (before === forgotten) remembered.set(secretHash, key);
-    return isValid(key) ? key : undefined;
+    return { value: key };
   }
 
   return {
     verify(presented) {
       const secretHash = credentialHash(presented);
-      const known = isFresh() ? remembered.get(secretHash) : undefined;
-      if (known) {
-        counts.hits++;
-        return isValid(known) ? known : undefined;
-      }
+      const known = remembered.get(secretHash);
+      if (known) return ifValid(known);
       const id = apiKeyId(presented);
-      if (id === undefined) return undefined;
-      counts.misses++;
-      return look(id, secretHash);
+      return id === undefined ? undefined : remembered.load(secretHash, () => read(id, secretHash)).then(ifValid);
     },
-    counts: () => ({ entries: remembered.size, ...counts }),
-    forget(id) {
-      forgotten++;
-      for (const [hash, key] of remembered.entries()) if (key.id === id) remembered.delete(hash);
-    },
+    forget: remembered.forget,
+    clear: remembered.clear,
+    counts: remembered.counts,
   };
 }

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { newId } from '../domain/ids.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
@@ -11,6 +10,7 @@ import {
   releaseRefresh,
   saveRefreshedTokens,
 } from '../store/grants.ts';
+import { createRemembered, type Freshness } from '../store/remembered.ts';
 import { findToken } from '../store/tokens.ts';
 import { hashOf, openTokens, sealTokens, tokensPlace, unwrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
@@ -40,23 +40,16 @@ const marginMs = 20_000;
 const claimMs = 15_000;
 const pollMs = 100;
 
-export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): GrantUse {
-  const remembered = new LRUCache<string, OpenGrant>({ max: maxRemembered });
+export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUse {
+  const remembered = createRemembered<OpenGrant>({ max: maxRemembered, freshness, idsOf: ({ grant }) => [grant.id] });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
-  let generation = 0;
-  const counts = { hits: 0, misses: 0 };
 
   async function find(server: LoginServer, bearer: string): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
-    const started = generation;
-    const known = isFresh() ? remembered.get(hash) : undefined;
-    counts[known ? 'hits' : 'misses']++;
-    const open = known ?? (await load(bearer, parts));
+    const open = remembered.get(hash) ?? (await remembered.load(hash, () => load(bearer, hash, parts)));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
-    // What ended while it was being read must not be remembered as if it had not.
-    if (!known && started === generation) remembered.set(hash, open);
     return open;
   }
 
@@ -67,15 +60,10 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
     if (underWay) return underWay;
     const started = refreshAtProvider(server, open, parts).finally(() => {
       refreshing.delete(id);
-      forget(id);
+      remembered.forget(id);
     });
     refreshing.set(id, started);
     return started;
-  }
-
-  function forget(grantId: string): void {
-    generation++;
-    for (const [hash, open] of remembered.entries()) if (open.grant.id === grantId) remembered.delete(hash);
   }
 
   return {
@@ -104,12 +92,9 @@ export function createGrantUse(parts: OAuthParts, isFresh: () => boolean): Grant
       const open = await find(server, bearer);
       if (open?.tokens.accessToken === refused) await breakOff(open, parts);
     },
-    forget,
-    counts: () => ({ entries: remembered.size, ...counts }),
-    clear() {
-      generation++;
-      remembered.clear();
-    },
+    forget: remembered.forget,
+    clear: remembered.clear,
+    counts: remembered.counts,
   };
 }
 
@@ -117,13 +102,14 @@ function isUnavailable(error: unknown): boolean {
   return error instanceof AppError && error.kind === 'unavailable';
 }
 
-async function load(bearer: string, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const token = await findToken(parts.db, hashOf(bearer));
+async function load(bearer: string, hash: string, parts: OAuthParts): Promise<{ value: OpenGrant } | undefined> {
+  const token = await findToken(parts.db, hash);
   if (token?.kind !== 'access') return undefined;
   const grant = await findGrant(parts.db, token.grant_id);
   if (!isAlive(grant)) return undefined;
   const grantKey = unwrapKey(token.wrapped_key, bearer, grant.id);
-  return { grant, grantKey, tokens: openGrantTokens(grant, grantKey, parts), accessExpiresAt: token.expires_at };
+  const tokens = openGrantTokens(grant, grantKey, parts);
+  return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
 }
 
 function isAlive(grant: Grant | undefined): grant is Grant {

@@ -1,17 +1,38 @@
+import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
 import type { Db } from './database.ts';
 
 export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
-/** Written in the transaction of the change itself. No workspace: replicas follow all of them. */
+/**
+ * Written in the transaction of the change itself. No workspace: replicas follow all of them.
+ * `at` says how long the row is kept, and is what processes of the previous version look for.
+ */
 export async function recordChange(db: Db, change: Change & { at: number }): Promise<void> {
-  await db.insertInto('changes').values(change).execute();
+  await db
+    .insertInto('changes')
+    .values({ ...change, position: nextPosition(db) })
+    .execute();
 }
 
-/** What changed at `since` (epoch ms) or later. */
-export async function changesSince(db: Db, since: number): Promise<Change[]> {
-  return db.selectFrom('changes').select(['id', 'kind', 'ref']).where('at', '>=', since).execute();
+/**
+ * The position of a change that is written now; `read-changes.ts` says why none is missed.
+ * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every position that was given.
+ */
+export function nextPosition(db: Db): RawBuilder<number> {
+  return isPostgres(db)
+    ? sql<number>`txid_current()`
+    : sql<number>`(select coalesce(max(position), 0) + 1 from changes)`;
 }
 
+export function isPostgres(db: Db): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
+}
+
+/** Forgets old changes, all but the last: SQLite counts on from its position. */
 export async function pruneChanges(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('changes').where('at', '<', before).execute();
+  await db
+    .deleteFrom('changes')
+    .where('at', '<', before)
+    .where('position', '<', (e) => e.selectFrom('changes').select((max) => max.fn.max('position').as('last')))
+    .execute();
 }

@@ -89,7 +89,14 @@ export type Tables = {
     detail: string;
     request_id: string;
   };
-  changes: { id: string; at: number; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
+  changes: {
+    id: string;
+    at: number;
+    kind: 'server' | 'key' | 'grant' | 'workspace';
+    ref: string;
+    position: number | null;
+  };
+  processes: { id: string; version: string; host: string; pid: number; started_at: number; seen_at: number };
   sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
   invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };
   authorizations: {

@@ -1,13 +1,14 @@
 import type { Engine } from '../../src/store/database.ts';
+import { type MovableClock, movableClock } from './movable-clock.ts';
 import { startPostgres } from './postgres.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 
-/** The service on one of the two engines, with a clock in the test's hand. */
+/** The service on one of the two engines. Time stands still but for `wait`. */
 export type EngineToolhost = {
   toolhost: TestToolhost;
   now(): number;
-  /** Moves the clock of the service. */
-  wait(ms: number): void;
+  /** Lets time pass, for the service and its database. */
+  wait(ms: number): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -17,17 +18,24 @@ export async function startOn(
   start = Date.parse('2026-11-20T12:00:00Z'),
 ): Promise<EngineToolhost> {
   const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+  const url = await postgres?.createDatabase();
+  let clock: MovableClock | undefined;
+  if (url !== undefined) clock = await movableClock(url);
+  await clock?.stopAt(start);
   let now = start;
   const toolhost = await startToolhost({
     ...options,
-    env: { ...options.env, ...(postgres && { DATABASE_URL: await postgres.createDatabase() }) },
-    surroundings: { now: () => now },
+    env: { ...options.env, ...(url !== undefined && { DATABASE_URL: url }) },
+    surroundings: { now: () => now, clock: () => now - start },
   });
   return {
     toolhost,
     now: () => now,
-    wait(ms) {
+    async wait(ms) {
+      await clock?.stopAt(now + ms);
       now += ms;
+      // A look that was under way between the two may have compared the old time with the new one.
+      await toolhost.running.app.runner.onCommitted();
     },
     async stop() {
       await toolhost.stop();

@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Config } from '../config.ts';
+import { newId } from '../domain/ids.ts';
+import {
+  announceProcess,
+  countProcesses,
+  pruneProcesses,
+  removeProcess,
+  type ServingProcess,
+} from '../store/processes.ts';
+import { version } from '../version.ts';
+import type { Store } from './foundation.ts';
+
+/** That this process serves, said to the others, and how many they are. */
+export type Presence = {
+  /** Says it again and counts; once a second. @throws whatever the database throws */
+  announce(): Promise<void>;
+  /** How many processes serve from the database, this one included, as of the last time that it was asked. */
+  count(): number;
+  /** Says that it no longer does. @throws whatever the database throws */
+  leave(): Promise<void>;
+};
+
+/** A process that was not there for so long does not count. */
+const absentMs = 10_000;
+const keptMs = 60_000;
+
+/** On a SQLite file one service serves, so its processes are the workers that were asked for, and nobody need ask. */
+export function createPresence({ engine, changes: db, time }: Store, { workers }: Config): Presence {
+  if (engine === 'sqlite')
+    return { announce: async () => undefined, count: () => workers, leave: async () => undefined };
+  const own: ServingProcess = {
+    id: newId(randomBytes, 'prc'),
+    version,
+    host: hostname(),
+    pid: process.pid,
+    startedAt: time.now(),
+  };
+  let count = workers;
+  let prunedAt = 0;
+  let left = false;
+  return {
+    async announce() {
+      if (left) return;
+      const at = time.now();
+      await announceProcess(db, own, at);
+      count = Math.max(1, await countProcesses(db, at - absentMs));
+      if (at - prunedAt < keptMs) return;
+      prunedAt = at;
+      await pruneProcesses(db, at - keptMs);
+    },
+    count: () => count,
+    async leave() {
+      left = true;
+      await removeProcess(db, own.id);
+    },
+  };
+}

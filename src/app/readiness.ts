@@ -1,0 +1,54 @@
+import type { Log } from '../log.ts';
+import type { ChangeFollower } from '../store/follow-changes.ts';
+import type { Store } from './foundation.ts';
+
+/** Whether this process can serve as well as any other. */
+export type Readiness = {
+  /** Why not, for people; undefined when it can. Asks the database when what is remembered may be out of date. */
+  whyNot(): Promise<string | undefined>;
+  /** The same without asking anybody, for metrics. */
+  isServing(): boolean;
+  /** From now on it cannot. */
+  drain(): void;
+  /** Logs when the clock of this process begins or ceases to be too far off. */
+  watchClock(): void;
+};
+
+/** Decisions follow the database's clock, but records, logs and certificates want a process that knows the time. */
+const maxSkewMs = 5000;
+
+export function createReadiness({ engine, time }: Store, changes: ChangeFollower, log: Log): Readiness {
+  let draining = false;
+  let wasOff = false;
+  // The clock of SQLite is that of the machine: there is nothing better to compare it with.
+  const skewMs = () => (engine === 'postgres' ? time.skewMs() : 0);
+  const isOff = () => Math.abs(skewMs()) > maxSkewMs;
+  const look = () =>
+    changes.look().then(
+      () => undefined,
+      () => 'the database does not answer, and what is remembered is too old to be used',
+    );
+  return {
+    async whyNot() {
+      if (draining) return 'the process is stopping';
+      const unseen = changes.isFresh() ? undefined : await look();
+      return unseen ?? (isOff() ? skewText(skewMs()) : undefined);
+    },
+    isServing: () => !draining && changes.isFresh() && !isOff(),
+    drain() {
+      draining = true;
+    },
+    watchClock() {
+      if (isOff() === wasOff) return;
+      wasOff = !wasOff;
+      if (wasOff) log.error({ skewMs: skewMs() }, `not ready: ${skewText(skewMs())}`);
+      else log.info({ skewMs: skewMs() }, 'the clock of this machine agrees with the database’s again');
+    },
+  };
+}
+
+function skewText(ms: number): string {
+  const seconds = (Math.abs(ms) / 1000).toFixed(1);
+  const side = ms > 0 ? 'ahead of' : 'behind';
+  return `the clock of this machine is ${seconds} s ${side} that of the database; allowed: ${maxSkewMs / 1000} s; synchronise both machines`;
+}

@@ -1,0 +1,35 @@
+import type { Db } from './database.ts';
+
+/** A process that serves. Times are the database's. */
+export type ServingProcess = { id: string; version: string; host: string; pid: number; startedAt: number };
+
+// No query here names a workspace: processes serve all of them.
+
+/** Says that a process is there. */
+export async function announceProcess(db: Db, process: ServingProcess, at: number): Promise<void> {
+  const { id, version, host, pid, startedAt } = process;
+  await db
+    .insertInto('processes')
+    .values({ id, version, host, pid, started_at: startedAt, seen_at: at })
+    .onConflict((c) => c.column('id').doUpdateSet({ seen_at: at }))
+    .execute();
+}
+
+/** How many said so at `since` or later. */
+export async function countProcesses(db: Db, since: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('processes')
+    .select((e) => e.fn.countAll<number>().as('count'))
+    .where('seen_at', '>=', since)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+export async function removeProcess(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('processes').where('id', '=', id).execute();
+}
+
+/** Forgets processes that were last there before `before`. */
+export async function pruneProcesses(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('processes').where('seen_at', '<', before).execute();
+}
