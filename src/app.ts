@@ -197,7 +197,7 @@ function endpoints(
       : whenKnown(memory.servers.find(slug), (server) => server && endpointOf(server));
 }
 
-function callersOf({ keys, grants, findLogin }: Memory, log: Log): CallerOptions {
+function callersOf({ keys, grants, findLogin, oauthParts }: Memory, log: Log): CallerOptions {
   return {
     verifyApiKey: keys.verify,
     async findLogin(server, bearer) {
@@ -212,6 +212,7 @@ function callersOf({ keys, grants, findLogin }: Memory, log: Log): CallerOptions
         giveUp: (refused) => grants.giveUp(login, bearer, refused),
       };
     },
+    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(findLogin(server) ?? server, bearer),
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

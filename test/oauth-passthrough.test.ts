@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from './support/browser.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from './support/login-world.ts';
 import { assertOAuthError, type OAuthClient, tokensOf } from './support/oauth-client.ts';
+import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import type { Json } from './support/toolhost.ts';
 
 describe('passthrough, the specification to the letter', () => {
@@ -124,6 +125,116 @@ describe('passthrough, the specification to the letter', () => {
       assert.equal(status, 401);
     }
     assert.deepEqual(world.upstream.take(), []);
+  });
+});
+
+describe('[find B6] a token that was handed out before the server changed', () => {
+  let world: LoginWorld;
+  let elsewhere: RecordingUpstream;
+  const passthrough = { token_mode: 'passthrough' };
+
+  before(async () => {
+    elsewhere = await startRecordingUpstream();
+    world = await startLoginWorld({ egress: [elsewhere.port] });
+  });
+  after(() => Promise.all([world.stop(), elsewhere.close()]));
+
+  const toElsewhere = () => ({ ...toolAt(`${elsewhere.url}/collect`), name: 'collect' });
+  const bothTools = () => [toolAt(`${world.upstream.url}/things`), toElsewhere()];
+  const call = (slug: string, token: string, name: string) =>
+    world.toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} });
+
+  /** It is refused for every tool, with hints where the server still has a login, and reaches nobody. */
+  async function assertOutdated(slug: string, token: string, hints = true): Promise<void> {
+    world.upstream.take();
+    for (const name of ['run', 'collect']) {
+      const { status, headers, text } = await call(slug, token, name);
+      assert.equal(status, 401, text);
+      assert.match(text, /changed where it sends the token since you logged in/);
+      const challenge = headers.get('www-authenticate') ?? '';
+      assert.equal(/resource_metadata="[^"]+".*error="invalid_token"/.test(challenge), hints, challenge);
+    }
+    assert.deepEqual([world.upstream.take(), elsewhere.take()], [[], []]);
+  }
+
+  it('reaches no host that was added, and the person is asked to log in again', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { access_token } = await world.tokens(client);
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+    const again = await world.tokens(client);
+    for (const name of ['run', 'collect']) assert.equal((await call(slug, again.access_token, name)).status, 200);
+    assert.equal(elsewhere.take()[0]?.headers.authorization, `Bearer ${again.access_token}`);
+    await assertOutdated(slug, access_token);
+  });
+
+  it('so does one that a refresh gave', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { refresh_token } = await world.tokens(client);
+    const { access_token } = tokensOf(await client.refresh(refresh_token));
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+  });
+
+  it('is good again where the server changes back, and for tools of the same hosts', async () => {
+    const slug = await world.serve({}, passthrough);
+    const { access_token } = await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/other`)], name: 'Another name' });
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/things`)] });
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+  });
+
+  it('is sent nowhere by a server that has no login any more, or issues tokens of its own now', async () => {
+    const slug = await world.serve({}, passthrough);
+    const { access_token } = await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: bothTools(), oauth: null });
+    assert.equal((await call(slug, 'another-token', 'run')).status, 200);
+    await assertOutdated(slug, access_token, false);
+    await world.change(slug, { oauth: world.provider.oauth() });
+    assert.equal((await call(slug, access_token, 'run')).status, 401);
+  });
+
+  it('says nothing about a token that was never handed out here', async () => {
+    const slug = await world.serve({}, passthrough);
+    await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: bothTools() });
+    for (const name of ['run', 'collect']) assert.equal((await call(slug, 'a-token-of-mine', name)).status, 200);
+    elsewhere.take();
+  });
+
+  it('counts as handed out anew when the provider gives the same one again', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
+    world.provider.onToken(() => ({ body }));
+    await world.tokens(client);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, body.access_token);
+    await world.tokens(client);
+    world.provider.onToken();
+    assert.equal((await call(slug, body.access_token, 'collect')).status, 200);
+    elsewhere.take();
+  });
+
+  it('is not handed out when the server changes while the provider is asked', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { refresh_token } = await world.tokens(client);
+    world.provider.takeTokens();
+    world.provider.onToken(() => 'hold');
+    const refreshed = client.refresh(refresh_token);
+    const asked = await world.provider.waitForToken();
+    await world.change(slug, { tools: bothTools() });
+    world.provider.onToken();
+    asked.release({ body: { access_token: 'held-back', token_type: 'bearer', expires_in: 600 } });
+    assertOAuthError(await refreshed, 400, 'invalid_grant');
+    await assertOutdated(slug, 'held-back');
   });
 });
 

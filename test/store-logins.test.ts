@@ -22,6 +22,12 @@ import {
   saveRefreshedTokens,
 } from '../src/store/grants.ts';
 import {
+  findHandedOutAgreement,
+  hasOtherAgreement,
+  pruneHandedOutTokens,
+  saveHandedOutToken,
+} from '../src/store/handed-out-tokens.ts';
+import {
   type Code,
   findCode,
   findToken,
@@ -243,6 +249,31 @@ for (const engine of engines) {
         { limit: 2, after: undefined },
       );
       assert.deepEqual([rows.length, typeof next], [2, 'string']);
+    });
+
+    it('[find B6] knows what was agreed to when a token was handed out, until it expires or the server has too many', async () => {
+      const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
+        saveHandedOutToken(db, { server_id, hash, agreement, expires_at });
+      assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
+      await save('srv_1', 'a', 'first');
+      await save('srv_1', 'b', 'second', 50);
+      await save('srv_2', 'a', 'third', 200);
+      const others = ['first', 'second', 'zzz', 'A', undefined].map((own) => hasOtherAgreement(db, 'srv_2', own));
+      assert.deepEqual(await Promise.all(others), [true, true, true, true, true]);
+      assert.deepEqual(
+        [await hasOtherAgreement(db, 'srv_2', 'third'), await hasOtherAgreement(db, 'srv_1', 'first')],
+        [false, true],
+      );
+      const agreed = () => Promise.all(['a', 'b', 'c'].map((hash) => findHandedOutAgreement(db, 'srv_1', hash)));
+      assert.deepEqual(await agreed(), ['first', 'second', undefined]);
+      await save('srv_1', 'a', 'second');
+      assert.deepEqual(await agreed(), ['second', 'second', undefined]);
+      await save('srv_1', 'c', 'second', 300);
+      await pruneHandedOutTokens(db, 51, 2);
+      assert.deepEqual(await agreed(), ['second', undefined, 'second']);
+      await pruneHandedOutTokens(db, 51, 1);
+      assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
+      assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
     });
 
     it('forgets logins, codes and tokens that have expired', async () => {

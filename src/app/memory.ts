@@ -6,6 +6,7 @@ import type { Log } from '../log.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-document.ts';
+import { createHandedOutTokens } from '../oauth/handed-out.ts';
 import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
 import { createGrantUse } from '../oauth/use-grant.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
@@ -72,6 +73,7 @@ export function remember(options: MemoryOptions) {
     keyring,
     door,
     documents: createClientDocuments(documents),
+    handedOut: createHandedOutTokens(db),
     random: randomBytes,
     now,
     baseUrl: config.baseUrl,

@@ -36,6 +36,8 @@ export type CallerOptions = {
   verifyApiKey: (key: string) => MaybePromise<ApiKey | undefined>;
   /** Undefined for everything but a live token of this very server. */
   findLogin: (server: HostedServer, bearer: string) => Promise<Login | undefined>;
+  /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */
+  isOutdated: (server: HostedServer, bearer: string) => MaybePromise<boolean>;
   /** Told when one of our API keys was about to reach a stranger's upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
 };
@@ -60,7 +62,7 @@ export function resolveCaller(
           'invalid',
           'this server takes the token of its own provider, not a key of this service',
         );
-      return { kind: 'oauth', keyId: undefined, token: () => bearer };
+      return unlessOutdated(server, bearer, options, { kind: 'oauth', keyId: undefined, token: () => bearer });
     case 'api_key':
       return keyCaller(server, bearer, options, (origin) => storedToken(server, origin));
     case 'caller_token':
@@ -70,7 +72,7 @@ export function resolveCaller(
   }
 }
 
-function forwardingCaller(server: HostedServer, bearer: string, options: CallerOptions): Caller {
+function forwardingCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
   if (holdsOurCredential(bearer)) {
     options.onMisdirectedKey(server);
     throw new Unauthenticated(
@@ -78,7 +80,25 @@ function forwardingCaller(server: HostedServer, bearer: string, options: CallerO
       'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
     );
   }
-  return { kind: 'caller_token', keyId: undefined, token: () => bearer };
+  return unlessOutdated(server, bearer, options, { kind: 'caller_token', keyId: undefined, token: () => bearer });
+}
+
+/** A login's own token goes only where the person agreed that it goes. */
+function unlessOutdated(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  caller: Caller,
+): MaybePromise<Caller> {
+  const answer = options.isOutdated(server, bearer);
+  if (answer === false) return caller;
+  return whenKnown(answer, (isOutdated) => {
+    if (!isOutdated) return caller;
+    throw new Unauthenticated(
+      'invalid',
+      'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
+    );
+  });
 }
 
 /** On a server that forwards nothing a key identifies the caller, and so does anything else. */

@@ -4,6 +4,7 @@ import type { OutboundDoor } from '../outbound/door.ts';
 import type { Tables } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 import type { ClientDocuments } from './client-document.ts';
+import type { HandedOutTokens } from './handed-out.ts';
 import type { LoginServer } from './login-server.ts';
 
 /** What the OAuth proxy needs of the rest of the product. */
@@ -12,6 +13,7 @@ export type OAuthParts = {
   keyring: Keyring;
   door: OutboundDoor;
   documents: ClientDocuments;
+  handedOut: HandedOutTokens;
   random: Random;
   /** Epoch milliseconds. */
   now: () => number;

@@ -186,13 +186,25 @@ async function issue(
   };
 }
 
-/** Passthrough: the agent gets the provider's own token, and its refresh token under our seal. */
-function passOn(server: LoginServer, clientId: string, tokens: ProviderTokens, parts: OAuthParts): TokenAnswer {
-  const { accessToken, expiresAt, refreshToken, scope } = tokens;
+/**
+ * Passthrough: the agent gets the provider's own token, and its refresh token under our seal. Which agreement the token
+ * belongs to is stored first, and the server is looked at once more: a change of it sees the token, or is seen here.
+ */
+async function passOn(
+  server: LoginServer,
+  clientId: string,
+  tokens: ProviderTokens,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  const { accessToken, expiresAt = parts.now() + spans.access, refreshToken, scope } = tokens;
+  await parts.handedOut.add(server, accessToken, expiresAt);
+  await parts.onCommitted();
+  const current = await parts.findServer(server.slug);
+  if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
   return {
     access_token: accessToken,
     token_type: 'Bearer',
-    ...(expiresAt !== undefined && { expires_in: Math.max(1, Math.floor((expiresAt - parts.now()) / 1000)) }),
+    expires_in: Math.max(1, Math.floor((expiresAt - parts.now()) / 1000)),
     ...(refreshToken !== undefined && {
       refresh_token: wrapRefreshToken(parts.keyring, server, clientId, refreshToken),
     }),

@@ -145,6 +145,7 @@ export type Tables = {
     expires_at: number;
     used_at: number | null;
   };
+  handed_out_tokens: { server_id: string; hash: string; agreement: string; expires_at: number };
   tokens: {
     hash: string;
     grant_id: string;

@@ -1,5 +1,6 @@
 import type { Insertable, Selectable } from 'kysely';
 import type { Db } from './database.ts';
+import { pruneHandedOutTokens } from './handed-out-tokens.ts';
 import type { Tables } from './schema.ts';
 
 /** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
@@ -39,6 +40,9 @@ export async function spendCode(db: Db, hash: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
+/** Tokens of its provider that are remembered of one server. */
+const maxHandedOut = 100_000;
+
 /**
  * Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use.
  * A grant that no code and no token stands for any more has ended, and keeps nothing sealed.
@@ -53,6 +57,7 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number): Promise<v
     .deleteFrom('tokens')
     .where('expires_at', '<', now - keptMs)
     .execute();
+  await pruneHandedOutTokens(db, now, maxHandedOut);
   await db
     .updateTable('grants')
     .set({ revoked_at: now, sealed_tokens: '' })
