@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { serverAt } from './support/configs.ts';
 import { eventually } from './support/eventually.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
 import { toolhost, toolhostJson } from './support/toolhost-command.ts';
@@ -63,6 +64,7 @@ describe('toolhost keys', () => {
   });
 
   it('lists keys with their limits and never the keys', async () => {
+    for (const slug of ['one', 'two']) await running.createServer(serverAt(slug, 'https://api.example.com'));
     const made = await create('limited', '--scopes', 'call', '--server', 'one', '--server', 'two', '--expires', '90d');
     const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env });
     const key = keys.find(({ id }) => id === made.id);

@@ -116,7 +116,8 @@ describe('toolhost servers and secrets', () => {
       'update',
       file('unknown.json', JSON.stringify(serverAt('unknown', upstream))),
     ]);
-    assert.deepEqual(unknown, { code: 1, stdout: '', stderr: 'error: there is no such server in this workspace\n' });
+    assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
+    assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
   });
 
   it('deletes a server', async () => {

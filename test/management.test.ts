@@ -146,7 +146,7 @@ describe('the management server', () => {
     await refused(
       'createMcpServer',
       serverAt('first-server', upstream.url),
-      /^slug: "first-server" is taken or was used before; choose another$/,
+      /^slug: "first-server" is taken by a server of yours; change that one with updateMcpServer /,
     );
   });
 
@@ -158,7 +158,11 @@ describe('the management server', () => {
     assert.deepEqual(output.secrets, []);
     const { output: list } = await done('listMcpServers');
     assert.deepEqual(list.servers, [output.server]);
-    await refused('getMcpServer', { slug: 'none' }, /^there is no such server in this workspace$/);
+    await refused(
+      'getMcpServer',
+      { slug: 'none' },
+      /^there is no such server in this workspace; listMcpServers .* lists them$/,
+    );
     await refused('getMcpServer', {}, /slug: required/);
     await refused('getMcpServer', { slug: 'first-server', slugg: 1 }, /slugg: unknown field; did you mean `slug`\?/);
   });

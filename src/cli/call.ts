@@ -88,9 +88,11 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
     const { toJsonSchema } = await import('../domain/input-schema.ts');
     return (toJsonSchema(found.input_schema).properties ?? {}) as { [name: string]: unknown };
   }
-  const { didYouMean } = await import('../domain/problems.ts');
-  const names = config.tools.map(({ name }) => name);
-  const advice = didYouMean(tool, names) || (names.length > 0 ? `; it has: ${names.join(', ')}` : '; it has none yet');
+  const { nearestOrAll } = await import('../domain/near-names.ts');
+  const advice = nearestOrAll(
+    tool,
+    config.tools.map(({ name }) => name),
+  );
   throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
 }
 

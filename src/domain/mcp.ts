@@ -63,6 +63,7 @@ export type McpServer = {
   instructions: string | undefined;
   /** JSON text of the array of tool definitions, as bytes, because it is long and always the same. */
   tools(): Buffer;
+  toolNames: readonly string[];
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
   /** @throws AppError for what is no tool result: limits, a missing database */

@@ -39,6 +39,7 @@ export function mcpServer(server: HostedServer, call: (call: ToolCall) => Return
     info: server.info,
     instructions: server.config.description,
     tools: server.toolsJson,
+    toolNames: server.toolNames,
     mirrored: server.mirrored,
     call,
   };

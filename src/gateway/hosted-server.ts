@@ -27,6 +27,7 @@ export type HostedServer = {
   /** Until when calls are captured, in epoch ms; undefined when they are not. */
   captureUntil: number | undefined;
   toolsJson: () => Buffer;
+  toolNames: readonly string[];
   /** Undefined for a disabled tool too. */
   tool: (name: string) => HostedTool | undefined;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
@@ -88,6 +89,7 @@ export function compileServer(
       toolsJson ??= Buffer.from(JSON.stringify(tools.map(toolDefinition)));
       return toolsJson;
     },
+    toolNames: [...byName.keys()],
     tool,
     mirrored: (name) => tool(name)?.mirrored,
   };

@@ -1,5 +1,6 @@
 import { parseJson } from '../domain/json.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
+import { nearestOrAll } from '../domain/near-names.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import { AppError, ToolFailure } from '../errors.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -28,7 +29,9 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
     if (!server || !found) {
       const isDisabled = server?.config.tools.some(({ name }) => name === tool);
       const said = JSON.stringify(tool);
-      const why = isDisabled ? `the tool ${said} is disabled; enable it first` : `the server has no tool ${said}`;
+      const why = isDisabled
+        ? `the tool ${said} is disabled; enable it first`
+        : `the server has no tool ${said}${nearestOrAll(tool, server?.toolNames ?? [])}`;
       throw new AppError('notFound', why);
     }
     return { server, tool: found };

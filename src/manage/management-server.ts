@@ -36,6 +36,7 @@ export function createManagementServer(
 ): McpEndpoint {
   const offered = operationList.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
+  const toolNames = [...byName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   let tools: Buffer | undefined;
   const toolsJson = () => {
@@ -56,6 +57,7 @@ export function createManagementServer(
     info,
     instructions,
     tools: toolsJson,
+    toolNames,
     mirrored: (name) => (byName.has(name) ? [] : undefined),
     call: (call) => runAsTool(runner, byName.get(call.name), actor, call.args, call.requestId),
   });

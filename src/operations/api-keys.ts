@@ -3,11 +3,13 @@ import { z } from 'zod';
 import { formatApiKey } from '../domain/api-key.ts';
 import { newId } from '../domain/ids.ts';
 import { covers, keyScopes } from '../domain/scopes.ts';
-import { AppError, invalid } from '../errors.ts';
+import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as revoke } from '../store/api-keys.ts';
 import { recordChange } from '../store/changes.ts';
+import { listSlugs } from '../store/servers.ts';
 import { type Context, operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
+import { insteadOf } from './unknown-server.ts';
 
 const keyRecord = z.object({
   id: z.string(),
@@ -47,12 +49,13 @@ const createApiKey = operation({
   input: z.strictObject({
     name: z.string().trim().min(1).max(100).describe('What the key is for.'),
     scopes: z.array(z.enum(keyScopes)).min(1).describe('manage (or its halves manage:read, manage:write) and call.'),
-    servers: z.array(z.string().max(63)).min(1).max(100).optional().describe('Slugs to limit the key to.'),
+    servers: z.array(z.string().max(63)).min(1).max(100).optional().describe('Slugs of servers of the workspace to limit the key to.'),
     expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
   }),
   output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
   async run(context, input) {
     refuseMoreThanOwn(context, input.scopes);
+    if (input.servers) await refuseUnknownServers(context, input.servers);
     const expiresAt = input.expires_at === undefined ? undefined : Date.parse(input.expires_at);
     if (expiresAt !== undefined && expiresAt <= context.now()) {
       throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
@@ -88,6 +91,25 @@ function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)
     if (!isOwn)
       throw new AppError('forbidden', `a key with the scope ${scope} can only be made by a credential that has it`);
   }
+}
+
+/** How many wrong slugs get a hint. */
+const mostHints = 5;
+
+/** A key for a server that is not there would be good for nothing. One whose server is deleted later stays. */
+async function refuseUnknownServers(context: Context, slugs: readonly string[]): Promise<void> {
+  const found = new Set(await listSlugs(context.db, context.actor.workspaceId, slugs));
+  const unknown = [...slugs.entries()].filter(([, slug]) => !found.has(slug));
+  if (unknown.length === 0) return;
+  const problems: Problem[] = [];
+  for (const [index, slug] of unknown) {
+    const instead = problems.length < mostHints ? await insteadOf(context, slug) : '';
+    problems.push({
+      path: `servers[${index}]`,
+      message: `there is no server ${JSON.stringify(slug)} in this workspace${instead}`,
+    });
+  }
+  throw invalid(problems, 'The key was not made');
 }
 
 const listApiKeys = operation({

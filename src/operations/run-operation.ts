@@ -8,6 +8,7 @@ import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Tables } from '../store/schema.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import type { ReportQueue } from './report-queue.ts';
+import { unknownServer } from './unknown-server.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
@@ -95,6 +96,6 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;
   if (slug === undefined && isOptional) return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
-    throw new AppError('notFound', 'there is no such server in this workspace');
+    throw unknownServer(typeof slug === 'string' ? slug : '', actor.servers);
   }
 }

@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { accessKinds, accessOf } from '../domain/access.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { enabledTools } from '../domain/tool.ts';
-import { AppError } from '../errors.ts';
+
 import { decodeCursor, type Page } from '../store/page.ts';
 import { findServer, type StoredServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
+import { unknownServer, visibleAround } from './unknown-server.ts';
 
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
@@ -71,7 +72,7 @@ export function toRecord(server: StoredServer, serverUrl: (slug: string) => stri
 /** A server of the actor's workspace. @throws AppError notFound, the same for another workspace's as for none */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
   const server = await findServer(context.db, context.actor.workspaceId, slug);
-  if (!server) throw new AppError('notFound', 'there is no such server in this workspace');
+  if (!server) throw unknownServer(slug, await visibleAround(context, slug));
   return server;
 }
 

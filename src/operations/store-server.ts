@@ -4,7 +4,7 @@ import { type Warning, warningsOf } from '../domain/warnings.ts';
 import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
-import { insertServer, type StoredServer, updateServer } from '../store/servers.ts';
+import { findServer, insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
 import { originsOf } from './shapes.ts';
 
@@ -32,7 +32,7 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
     createdAt: at,
     updatedAt: at,
   };
-  if (!(await insertServer(context.db, server))) throw taken(config.slug);
+  if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
   await sealConfigSecrets(context, server, secrets);
   await noteChange(context, server);
   return server;
@@ -72,8 +72,11 @@ export async function changeServer(
   return next;
 }
 
-function taken(slug: string): AppError {
-  const message = `"${slug}" is taken or was used before; choose another`;
+/** Of a slug of another workspace nothing is told but that it cannot be had. */
+async function taken(context: Context, slug: string): Promise<AppError> {
+  const message = (await findServer(context.db, context.actor.workspaceId, slug))
+    ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, bin/toolhost servers update FILE), or choose another slug`
+    : `"${slug}" is taken or was used before; choose another`;
   return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
 }
 

@@ -142,6 +142,23 @@ export async function findServingServer(db: Db, slug: string): Promise<StoredSer
   return row && toServer(row);
 }
 
+/** Slugs of the workspace's servers that come next to this one in their order, so that words that begin alike are among them. */
+export async function slugsAround(db: Db, workspaceId: string, slug: string): Promise<string[]> {
+  const own = db
+    .selectFrom('servers')
+    .select('slug')
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', 'is', null)
+    .limit(mostAround);
+  const [before, after] = [
+    await own.where('slug', '<', slug).orderBy('slug', 'desc').execute(),
+    await own.where('slug', '>', slug).orderBy('slug').execute(),
+  ];
+  return [...before, ...after].map((row) => row.slug);
+}
+
+const mostAround = 250;
+
 /** Whether a slug was ever used, by anyone. No workspace: slugs are unique in the whole service. */
 export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
   return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;

@@ -24,7 +24,10 @@ export type TestToolhost = {
   url: string;
   running: Running;
   dataDir: string;
-  /** A new API key; of another workspace when one is named, which is made when it does not exist. */
+  /**
+   * A new API key; of another workspace when one is named, which is made when it does not exist. The servers that it is
+   * limited to need not be there, as with a key whose servers were deleted.
+   */
   key(options?: { scopes?: KeyScope[]; workspace?: string; servers?: string[]; expiresAt?: string }): Promise<string>;
   rest(
     method: string,
@@ -113,10 +116,14 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     const input = {
       name: 'test',
       scopes: wanted.scopes ?? ['manage', 'call'],
-      ...(wanted.servers && { servers: wanted.servers }),
       ...(wanted.expiresAt && { expires_at: wanted.expiresAt }),
     };
-    return (await runOperation(runner, operations.createApiKey, actor, input, 'test')).key;
+    const made = await runOperation(runner, operations.createApiKey, actor, input, 'test');
+    if (wanted.servers) {
+      const servers = JSON.stringify(wanted.servers);
+      await runner.db.updateTable('api_keys').set({ servers }).where('id', '=', made.id).execute();
+    }
+    return made.key;
   };
   const manager = await key();
 

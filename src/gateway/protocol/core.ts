@@ -10,6 +10,7 @@ import {
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
+import { nearestOrAll } from '../../domain/near-names.ts';
 import { AppError } from '../../errors.ts';
 import { traceContext } from '../trace-context.ts';
 import {
@@ -227,11 +228,14 @@ function toolCall({ headers, requestId, bytesIn, onGone }: Context, params: Json
   return { name: called.name, args: called.args, era, traceparent, tracestate, requestId, bytesIn, onGone };
 }
 
+function unknownTool(server: McpServer, name: string): string {
+  return `there is no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, server.toolNames)}`;
+}
+
 function checkCall(server: McpServer, params: Json): Called {
   const { name } = params;
   if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
-  if (!server.mirrored(name))
-    throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}`);
+  if (!server.mirrored(name)) throw new RpcError(200, codes.invalidParams, unknownTool(server, name));
   const args = params.arguments ?? {};
   if (!isObject(args)) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
   return { name, args };
