@@ -127,7 +127,8 @@ describe('OAuth discovery', () => {
     const client = await world.client(slug);
     const { params, state } = await world.logIn(client);
     assert.deepEqual([params.get('iss'), params.get('state')], [issuer, state]);
-    const failed = await fetch(client.authorization({ response_type: 'token' }).url, { redirect: 'manual' });
+    const native = await world.client(slug, { redirectUri: 'http://127.0.0.1:3118/callback' });
+    const failed = await fetch(native.authorization({ response_type: 'token' }).url, { redirect: 'manual' });
     const { searchParams } = new URL(failed.headers.get('location') ?? '');
     assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
   });

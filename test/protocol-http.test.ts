@@ -170,7 +170,7 @@ describe('the MCP endpoint over HTTP', () => {
   });
 
   it('no credential, or an unfit one: 401 with a JSON-RPC error that echoes the id where there is one', async () => {
-    const unfit = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a,b'];
+    const unfit = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a, Bearer b'];
     const send = (authorization: string | undefined, body: unknown) =>
       toolhost.post('echo', body, authorization === undefined ? {} : { headers: { authorization } });
     for (const authorization of [undefined, ...unfit]) {
