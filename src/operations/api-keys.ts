@@ -49,7 +49,12 @@ const createApiKey = operation({
   input: z.strictObject({
     name: z.string().trim().min(1).max(100).describe('What the key is for.'),
     scopes: z.array(z.enum(keyScopes)).min(1).describe('manage (or its halves manage:read, manage:write) and call.'),
-    servers: z.array(z.string().max(63)).min(1).max(100).optional().describe('Slugs of servers of the workspace to limit the key to.'),
+    servers: z
+      .array(z.string().max(63))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Slugs of servers of the workspace to limit the key to.'),
     expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
   }),
   output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
