@@ -52,7 +52,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const { now } = database.time;
   const keyring = createKeyring(config.masterKeys);
   const sight = await startSight(config, database.engine, log);
-  const doors = outboundDoors(config, surroundings, sight);
+  const doors = outboundDoors(config, surroundings, sight, log);
   const { door } = doors;
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember({ ...sight, ...doors, config, store: database, keyring, log, clock });
@@ -115,8 +115,11 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
 }
 
 /** The operator's exceptions to the address guard are for workspaces, not for whoever registers a client. */
-function outboundDoors({ egressAllow }: FullConfig, { resolve, publicAddresses }: Surroundings, sight: Sight) {
-  const options = { resolve, hopHeader, onBlocked: sight.onBlocked };
+function outboundDoors({ egressAllow }: FullConfig, surroundings: Surroundings, sight: Sight, log: Log) {
+  const { resolve, publicAddresses } = surroundings;
+  const said = 'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
+  const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, said);
+  const options = { resolve, hopHeader, onBlocked: sight.onBlocked, onUnasked };
   return {
     door: createOutboundDoor({ ...options, allow: egressAllow }),
     documents: createOutboundDoor({ ...options, allow: publicAddresses }),

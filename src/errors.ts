@@ -104,7 +104,10 @@ export class OAuthError extends Error {
   }
 }
 
-/** Why the way out gave no answer. `blocked` is the address guard, `circuit_open` an upstream that fails; nothing was sent then. */
+/**
+ * Why the way out gave no answer. `blocked` is the address guard, `circuit_open` an upstream that fails,
+ * `no_connection` a workspace that has its share of connections in use; nothing was sent then.
+ */
 export type OutboundReason =
   | 'blocked'
   | 'dns'
@@ -116,6 +119,7 @@ export type OutboundReason =
   | 'malformed'
   | 'oversize'
   | 'circuit_open'
+  | 'no_connection'
   | 'cancelled';
 
 /** Thrown by the outbound door, and what stands before it, alone. `message` is a sentence without address, path or query. */

@@ -93,6 +93,7 @@ describe('the outbound door', () => {
   const exchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
     workspaceId: 'w',
     origin,
+    credentialHash: '',
     path,
     method: 'GET',
     headers: [],

@@ -54,6 +54,12 @@ function outboundSources({ door }: Watched): Source[] {
         return { running, waiting };
       },
     },
+    {
+      name: 'toolhost_outbound_unasked_total',
+      help: 'Connections that were closed because an upstream sent bytes that no request asked for.',
+      type: 'counter',
+      read: () => door.load().unasked,
+    },
   ];
 }
 

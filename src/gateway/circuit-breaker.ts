@@ -33,6 +33,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   oversize: 'good',
   blocked: 'unrelated',
   circuit_open: 'unrelated',
+  no_connection: 'unrelated',
   cancelled: 'unrelated',
 };
 

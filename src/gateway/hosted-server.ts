@@ -7,6 +7,7 @@ import { parseDotPath } from '../domain/response-transform.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { annotationsOf, enabledTools, type Tool } from '../domain/tool.ts';
+import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 import { type ArgumentRules, compileArguments } from './prepare-arguments.ts';
 import type { Reading } from './read-answer.ts';
 import { compileOutputCheck } from './validate-arguments.ts';
@@ -39,6 +40,8 @@ export type HostedTool = {
   request: RequestTemplate;
   args: ArgumentRules;
   reading: Reading;
+  /** Digests the credentials of a request. */
+  credentialHash: CredentialHash;
   timeoutMs: number;
   limitBytes: number;
   mirrored: readonly MirroredArgument[];
@@ -121,6 +124,7 @@ function compileTool(tool: Tool, config: ServerConfig, userAgent: string): Hoste
         (tool.method === 'POST' || tool.method === 'PATCH') && !headers.some((header) => header.startsWith('prefer:')),
       fits: tool.output_schema && compileOutputCheck(tool.output_schema),
     },
+    credentialHash: accessOf(config) === 'api_key' ? createStoredCredentialHash() : credentialHash,
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
     mirrored: mirroredArguments(schema, []),

@@ -8,24 +8,34 @@ import type { HostedServer, HostedTool } from './hosted-server.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
+/** The request of a call, and a digest of the credentials in it, which decides over which connections it may go. */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string };
+
+/**
+ * Builds the request of a call; `sensitive` gets the credentials of the call.
+ * @throws ToolFailure invalid_arguments, secret_missing
+ */
 export function requestOf(
   server: HostedServer,
   tool: HostedTool,
   caller: Caller,
   args: Arguments,
   sensitive: string[],
-): UpstreamRequest {
+): CallRequest {
   const { origin } = tool.request.url;
+  const sent: string[] = [];
   const token = caller.token(origin);
   if (token !== undefined) sensitive.push(token);
+  if (token !== undefined && tool.request.authentication) sent.push(token);
   const secret = (name: string) => {
     const value = secretFor(server, name, origin);
     sensitive.push(value);
+    sent.push(value);
     return value;
   };
   const request = buildRequest(tool.request, args, { token, secret });
   refuseOwnKey(request);
-  return request;
+  return { request, credentialHash: tool.credentialHash(sent) };
 }
 
 /** @throws OutboundError */
@@ -33,7 +43,7 @@ export function send(
   server: HostedServer,
   tool: HostedTool,
   call: ToolCall,
-  request: UpstreamRequest,
+  { request, credentialHash }: CallRequest,
   door: OutboundDoor,
   span: CallSpan | undefined,
 ): Promise<Answer> {
@@ -46,6 +56,7 @@ export function send(
     door.send({
       workspaceId: server.workspaceId,
       origin: request.origin,
+      credentialHash,
       path: request.path,
       method: request.method,
       headers,
@@ -90,6 +101,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   timeout: 'timeout',
   oversize: 'oversize',
   circuit_open: 'circuit_open',
+  no_connection: 'limited',
   cancelled: 'cancelled',
 };
 

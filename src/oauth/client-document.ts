@@ -57,6 +57,7 @@ async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
     .send({
       workspaceId: 'client documents',
       origin: url.origin,
+      credentialHash: undefined,
       path: url.pathname + url.search,
       method: 'GET',
       headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`],

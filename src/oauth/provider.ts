@@ -81,6 +81,8 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
     return await options.door.send({
       workspaceId: options.workspaceId,
       origin: url.origin,
+      // An answer that holds somebody's tokens must not meet a connection that anybody else has used.
+      credentialHash: undefined,
       path: url.pathname + url.search,
       method: 'POST',
       headers: [...formHeaders, 'User-Agent', options.userAgent],

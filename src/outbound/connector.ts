@@ -16,6 +16,9 @@ export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostnam
 
 const connectTimeoutMs = 3000;
 
+/** Connects for undici. Gives the socket that is connecting, if it comes to one, so that it can be given up. */
+export type Connect = (options: Connectors.Options, callback: Connectors.Callback) => Socket | undefined;
+
 const blocked = () =>
   new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
 
@@ -30,21 +33,22 @@ export function guardedConnector(
   allow: EgressAllow,
   resolve: Resolve,
   onBlocked: (of: BlockedClass) => void,
-): Connectors.connector {
+): Connect {
   const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
   const { hostname } = origin;
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
   // undici hands unknown options on to net.connect and tls.connect; its types do not say so.
   const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port, onBlocked) };
-  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions });
+  // So does undici's connector give its socket.
+  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
   return (options, callback) => {
     if (isBlockedLiteral) {
       onBlocked(blockedClass(literal));
       callback(blocked(), null);
-      return;
+      return undefined;
     }
-    connect(options, (...[error, socket]) => {
+    return connect(options, (...[error, socket]) => {
       if (error) callback(error, null);
       else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
       else {

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { OutboundError } from '../errors.ts';
+import type { Connection } from './connection.ts';
 import type { Deadline, Deadlines } from './deadlines.ts';
 import { oversize } from './decode.ts';
-import type { Answer, Exchange } from './door.ts';
+import type { Answer, Exchange } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
 
 /**
@@ -18,6 +19,16 @@ const nothing = Buffer.alloc(0);
 /** Told once how a transfer ended. */
 export type Ended = { resolve: (answer: Answer) => void; reject: (error: OutboundError) => void };
 
+/** Where a transfer has its connection from, or waits for one. */
+export type Lender = {
+  /** After a whole answer. */
+  giveBack(connection: Connection): void;
+  /** After anything else, which ends the connection. */
+  discard(connection: Connection): void;
+  /** The transfer waits no longer. */
+  forget(transfer: Transfer): void;
+};
+
 /** One request on its way and the answer to it as undici tells of it, within its deadline and its limits. */
 export class Transfer implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
@@ -31,28 +42,41 @@ export class Transfer implements Dispatcher.DispatchHandler {
   #headers: IncomingHttpHeaders = {};
   #hasBegun = false;
   #interimAnswers = 0;
-  #controller: Dispatcher.DispatchController | undefined;
+  #lender: Lender | undefined;
+  #connection: Connection | undefined;
   #isSettled = false;
 
   constructor(exchange: Exchange, until: number, deadlines: Deadlines, ended: Ended) {
     this.#exchange = exchange;
     this.#ended = ended;
     this.#deadlines = deadlines;
-    this.#deadline = deadlines.add(until, () => this.#fail(timedOut(exchange.timeoutMs)));
-    exchange.onGone?.(() => this.#fail(new OutboundError('cancelled', 'the caller went away')));
+    this.#deadline = deadlines.add(until, () => this.fail(timedOut(exchange.timeoutMs)));
+    exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the caller went away')));
   }
 
-  /** Sends the request, unless the caller has gone already. */
-  start(pool: Dispatcher): void {
-    if (this.#isSettled) return;
+  /** Whether it has ended, as it may have before it began. */
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  get timeoutMs(): number {
+    return this.#exchange.timeoutMs;
+  }
+
+  wait(lender: Lender): void {
+    this.#lender = lender;
+  }
+
+  /** Sends the request. */
+  start(connection: Connection, lender: Lender): void {
+    this.#lender = lender;
+    this.#connection = connection;
     const { path, method, headers, body = null } = this.#exchange;
-    pool.dispatch({ path, method, headers, body }, this);
+    connection.dispatch({ path, method, headers, body }, this);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isSettled)
-      controller.abort(new OutboundError('cancelled', 'the call had ended before a connection was free'));
+  onRequestStart(): void {
+    if (this.#connection) this.#connection.isAsked = true;
   }
 
   onResponseStarted(): void {
@@ -66,25 +90,26 @@ export class Transfer implements Dispatcher.DispatchHandler {
     statusText = '',
   ): void {
     if (status < 200) {
-      if (++this.#interimAnswers > maxInterimAnswers) this.#fail(tooMany('interim answers'));
+      if (++this.#interimAnswers > maxInterimAnswers) this.fail(tooMany('interim answers'));
       return;
     }
     this.#status = status;
     this.#statusText = statusText;
     this.#headers = headers;
     const { limitBytes } = this.#exchange;
-    if (Number(headers['content-length']) > limitBytes) this.#fail(oversize(limitBytes));
+    if (Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
     const { limitBytes } = this.#exchange;
-    if (this.#bytes > limitBytes) this.#fail(oversize(limitBytes));
-    else if (this.#pieces.push(chunk) > freePieces + this.#bytes / pieceBytes) this.#fail(tooMany('pieces of a body'));
+    if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
+    else if (this.#pieces.push(chunk) > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
   }
 
   onResponseEnd(): void {
     if (!this.#settle()) return;
+    this.#lender?.giveBack(this.#connection as Connection);
     this.#ended.resolve({
       status: this.#status,
       statusText: this.#statusText,
@@ -95,12 +120,14 @@ export class Transfer implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const failure = toOutboundError(error);
-    this.#fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
+    this.fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
   }
 
-  #fail(error: OutboundError): void {
+  /** Ends it, and its connection: what comes over that is the rest of an answer that nobody waits for. */
+  fail(error: OutboundError): void {
     if (!this.#settle()) return;
-    this.#controller?.abort(error);
+    if (this.#connection) this.#lender?.discard(this.#connection);
+    else this.#lender?.forget(this);
     this.#ended.reject(error);
   }
 

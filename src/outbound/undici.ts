@@ -6,5 +6,5 @@ import type * as undici from 'undici';
  * 80 files and 8 MB.
  */
 const require = createRequire(import.meta.url);
-export const Pool = require('undici/lib/dispatcher/pool.js') as typeof undici.Pool;
+export const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client;
 export const buildConnector = require('undici/lib/core/connect.js') as typeof undici.buildConnector;

@@ -1,0 +1,102 @@
+import type { Socket } from 'node:net';
+import type { Dispatcher, Client as UndiciClient } from 'undici';
+import { Client } from './undici.ts';
+import type { Upstream } from './upstream.ts';
+
+const maxHeaderBytes = 64 * 1024;
+/** Undici closes an idle connection after this time; the sweep usually is before it. */
+const keepAliveMs = 10_000;
+
+/** Told what happens to a connection besides the requests that it carries. */
+export type ConnectionEvents = {
+  /** Bytes came that no request asked for; the connection is closed already. */
+  onUnasked(): void;
+  /** An idle connection was closed by the upstream. */
+  onClosed(): void;
+};
+
+/**
+ * One connection to an upstream, which carries one request at a time. HTTP/1.1 does not say which request an answer
+ * belongs to, so bytes that come while no request is sent end the connection, before anyone can mistake them.
+ */
+export class Connection {
+  /** Monotonic ms; meaningful while the connection is idle. */
+  idleSince = 0;
+  /** Requests that were answered over it. */
+  served = 0;
+  /** A request has been given to it, and is not over. */
+  isBusy = true;
+  /** A request has been written to it, and is not over. */
+  isAsked = false;
+  /** The upstream answered before it had the whole request: what it does with the rest is anybody's guess. */
+  isSpoilt = false;
+  readonly #client: UndiciClient;
+  readonly #events: ConnectionEvents;
+  #connecting: Socket | undefined;
+
+  constructor({ origin, connect }: Upstream, events: ConnectionEvents) {
+    this.#events = events;
+    this.#client = new Client(origin, {
+      connect: (options, callback) => {
+        this.#connecting = connect(options, (...[error, socket]) => {
+          this.#connecting = undefined;
+          if (socket) this.#watch(socket);
+          callback(...([error, socket] as Parameters<typeof callback>));
+        });
+      },
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMs,
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      allowH2: false,
+    });
+    this.#client.on('disconnect', (_origin, _targets, error) => {
+      // A request that was not written yet is sent over a new socket, and one that was fails by itself.
+      if (this.isBusy) return;
+      if (isUnasked(error)) events.onUnasked();
+      events.onClosed();
+    });
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    this.#client.dispatch(request, handler);
+  }
+
+  /** After an answer. */
+  rest(now: number): void {
+    this.isBusy = false;
+    this.isAsked = false;
+    this.served++;
+    this.idleSince = now;
+  }
+
+  /** Closes it; a request that it carries fails. */
+  end(): Promise<void> {
+    // Undici would let a socket connect that nobody waits for.
+    this.#connecting?.destroy();
+    return this.#client.destroy();
+  }
+
+  /** Listens before undici does, so that the bytes are still there to be seen. */
+  #watch(socket: Socket): void {
+    socket.on('readable', () => {
+      if (socket.readableLength === 0) return;
+      if (this.isAsked) {
+        if (socket.writableLength > 0) this.isSpoilt = true;
+        return;
+      }
+      const isFarewell = farewell.test(String(socket.read()));
+      socket.destroy();
+      if (!isFarewell) this.#events.onUnasked();
+    });
+  }
+}
+
+/** Some servers say that a connection was idle for too long before they close it (RFC 9110, 15.5.9). */
+const farewell = /^HTTP\/1\.[01] 408 /;
+
+/** What undici reports when it finds bytes behind an answer, in the same packet. */
+function isUnasked(error: Error): boolean {
+  return error.message === 'bad response' || error.name === 'HTTPParserError';
+}

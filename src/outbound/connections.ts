@@ -1,0 +1,158 @@
+import { LRUCache } from 'lru-cache';
+import type { Connection } from './connection.ts';
+import type { Connect } from './connector.ts';
+import type { Exchange } from './exchange.ts';
+import { Pool, type Shared, type Workspace } from './pool.ts';
+import { createUpstream, distrust, type Upstream } from './upstream.ts';
+
+/** Connections of a process; each needs a file descriptor, and some 50 KB of memory. */
+const usualMost = 4096;
+/** Idle connections that one workspace keeps for later. */
+const mostIdlePerWorkspace = 256;
+const keepAliveMs = 10_000;
+/** For a connection that has carried one request: most callers are seen once. */
+const firstKeepAliveMs = 2000;
+const sweepMs = 1000;
+const rememberedUpstreams = 2000;
+
+export type ConnectionsOptions = {
+  /** Makes what connects to an origin. */
+  connectorOf: (origin: string) => Connect;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** Told of an upstream that sent bytes which no request asked for. */
+  onUnasked: (workspaceId: string, origin: string) => void;
+  mostConnections: number | undefined;
+};
+
+/** All connections of a process: who may use which, how many there may be, and how long they are kept. */
+export class Connections implements Shared {
+  readonly clock: () => number;
+  isClosed = false;
+  readonly #options: ConnectionsOptions;
+  readonly #most: number;
+  readonly #open = new Set<Connection>();
+  readonly #pools = new Map<string | symbol, Pool>();
+  readonly #workspaces = new Map<string, Workspace>();
+  readonly #upstreams = new LRUCache<string, Upstream>({ max: rememberedUpstreams });
+  #requests = 0;
+  #unasked = 0;
+  #sweeping: NodeJS.Timeout | undefined;
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    this.#most = options.mostConnections ?? usualMost;
+    this.clock = options.clock;
+  }
+
+  /** The pool of a request, which lives as long as it has connections. @throws TypeError for an origin that is none */
+  poolFor({ workspaceId, origin, credentialHash }: Exchange): Pool {
+    const key = credentialHash === undefined ? Symbol() : `${workspaceId} ${origin} ${credentialHash}`;
+    const known = this.#pools.get(key);
+    if (known) return known;
+    const workspace = this.#workspaces.get(workspaceId) ?? { id: workspaceId, requests: 0, pools: 0 };
+    const pool = new Pool(key, this.#upstreamOf(workspaceId, origin), workspace, this);
+    this.#workspaces.set(workspaceId, workspace);
+    this.#pools.set(key, pool);
+    workspace.pools++;
+    return pool;
+  }
+
+  get counts() {
+    const waiting = this.#pools.values().reduce((sum, pool) => sum + pool.waiting, 0);
+    const { size: connections } = this.#open;
+    return { pools: this.#pools.size, connections, running: this.#requests, waiting, unasked: this.#unasked };
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    clearInterval(this.#sweeping);
+    for (const pool of this.#pools.values()) pool.close();
+    await Promise.all([...this.#open].map((connection) => connection.end()));
+  }
+
+  /** What one workspace has under way is never more than what is left, so that another one always finds a connection. */
+  mayBegin(workspace: Workspace): boolean {
+    return workspace.requests < this.#most - this.#requests;
+  }
+
+  makeSlot(workspace: Workspace): boolean {
+    if (this.#open.size < this.#most) return true;
+    const pool = this.#longestIdle(workspace);
+    pool?.endIdle(pool.idle[0] as Connection);
+    return pool !== undefined;
+  }
+
+  count(workspace: Workspace, change: 1 | -1): void {
+    this.#requests += change;
+    workspace.requests += change;
+  }
+
+  onOpened(connection: Connection): void {
+    this.#open.add(connection);
+    this.#sweeping ??= setInterval(() => this.#sweep(), sweepMs).unref();
+  }
+
+  onEnded(connection: Connection): void {
+    this.#open.delete(connection);
+    if (this.#open.size > 0) return;
+    clearInterval(this.#sweeping);
+    this.#sweeping = undefined;
+  }
+
+  onUnasked({ upstream, workspace }: Pool): void {
+    this.#unasked++;
+    if (distrust(upstream, this.clock())) this.#options.onUnasked(workspace.id, upstream.origin);
+    for (const pool of this.#pools.values()) {
+      if (pool.upstream === upstream) for (const connection of [...pool.idle]) pool.endIdle(connection);
+    }
+  }
+
+  onUnused(pool: Pool): void {
+    if (!this.#pools.delete(pool.key)) return;
+    const { workspace } = pool;
+    if (--workspace.pools === 0) this.#workspaces.delete(workspace.id);
+  }
+
+  #upstreamOf(workspaceId: string, origin: string): Upstream {
+    const key = `${workspaceId} ${origin}`;
+    const known = this.#upstreams.get(key);
+    if (known) return known;
+    const upstream = createUpstream(origin, this.#options.connectorOf(origin));
+    this.#upstreams.set(key, upstream);
+    return upstream;
+  }
+
+  /** The pool with the connection that has been idle for longest: in the workspace itself, or in any where it has none. */
+  #longestIdle(workspace: Workspace): Pool | undefined {
+    let worst: Pool | undefined;
+    for (const pool of this.#pools.values()) {
+      const since = pool.idle[0]?.idleSince;
+      if (since === undefined) continue;
+      const isOwn = pool.workspace === workspace;
+      const isWorstOwn = worst?.workspace === workspace;
+      const isOlder = worst === undefined || since < (worst.idle[0] as Connection).idleSince;
+      if (isOwn === isWorstOwn ? isOlder : isOwn || worst === undefined) worst = pool;
+    }
+    return worst;
+  }
+
+  /** Ends connections that have been idle for too long, and the oldest of workspaces that keep too many. */
+  #sweep(): void {
+    const now = this.clock();
+    const kept = new Map<Workspace, { pool: Pool; connection: Connection }[]>();
+    for (const pool of this.#pools.values()) {
+      for (const connection of [...pool.idle]) {
+        const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
+        if (now - connection.idleSince >= keepMs) pool.endIdle(connection);
+        else kept.getOrInsertComputed(pool.workspace, () => []).push({ pool, connection });
+      }
+    }
+    for (const list of kept.values()) {
+      const surplus = list.length - mostIdlePerWorkspace;
+      if (surplus <= 0) continue;
+      list.sort((a, b) => a.connection.idleSince - b.connection.idleSince);
+      for (const { pool, connection } of list.slice(0, surplus)) pool.endIdle(connection);
+    }
+  }
+}

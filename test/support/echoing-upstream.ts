@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { head } from './raw-answers.ts';
+
+/** One request as the upstream read it. */
+export type EchoedRequest = {
+  /** The value of `Authorization`, or of the query parameter `api_key`; empty without both. */
+  user: string;
+  /** The query parameter `text`. */
+  text: string;
+  /** How many requests the upstream had before this one, on all connections. */
+  index: number;
+  /** Whether the whole body had come when the answer was asked for. */
+  isWhole: boolean;
+};
+
+/** Some bytes, and how long to wait before they are sent, in ms. */
+export type Piece = { afterMs: number; bytes: string };
+
+export type EchoingUpstream = {
+  readonly url: string;
+  readonly port: number;
+  /** TCP connections accepted so far. */
+  readonly connections: number;
+  /** Connections that are open now. */
+  readonly openSockets: number;
+  readonly requests: readonly EchoedRequest[];
+  /** The credentials that each connection carried, in order of the connections. */
+  readonly usersOfConnections: readonly ReadonlySet<string>[];
+  close(): Promise<void>;
+};
+
+/** The true answer to a request: who asked, and what. */
+export function echo({ user, text }: EchoedRequest, fields: Record<string, string | number> = {}): string {
+  return said(JSON.stringify({ user, text }), fields);
+}
+
+/** A whole answer with this JSON. */
+export function said(body: string, fields: Record<string, string | number> = {}): string {
+  return `${head('200 OK', { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...fields })}${body}`;
+}
+
+export type EchoingOptions = {
+  /** What is sent for a request; its true answer when absent. */
+  answer?: (request: EchoedRequest) => readonly Piece[];
+  /** Answers as soon as the head of a request has come. */
+  isHasty?: boolean;
+};
+
+/** An upstream that says back who asked and what, and may send what nobody asked for besides. */
+export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
+  const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }], isHasty = false } = options;
+  const sockets = new Set<Socket>();
+  const requests: EchoedRequest[] = [];
+  const usersOfConnections: Set<string>[] = [];
+
+  async function reply(socket: Socket, request: EchoedRequest): Promise<void> {
+    for (const { afterMs, bytes } of answer(request)) {
+      if (afterMs > 0) await delay(afterMs);
+      if (!socket.writable) return;
+      socket.write(bytes);
+    }
+  }
+
+  const server = createServer((socket) => {
+    socket.setNoDelay(true);
+    sockets.add(socket);
+    const users = new Set<string>();
+    usersOfConnections.push(users);
+    socket.once('close', () => sockets.delete(socket));
+    // Clients that end the connection are what this is about.
+    socket.on('error', () => undefined);
+    let pending = '';
+    let isAnswered = false;
+    socket.on('data', (data) => {
+      pending += data.toString('latin1');
+      for (;;) {
+        const end = pending.indexOf('\r\n\r\n');
+        if (end < 0) return;
+        const fields = pending.slice(0, end);
+        const length = Number(/^content-length: *(\d+)/im.exec(fields)?.[1] ?? 0);
+        const isWhole = pending.length >= end + 4 + length;
+        if (!isWhole && (!isHasty || isAnswered)) return;
+        if (!isAnswered) {
+          const target = new URL(fields.split(' ')[1] ?? '/', 'http://upstream');
+          const user = /^authorization: *(.*)$/im.exec(fields)?.[1]?.trim() ?? target.searchParams.get('api_key') ?? '';
+          const request = { user, text: target.searchParams.get('text') ?? '', index: requests.length, isWhole };
+          users.add(user);
+          requests.push(request);
+          void reply(socket, request);
+        }
+        if (!isWhole) {
+          isAnswered = true;
+          return;
+        }
+        isAnswered = false;
+        pending = pending.slice(end + 4 + length);
+      }
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    get connections() {
+      return usersOfConnections.length;
+    },
+    get openSockets() {
+      return sockets.size;
+    },
+    requests,
+    usersOfConnections,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
