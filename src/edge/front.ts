@@ -4,6 +4,7 @@ import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
+import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../read-body.ts';
 import { mcpSlug, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
@@ -37,6 +38,9 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const url = request.url ?? '/';
     const query = url.indexOf('?');
     const path = query < 0 ? url : url.slice(0, query);
+    const slug = mcpSlug(path);
+    // The MCP endpoints see to what is posted to them themselves.
+    if ((slug === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
       checkEdge(request, path, rules);
     } catch (error) {
@@ -49,7 +53,6 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       return;
     }
     if (answerProbe(request, response, path, headers, parts.probes)) return;
-    const slug = mcpSlug(path);
     const served =
       slug === undefined
         ? serveWeb(request, response, headers)
@@ -59,6 +62,14 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       response.destroy();
     });
   };
+}
+
+/** What is left of a body once its request is answered is taken off the wire within bounds, whoever did not read it. */
+function boundUnread(request: IncomingMessage, response: ServerResponse): void {
+  // At `finish` Node would begin to take it all.
+  response.once('prefinish', () => {
+    if (!request.readableEnded) discardBody(request, response.statusCode < 405 ? drainOfRefused : drainOfCaller);
+  });
 }
 
 /** The hosts and origins that are ours: those of the base URL, and in local mode every name of this machine. */
@@ -96,7 +107,7 @@ function refuse(
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Cache-Control', 'no-store');
   // Whoever writes before they read would otherwise get a broken pipe instead of the answer.
-  request.resume();
+  discardBody(request, drainOfRefused);
   if (mcpSlug(path) !== undefined && error instanceof AppError) {
     response.writeHead(error.status, { 'Content-Type': 'application/json' });
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: error.message } }));

@@ -2,11 +2,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
-import { readBody } from '../read-body.ts';
+import {
+  checkBodyLength,
+  type Drain,
+  discardBody,
+  drainOfCaller,
+  drainOfRefused,
+  readBody,
+  readStart,
+} from '../read-body.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
+import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
 import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
 
@@ -22,6 +31,8 @@ export type McpDoorParts = {
 };
 
 export const maxBodyBytes = 1024 * 1024;
+/** Of the body of a refused request: where its id is looked for. */
+const startBytes = 4096;
 const pageHeaders = [
   'Content-Type',
   'text/html; charset=utf-8',
@@ -33,7 +44,8 @@ const pageHeaders = [
 
 /**
  * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * `headers`, names and values in turn, belong to every answer.
+ * The headers decide who is let in; only then the body is read and parsed. `headers`, names and values in turn, belong to
+ * every answer.
  */
 export function createMcpDoor(parts: McpDoorParts) {
   return async function serveMcp(
@@ -46,29 +58,28 @@ export function createMcpDoor(parts: McpDoorParts) {
     let body: Buffer | undefined;
     let posted: unknown;
     let hints: LoginHints | undefined;
+    let isReading = false;
+    let bounds = drainOfRefused;
     const { slowReaderMs } = parts;
     try {
-      if (request.method === 'POST') {
-        checkContentType(request);
-        body = await readBody(request, maxBodyBytes);
-      }
+      const isPost = request.method === 'POST';
+      if (isPost) checkContentType(request);
       const found = parts.find(slug);
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && wantsPage(request)) {
-        write(
-          response,
-          200,
-          [...headers, ...pageHeaders],
-          serverPage(endpoint.about, parts.serverUrl(slug)),
-          slowReaderMs,
-        );
+        const html = serverPage(endpoint.about, parts.serverUrl(slug));
+        write(response, 200, [...headers, ...pageHeaders], html, slowReaderMs);
         return;
       }
       hints = endpoint.hints;
       const admitted = endpoint.admit(request.headers);
       const server = admitted instanceof Promise ? await admitted : admitted;
-      if (body === undefined) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
+      if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
+      bounds = drainOfCaller;
+      checkBodyLength(request, maxBodyBytes);
+      isReading = true;
+      body = await readBody(request, maxBodyBytes);
       posted = parseBody(body);
       const reply = await answer(server, posted, {
         headers: request.headers,
@@ -78,12 +89,24 @@ export function createMcpDoor(parts: McpDoorParts) {
       });
       writeReply(response, headers, reply, slowReaderMs);
     } catch (error) {
-      posted ??= tryParse(body);
+      if (!isReading) posted = await startOf(request, error, bounds);
+      else posted ??= tryParse(body);
       writeError(response, headers, error, { id: readableId(posted), hints, requestId }, parts);
     } finally {
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** What a refused request says about itself in the first bytes of its body; the rest is thrown away. */
+async function startOf(request: IncomingMessage, error: unknown, bounds: Drain): Promise<MessageStart | undefined> {
+  const isUnfit = error instanceof AppError && (error.kind === 'unsupported' || error.kind === 'tooLarge');
+  if (request.method !== 'POST' || isUnfit) {
+    discardBody(request, bounds);
+    return undefined;
+  }
+  const { bytes, isWhole } = await readStart(request, startBytes, bounds);
+  return readMessageStart(bytes, isWhole);
 }
 
 function checkContentType(request: IncomingMessage): void {

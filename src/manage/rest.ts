@@ -6,10 +6,11 @@ import { AppError, invalid } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
-import { type Runner, runOperation } from '../operations/run-operation.ts';
-import { readBody } from '../read-body.ts';
+import { checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { checkBodyLength, hasBody, readBody } from '../read-body.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { problemAnswer } from './problem.ts';
+import { staticDocument } from './static-document.ts';
 
 type Env = { Bindings: HttpBindings };
 
@@ -30,11 +31,15 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   const refuse = (c: HonoContext<Env>, error: unknown) => problemAnswer(error, requestIdOf(c), parts.onUnexpected);
   api.onError((error, c) => refuse(c, error));
   api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
-  api.get('/openapi.json', (c) => c.json(openApiDocument(operationList, parts.baseUrl, parts.version)));
+  api.get(
+    '/openapi.json',
+    staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
+  );
   for (const op of operationList) {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const actor = await parts.actorOf(c.env.incoming);
+      checkScope(op, actor);
       const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
       const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));
       const { version } = (output as { server?: { version?: number } }).server ?? {};
@@ -84,12 +89,18 @@ function matchedVersion(match: string | undefined): number | undefined {
   return Number(version);
 }
 
+const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
+
 async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
-  if (c.req.method === 'GET') return {};
-  const bytes = await readBody(c.env.incoming, maxBodyBytes);
+  const { incoming } = c.env;
+  if (c.req.method === 'GET' || !hasBody(incoming)) return {};
+  const isJson = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() === 'application/json';
+  // A body of no announced length may turn out to be empty, and then needs no type.
+  if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
+  checkBodyLength(incoming, maxBodyBytes);
+  const bytes = await readBody(incoming, maxBodyBytes);
   if (bytes.length === 0) return {};
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/json') throw new AppError('unsupported', 'Content-Type must be application/json');
+  if (!isJson) throw notJson();
   const scan = scanJson(bytes, bodyLimits.depth);
   if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
   const tooMuch = bodyProblem(scan);

@@ -38,7 +38,8 @@ export async function sessionActor(
   parts: { db: Db; now: () => number; baseUrl: string },
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
-  if (cookie === undefined) return undefined;
+  // What no sign-in has set is not worth asking the database.
+  if (cookie === undefined || !/^[0-9A-Za-z]{43}$/.test(cookie)) return undefined;
   const hash = sessionHash(cookie);
   const session = await findSession(parts.db, hash, parts.now());
   if (!session) return undefined;

@@ -8,6 +8,7 @@ import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
 import { problemAnswer } from './problem.ts';
 import { createRestApi, type RestParts } from './rest.ts';
+import { staticDocument } from './static-document.ts';
 
 export type WebParts = RestParts & {
   /** Where the built dashboard lies. */
@@ -45,7 +46,10 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
     }),
   );
   web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
-  web.get(routes.serverSchema, (c) => c.json(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)));
+  web.get(
+    routes.serverSchema,
+    staticDocument(() => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
+  );
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder));
@@ -56,6 +60,8 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   web.onError((error, c) => problemAnswer(error, String(c.env.outgoing.getHeader('x-request-id')), parts.onUnexpected));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
+    // The edge sees to bodies that nobody reads.
+    autoCleanupIncoming: false,
     hostname: new URL(parts.baseUrl).host,
   });
   return async (request, response) => {

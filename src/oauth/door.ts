@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../page.ts';
-import { readBody } from '../read-body.ts';
+import { checkBodyLength, readBody } from '../read-body.ts';
 import { routes } from '../routes.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 import { authorize } from './authorize.ts';
@@ -147,6 +147,7 @@ async function jsonOf(c: Context<Env>): Promise<unknown> {
 }
 
 async function bodyText(c: Context<Env>): Promise<string> {
+  checkBodyLength(c.env.incoming, maxBodyBytes);
   return (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
 }
 

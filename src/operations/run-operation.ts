@@ -73,8 +73,8 @@ function refuseNul(raw: unknown): void {
   throw invalid([{ path: '', message: 'a text holds the character U+0000; leave it out' }]);
 }
 
-/** A key that is limited to some servers sees nothing else: not even whether it exists. */
-function authorise(op: Operation, actor: Actor, raw: unknown): void {
+/** What is known of an actor before any input is read. @throws AppError forbidden */
+export function checkScope(op: Operation, actor: Actor): void {
   if (!covers(actor.scopes, op.scope)) {
     throw new AppError(
       'forbidden',
@@ -85,13 +85,18 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
     throw new AppError('forbidden', 'this is only possible in the dashboard, signed in');
   if (op.people === 'owner' && actor.role !== 'owner')
     throw new AppError('forbidden', 'this is for owners of the workspace');
-  if (!actor.servers) return;
-  if (!('slug' in op.input.shape)) {
+  if (actor.servers && !('slug' in op.input.shape)) {
     throw new AppError(
       'forbidden',
       'a key that is limited to some servers cannot do this; use one for the whole workspace',
     );
   }
+}
+
+/** A key that is limited to some servers sees nothing else: not even whether it exists. */
+function authorise(op: Operation, actor: Actor, raw: unknown): void {
+  checkScope(op, actor);
+  if (!actor.servers) return;
   const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;
   if (slug === undefined && isOptional) return;

@@ -57,7 +57,7 @@ export function readableId(value: unknown): RequestId | undefined {
   return isObject(value) && isRequestId(value.id) ? value.id : undefined;
 }
 
-function isRequestId(id: unknown): id is RequestId {
+export function isRequestId(id: unknown): id is RequestId {
   if (isRawNumber(id)) return /^-?\d{1,100}$/.test(id.rawJSON);
   return typeof id === 'string' || Number.isSafeInteger(id);
 }
