@@ -3,6 +3,7 @@ import type { Scope } from '../domain/scopes.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import { causeOf, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { actorOfPerson } from '../manage/people.ts';
+import { shownCode } from '../oauth/error-codes.ts';
 import type { LoginServer } from '../oauth/login-server.ts';
 import type { GrantUse } from '../oauth/use-grant.ts';
 import type { Actor } from '../operations/operation.ts';
@@ -34,6 +35,7 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
     provider: {
       host: identity.host,
       audience: [],
+      shownCode: (error) => shownCode(error, []),
       authorizationUrl: ({ state, verifier }) =>
         identity.authorizationUrl({ state, verifier, nonce: nonceOf(verifier) }, redirectUri),
       async exchange({ parameters, state, verifier }) {

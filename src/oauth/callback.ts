@@ -10,7 +10,6 @@ import { hashOf, newSecret, sealTokens, tokensPlace, wrapKey } from './credentia
 import { openLoginSecrets } from './login-secrets.ts';
 import type { LoginResult, LoginServer } from './login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
-import { loggableCode } from './provider.ts';
 
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
@@ -31,7 +30,7 @@ export async function callback(
   const { verifier, clientState: state, agreement } = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
   try {
     checkAgreement(server, agreement);
-    const code = checkAnswer(query);
+    const code = checkAnswer(server, query);
     const result = await server.provider.exchange({
       code,
       parameters: query,
@@ -93,16 +92,15 @@ const passedOn: readonly OAuthErrorCode[] = [
   'invalid_scope',
 ];
 
-/** The code, or the provider's error in words of ours: its own could hold anything. */
-function checkAnswer(query: URLSearchParams): string {
+/** The code, or the provider's error in words of ours: but for its code, its own could hold anything. */
+function checkAnswer(server: LoginServer, query: URLSearchParams): string {
   const error = query.get('error');
   if (error !== null) {
     const known = passedOn.find((code) => code === error);
-    const message =
-      known === 'access_denied'
-        ? 'the login was refused at the provider'
-        : 'the provider answered the login with an error';
-    throw new OAuthError(known ?? 'server_error', message, `error ${loggableCode(error)}`);
+    const shown = server.provider.shownCode(error);
+    const answered = `the provider answered the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
+    const message = known === 'access_denied' ? 'the login was refused at the provider' : answered;
+    throw new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`);
   }
   const code = query.get('code');
   if (!code) throw new OAuthError('server_error', 'the provider sent neither a code nor an error');

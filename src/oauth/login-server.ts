@@ -15,6 +15,8 @@ export type Provider = {
   host: string;
   /** Hosts that will get what the login gives, for the consent page. */
   audience: readonly string[];
+  /** The provider's own error code when it may be shown: a word that holds no secret. */
+  shownCode(error: string): string | undefined;
   /** `scope` is what the person was shown. */
   authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** @throws OAuthError server_error, temporarily_unavailable */

@@ -4,6 +4,7 @@ import { isReadAs, withoutOwned } from '../domain/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import { challengeOf } from './credentials.ts';
+import { loggableCode, shownCode } from './error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
 
 export type ProviderOptions = {
@@ -28,11 +29,13 @@ export function hostedProvider(options: ProviderOptions): Provider {
   const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
     const client = { client_id: oauth.client_id, client_secret: options.clientSecret };
     const answer = await post(options, new URLSearchParams({ ...form, ...client }));
-    return readTokens(answer, oauth, options.now());
+    const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
+    return readTokens(answer, { oauth, secrets: secrets.filter((secret) => secret !== undefined), now: options.now() });
   };
   return {
     host: new URL(oauth.authorization_url).host,
     audience: options.audience,
+    shownCode: (error) => shownCode(error, [options.clientSecret]),
     async authorizationUrl(request) {
       return authorizationUrl(oauth, options.redirectUri, request);
     },
@@ -100,19 +103,14 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
   }
 }
 
-/** Of what was sent in `error`, what may be logged: a code of the usual shape. A hostile provider could put a secret there. */
-export function loggableCode(error: string): string {
-  return /^[a-z_]{1,40}$/.test(error) ? error : 'of an unusual form';
-}
-
 /**
- * JSON, or the form encoding that some providers use; some say 200 and mean an error. How the token is presented is the
- * server's `authentication`, so `token_type` is not judged; with passthrough all three fields are the agent's (spec 4.4).
+ * JSON, or the form encoding that some providers use; some say 200 and mean an error. With passthrough all three fields
+ * are the agent's, and required (spec 4.4); a token that we keep is a bearer token where nothing is said.
  */
-function readTokens(answer: Answer, oauth: OAuth, now: number): ProviderTokens {
+function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderTokens {
   const fields = readFields(answer);
-  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error);
-  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined);
+  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error, secrets);
+  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, secrets);
   const { access_token: accessToken, refresh_token: refreshToken, token_type: tokenType, scope } = fields;
   if (typeof accessToken !== 'string' || !isToken.test(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
@@ -122,12 +120,30 @@ function readTokens(answer: Answer, oauth: OAuth, now: number): ProviderTokens {
     if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
     if (expiresInMs === undefined) throw incomplete('expires_in');
   }
+  checkTokenType(tokenType);
   return {
     accessToken,
     refreshToken: typeof refreshToken === 'string' && refreshToken !== '' ? refreshToken : undefined,
     expiresAt: expiresInMs === undefined ? undefined : now + expiresInMs,
     scope: typeof scope === 'string' ? scope : undefined,
   };
+}
+
+type Reading = { oauth: OAuth; secrets: readonly string[]; now: number };
+
+/** Types whose tokens are sent as they are: RFC 6750, and what Slack calls those of its bots and users. */
+const bearerTypes = new Set(['bearer', 'bot', 'user']);
+
+/** A token of another type, such as mac or DPoP, is of no use without a proof that we cannot make (RFC 6749, 7.1). */
+function checkTokenType(tokenType: unknown): void {
+  if (tokenType === undefined || tokenType === null || tokenType === '') return;
+  if (typeof tokenType !== 'string') throw incomplete('token_type');
+  if (bearerTypes.has(tokenType.toLowerCase())) return;
+  const type = /^[A-Za-z0-9_.-]{1,40}$/.test(tokenType) ? tokenType : 'unknown';
+  throw new OAuthError(
+    'server_error',
+    `the token endpoint gave a token of the type ${type} and only bearer tokens can be sent on`,
+  );
 }
 
 /** What a header can carry. */
@@ -185,15 +201,24 @@ const passing = new Set([
 
 const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 
-/** The provider's own words stay out of what clients see. Providers have many words for a login that is over. */
-function refusal({ status }: Answer, error: unknown): OAuthError {
+/** Codes whose meaning our own sentence says. */
+const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
+
+/** Of the provider's words clients see the error code alone. Providers have many codes for a login that is over. */
+function refusal({ status }: Answer, error: unknown, secrets: readonly string[]): OAuthError {
   const code = typeof error === 'string' ? error : '';
-  const detail = `status ${status} ${loggableCode(code)}`;
+  const shown = shownCode(code, secrets);
+  const said = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
+  const detail = `status ${status} ${loggableCode(code, secrets)}`;
   if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
-    return new OAuthError('temporarily_unavailable', 'the token endpoint of the provider is not available', detail);
+    return new OAuthError(
+      'temporarily_unavailable',
+      `the token endpoint of the provider is not available${said}`,
+      detail,
+    );
   }
   const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
-  if (isOver) return new OAuthError('invalid_grant', 'the provider does not accept this login', detail);
+  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${said}`, detail);
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
-  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}`, detail);
+  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}${said}`, detail);
 }
