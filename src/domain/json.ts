@@ -49,25 +49,6 @@ function withPlainNumbers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainNumbers(inner)]));
 }
 
-/** The same JSON text without white space between its tokens. The text must be valid JSON. */
-export function compactJson(text: string): string {
-  let out = '';
-  let from = 0;
-  let inString = false;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
-    else if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
-      out += text.slice(from, i);
-      from = i + 1;
-    }
-  }
-  return out + text.slice(from);
-}
-
 /** How deep a value is nested, counted no further than `limit`; safe on values that would overflow a recursive walk. */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   let level: unknown[] = [value];

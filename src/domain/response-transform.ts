@@ -1,5 +1,6 @@
 import { ToolFailure } from '../errors.ts';
-import { isRawNumber } from './json.ts';
+import { JsonCursor } from './json-cursor.ts';
+import { NameTable } from './name-table.ts';
 
 /** A dot path: `.` or empty is everything, `a.0.b` goes through own properties and array indexes. */
 export type DotPath = readonly string[];
@@ -9,98 +10,111 @@ export function parseDotPath(text: string): DotPath {
   return trimmed === '' ? [] : trimmed.split('.');
 }
 
+/** The bytes of a value in a JSON text. */
+export type Range = { from: number; end: number };
+
 const maxKeysShown = 20;
 
+/** What was there where a path went no further. */
+type Missing = { depth: number; keys: string[] | undefined; entries: number };
+
 /**
- * The part of a JSON value that a path names.
+ * Where the part of a JSON text stands that a path names. Of a name that is repeated the last one counts, as it does for
+ * JSON.parse. Reads every byte once.
  * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
  */
-export function extract(value: unknown, path: DotPath): unknown {
-  let current = value;
-  for (const [depth, key] of path.entries()) {
-    const next = step(current, key);
-    if (next === absent) {
-      const reached = depth === 0 ? 'the answer' : `"${path.slice(0, depth).join('.')}"`;
-      throw new ToolFailure(
-        'transform',
-        `response_transform "${path.join('.')}" does not exist in the answer: ${reached} has ${keysOf(current)}`,
-      );
+export function findPart(json: Buffer, path: DotPath): Range {
+  const search = new Search(json, path);
+  const found = search.run();
+  if (found) return found;
+  const { depth } = search.missing;
+  const reached = depth === 0 ? 'the answer' : `"${path.slice(0, depth).join('.')}"`;
+  throw new ToolFailure(
+    'transform',
+    `response_transform "${path.join('.')}" does not exist in the answer: ${reached} has ${keysText(search.missing)}`,
+  );
+}
+
+class Search {
+  readonly #cursor: JsonCursor;
+  readonly #path: DotPath;
+  readonly #names: readonly NameTable<true>[];
+  #found: Range | undefined;
+  missing: Missing = { depth: 0, keys: undefined, entries: 0 };
+
+  constructor(json: Buffer, path: DotPath) {
+    this.#cursor = new JsonCursor(json);
+    this.#path = path;
+    this.#names = path.map((name) => {
+      const table = new NameTable<true>();
+      table.add(name, true);
+      return table;
+    });
+  }
+
+  run(): Range | undefined {
+    this.#cursor.skipSpace();
+    this.#value(0);
+    return this.#found;
+  }
+
+  #value(depth: number): void {
+    const cursor = this.#cursor;
+    // What an earlier value of the same name had does not count any more.
+    this.#found = undefined;
+    if (depth === this.#path.length) {
+      const from = cursor.at;
+      cursor.skipValue();
+      this.#found = { from, end: cursor.at };
+    } else if (cursor.isAt('object')) this.#object(depth);
+    else if (cursor.isAt('array')) this.#array(depth);
+    else {
+      cursor.skipValue();
+      this.missing = { depth, keys: undefined, entries: -1 };
     }
-    current = next;
   }
-  return current;
-}
 
-const absent = Symbol('absent');
-
-function step(value: unknown, key: string): unknown {
-  if (typeof value !== 'object' || value === null || isRawNumber(value)) return absent;
-  if (Array.isArray(value))
-    return /^(0|[1-9]\d*)$/.test(key) && Number(key) < value.length ? value[Number(key)] : absent;
-  return Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : absent;
-}
-
-function keysOf(value: unknown): string {
-  if (Array.isArray(value)) return value.length === 0 ? 'no entries' : `the indexes 0 to ${value.length - 1}`;
-  if (typeof value !== 'object' || value === null || isRawNumber(value)) return 'no keys, it is a single value';
-  const keys = Object.keys(value);
-  if (keys.length === 0) return 'no keys';
-  const more = keys.length > maxKeysShown ? ` and ${keys.length - maxKeysShown} more` : '';
-  return `the keys ${keys
-    .slice(0, maxKeysShown)
-    .map((key) => JSON.stringify(key.slice(0, 100)))
-    .join(', ')}${more}`;
-}
-
-/** Keeps only some paths of an object, or of each item of an array; anything else is returned as it is. */
-export function keepFields(value: unknown, paths: readonly DotPath[]): unknown {
-  if (Array.isArray(value)) return value.map((item) => keepFields(item, paths));
-  if (typeof value !== 'object' || value === null || isRawNumber(value)) return value;
-  const kept: Kept = new Map();
-  for (const path of paths.filter((wanted) => !isInsideAnother(wanted, paths))) keep(value, path, kept);
-  return toObject(kept);
-}
-
-/** Whoever keeps `a` keeps all of `a.b`. */
-function isInsideAnother(path: DotPath, paths: readonly DotPath[]): boolean {
-  return paths.some((other) => other.length < path.length && other.every((key, i) => key === path[i]));
-}
-
-/** A Map, so that a key such as `__proto__` stays data. */
-type Kept = Map<string, unknown>;
-
-function keep(value: unknown, path: DotPath, into: Kept): void {
-  const [key, ...rest] = path;
-  if (key === undefined) return;
-  const next = step(value, key);
-  if (next === absent) return;
-  if (rest.length === 0) {
-    into.set(key, next);
-    return;
+  #object(depth: number): void {
+    const cursor = this.#cursor;
+    const keys: string[] = [];
+    let entries = 0;
+    let isThere = false;
+    cursor.at++;
+    while (cursor.next()) {
+      const from = cursor.at;
+      cursor.skipString();
+      const end = cursor.at;
+      cursor.skipColon();
+      if (this.#names[depth]?.find(cursor.bytes, from, end)) {
+        isThere = true;
+        this.#value(depth + 1);
+        continue;
+      }
+      if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, end));
+      cursor.skipValue();
+    }
+    if (!isThere) this.missing = { depth, keys, entries };
   }
-  if (Array.isArray(next)) {
-    const before = into.get(key);
-    into.set(
-      key,
-      next.map((item, i) => keepInto(item, rest, Array.isArray(before) ? before[i] : undefined)),
-    );
-    return;
+
+  #array(depth: number): void {
+    const cursor = this.#cursor;
+    const name = this.#path[depth] as string;
+    const wanted = /^(0|[1-9]\d*)$/.test(name) ? Number(name) : -1;
+    let entries = 0;
+    cursor.at++;
+    while (cursor.next()) {
+      if (entries === wanted) this.#value(depth + 1);
+      else cursor.skipValue();
+      entries++;
+    }
+    if (wanted < 0 || wanted >= entries) this.missing = { depth, keys: undefined, entries };
   }
-  const inner = into.get(key);
-  const map: Kept = inner instanceof Map ? inner : new Map();
-  keep(next, rest, map);
-  into.set(key, map);
 }
 
-function keepInto(value: unknown, path: DotPath, before: unknown): unknown {
-  if (typeof value !== 'object' || value === null || isRawNumber(value)) return value;
-  const map: Kept = before instanceof Map ? before : new Map();
-  keep(value, path, map);
-  return map;
-}
-
-function toObject(value: unknown): unknown {
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, inner]) => [key, toObject(inner)]));
-  if (Array.isArray(value)) return value.map(toObject);
-  return value;
+function keysText({ keys, entries }: Missing): string {
+  if (entries < 0) return 'no keys, it is a single value';
+  if (!keys) return entries === 0 ? 'no entries' : `the indexes 0 to ${entries - 1}`;
+  if (entries === 0) return 'no keys';
+  const more = entries > maxKeysShown ? ` and ${entries - maxKeysShown} more` : '';
+  return `the keys ${keys.map((key) => JSON.stringify(key.slice(0, 100))).join(', ')}${more}`;
 }

@@ -10,7 +10,6 @@ import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { Limits } from './limits.ts';
 import { prepareArguments } from './prepare-arguments.ts';
 import { readAnswer } from './read-answer.ts';
-import { redact } from './redact.ts';
 import { requestOf, send, toToolFailure } from './send-request.ts';
 
 export type CallToolParts = {
@@ -130,7 +129,7 @@ async function exchange(
     if (answer.status === 401 && server.access === 'passthrough') {
       throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
     }
-    return readAnswer(answer, tool.reading, (text) => redact(text, sensitive));
+    return readAnswer(answer, tool.reading, sensitive);
   } catch (error) {
     if (error instanceof OutboundError) throw toToolFailure(error);
     if (error instanceof ToolFailure || error instanceof Unauthenticated) throw error;

@@ -25,18 +25,20 @@ export function multipartBlocks(body: Buffer, contentType: string): ContentBlock
   if (!name) throw new ToolFailure('malformed', 'the upstream answered with a multipart body without a boundary');
   const parts = split(body, `--${name}`);
   if (parts.length === 0 || parts.length > maxParts) {
+    const found = parts.length === 0 ? 'no parts' : `more than ${maxParts} parts`;
     throw new ToolFailure(
       'malformed',
-      `the upstream answered with a multipart body of ${parts.length} parts; allowed: 1 to ${maxParts}`,
+      `the upstream answered with a multipart body of ${found}; allowed: 1 to ${maxParts}`,
     );
   }
   return parts.map(partBlock);
 }
 
+/** The parts of a body, and one too many when there are too many. */
 function split(body: Buffer, delimiter: string): Buffer[] {
   const parts: Buffer[] = [];
   let start = body.indexOf(delimiter);
-  while (start >= 0) {
+  while (start >= 0 && parts.length <= maxParts) {
     const from = start + delimiter.length;
     if (body.subarray(from, from + 2).toString() === '--') break;
     const end = body.indexOf(`\r\n${delimiter}`, from);

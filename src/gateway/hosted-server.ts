@@ -3,14 +3,12 @@ import { toJsonSchema } from '../domain/input-schema.ts';
 import type { CallLimits } from '../domain/limits.ts';
 import type { MirroredArgument } from '../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../domain/request-template.ts';
-import { parseDotPath } from '../domain/response-transform.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { annotationsOf, enabledTools, type Tool } from '../domain/tool.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 import { type ArgumentRules, compileArguments } from './prepare-arguments.ts';
-import type { Reading } from './read-answer.ts';
-import { compileOutputCheck } from './validate-arguments.ts';
+import { compileReading, type Reading, readingSource } from './reading.ts';
 
 /** A secret of a server, open, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
@@ -112,18 +110,11 @@ function toolDefinition(tool: Tool): object {
 
 function compileTool(tool: Tool, config: ServerConfig, userAgent: string): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
-  const headers = Object.entries(tool.headers).map(([name, value]) => `${name}:${value}`.toLowerCase());
   return {
     name: tool.name,
     request: compileRequest(tool, config.authentication, userAgent),
     args: compileArguments(tool.input_schema, schema),
-    reading: {
-      transform: parseDotPath(tool.response_transform),
-      fields: tool.response_fields?.map(parseDotPath),
-      hintPrefer:
-        (tool.method === 'POST' || tool.method === 'PATCH') && !headers.some((header) => header.startsWith('prefer:')),
-      fits: tool.output_schema && compileOutputCheck(tool.output_schema),
-    },
+    reading: compileReading(readingSource(tool)),
     credentialHash: accessOf(config) === 'api_key' ? createStoredCredentialHash() : credentialHash,
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,

@@ -1,0 +1,120 @@
+const quote = 0x22;
+const backslash = 0x5c;
+const openObject = 0x7b;
+const openArray = 0x5b;
+
+/** Walks over the bytes of a text that is known to be JSON, without making values of it. */
+export class JsonCursor {
+  readonly bytes: Buffer;
+  at: number;
+
+  constructor(bytes: Buffer, at = 0) {
+    this.bytes = bytes;
+    this.at = at;
+  }
+
+  skipSpace(): void {
+    while ((this.bytes[this.at] as number) <= 0x20) this.at++;
+  }
+
+  /** From the opening quote of a string to behind its closing one. */
+  skipString(): void {
+    const { bytes } = this;
+    let at = this.at + 1;
+    while (bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+    this.at = at + 1;
+  }
+
+  /** From the first byte of a value to behind its last. */
+  skipValue(): void {
+    const { bytes } = this;
+    const first = bytes[this.at];
+    if (first === quote) this.skipString();
+    else if (first === openObject || first === openArray) this.#skipContainer();
+    else {
+      let at = this.at + 1;
+      while (at < bytes.length && !endsScalar(bytes[at] as number)) at++;
+      this.at = at;
+    }
+  }
+
+  #skipContainer(): void {
+    const { bytes } = this;
+    let depth = 0;
+    do {
+      const byte = bytes[this.at] as number;
+      if (byte === quote) {
+        this.skipString();
+        continue;
+      }
+      this.at++;
+      // Brackets and braces differ in one bit.
+      const shape = byte | 0x20;
+      if (shape === openObject) depth++;
+      else if (shape === 0x7d) depth--;
+    } while (depth > 0);
+  }
+
+  /** Whether the cursor is at the first byte of an object, or of an array. */
+  isAt(container: 'object' | 'array'): boolean {
+    return this.bytes[this.at] === (container === 'object' ? openObject : openArray);
+  }
+
+  /**
+   * Goes to the next entry of the container whose opening byte or whose last entry is behind the cursor: to the name in an
+   * object, to the value in an array. False behind the closing byte.
+   */
+  next(): boolean {
+    this.skipSpace();
+    const byte = this.bytes[this.at] as number;
+    if ((byte | 0x20) === 0x7d) {
+      this.at++;
+      return false;
+    }
+    if (byte === 0x2c) {
+      this.at++;
+      this.skipSpace();
+    }
+    return true;
+  }
+
+  /** From behind a name to its value. */
+  skipColon(): void {
+    this.skipSpace();
+    this.at++;
+    this.skipSpace();
+  }
+
+  /** The name between two quotes, the first at `from`. */
+  nameAt(from: number, end: number): string {
+    return JSON.parse(this.bytes.toString('utf8', from, end)) as string;
+  }
+}
+
+function endsScalar(byte: number): boolean {
+  return byte <= 0x20 || byte === 0x2c || byte === 0x5d || byte === 0x7d;
+}
+
+/** Writes `bytes[from, end)` to `target` without the white space between tokens. Returns where it ends there. */
+export function copyCompact(bytes: Buffer, from: number, end: number, target: Buffer, start: number): number {
+  let to = start;
+  let at = from;
+  while (at < end) {
+    const byte = bytes[at] as number;
+    if (byte === quote) {
+      const cursor = new JsonCursor(bytes, at);
+      cursor.skipString();
+      while (at < cursor.at) target[to++] = bytes[at++] as number;
+    } else {
+      if (byte > 0x20) target[to++] = byte;
+      at++;
+    }
+  }
+  return to;
+}
+
+/** The same JSON text without white space between its tokens. The text must be valid JSON. */
+export function compactJson(bytes: Buffer): Buffer {
+  const target = Buffer.allocUnsafe(bytes.length);
+  return target.subarray(0, copyCompact(bytes, 0, bytes.length, target, 0));
+}

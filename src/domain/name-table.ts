@@ -1,0 +1,39 @@
+/** Names as they stand in JSON text, found by their bytes: making a text of every name costs more than all the rest. */
+export class NameTable<Entry> {
+  readonly #buckets = new Map<number, { bytes: Buffer; entry: Entry }[]>();
+
+  add(name: string, entry: Entry): void {
+    const bytes = Buffer.from(name);
+    const hash = hashOf(bytes, 0, bytes.length);
+    const bucket = this.#buckets.get(hash);
+    if (bucket) bucket.push({ bytes, entry });
+    else this.#buckets.set(hash, [{ bytes, entry }]);
+  }
+
+  /** The entry of the name whose quotes are at `from` and before `end`. */
+  find(text: Buffer, from: number, end: number): Entry | undefined {
+    let hash = 0;
+    for (let at = from + 1; at < end - 1; at++) {
+      const byte = text[at] as number;
+      if (byte === 0x5c) return this.#findEscaped(text, from, end);
+      hash = Math.imul(hash, 31) + byte;
+    }
+    return this.#lookUp(hash | 0, text, from + 1, end - 1);
+  }
+
+  #findEscaped(text: Buffer, from: number, end: number): Entry | undefined {
+    const bytes = Buffer.from(JSON.parse(text.toString('utf8', from, end)) as string);
+    return this.#lookUp(hashOf(bytes, 0, bytes.length), bytes, 0, bytes.length);
+  }
+
+  #lookUp(hash: number, text: Buffer, from: number, end: number): Entry | undefined {
+    const bucket = this.#buckets.get(hash);
+    return bucket?.find(({ bytes }) => bytes.length === end - from && bytes.compare(text, from, end) === 0)?.entry;
+  }
+}
+
+function hashOf(bytes: Buffer, from: number, end: number): number {
+  let hash = 0;
+  for (let at = from; at < end; at++) hash = Math.imul(hash, 31) + (bytes[at] as number);
+  return hash | 0;
+}
