@@ -129,8 +129,14 @@ describe('toolhost keys', () => {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
     try {
       const fresh = { DATA_DIR: folder, BASE_URL: 'https://tools.example.com' };
-      assert.deepEqual(await toolhostJson(['keys', 'list'], { env: fresh }), { keys: [] });
-      assert.match((await toolhost(['keys', 'list'], { env: fresh })).stdout, /There are no API keys/);
+      const made = await toolhostJson<Created>(['keys', 'create', '--name', 'first', '--scopes', 'call'], {
+        env: fresh,
+      });
+      const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env: fresh });
+      assert.deepEqual(
+        keys.map(({ id }) => id),
+        [made.id],
+      );
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -62,11 +62,16 @@ export type FullConfig = Config & {
 /** A database and its clock, by which everything is judged that several processes judge. */
 export type Store = Database & { time: DatabaseClock };
 
+/** The file of SQLite. */
+export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'toolhost.sqlite');
+}
+
 /** Opens the store of a configuration; `exclusive` for a process that serves. */
 export async function openStore(config: Config, exclusive: boolean, log: Log, clocks: ProcessClocks): Promise<Store> {
   const database = await openDatabase({
     url: config.databaseUrl,
-    file: join(config.dataDir, 'toolhost.sqlite'),
+    file: databaseFile(config),
     migrations: join(import.meta.dirname, '..', '..', 'migrations'),
     exclusive,
     now: clocks.now,

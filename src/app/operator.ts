@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
@@ -9,7 +10,7 @@ import { type Actor, type Input, type Output, operations, operatorOperations } f
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
-import { localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
+import { databaseFile, localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
 
 const { createApiKey, listApiKeys, revokeApiKey, getServerLimits, setServerLimits, getWorkspaceLimits } = operations;
 const offered = {
@@ -26,15 +27,22 @@ const offered = {
 export type Operator = {
   /** Which database it is, for people. */
   place: string;
+  /** Whether the database was made just now. */
+  isNew: boolean;
   run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   close(): Promise<void>;
 };
 
-/** Needs the database and no other setting. @throws AppError notFound for an unknown workspace */
-export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWorkspace.id): Promise<Operator> {
+type Wanted = { workspace?: string; makesDatabase?: boolean };
+
+/** Needs the database and no other setting. @throws AppError notFound for an unknown workspace, or without a database */
+export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
+  const workspaceId = wanted.workspace ?? localWorkspace.id;
   const { DATA_DIR, DATABASE_URL, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } = env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
   const config = readConfig({ DATA_DIR, DATABASE_URL, ...limits }, readNothing);
+  const isNew = config.databaseUrl === undefined && !existsSync(databaseFile(config));
+  if (isNew && !wanted.makesDatabase) throw noDatabase(config);
   const { db, time, close } = await openStore(config, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
@@ -62,6 +70,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
   };
   return {
     place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    isNew,
     run(name, input) {
       return runOperation(runner, offered[name], actor, input, newId(randomBytes, 'cli')) as Promise<
         Output<typeof name>
@@ -69,6 +78,14 @@ export async function openOperator(env: NodeJS.ProcessEnv, workspaceId = localWo
     },
     close,
   };
+}
+
+function noDatabase({ dataDir }: Config): AppError {
+  const folder = resolve(dataDir);
+  return new AppError(
+    'notFound',
+    `there is no database in ${folder}; set DATA_DIR to the folder of the service, or start it with this one first`,
+  );
 }
 
 /** The rules by which the service of this environment judges configurations. @throws ConfigError */

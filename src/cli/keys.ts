@@ -4,6 +4,7 @@ import { messageOf } from '../errors.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 import { environmentUrl } from './connection.ts';
 import { expiryOf } from './expiry.ts';
+import { firstCommands } from './key-advice.ts';
 import { print, printJson, table } from './print.ts';
 
 type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; server?: string[]; expires?: string };
@@ -11,7 +12,7 @@ type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; serve
 type KeyRecord = {
   id: string;
   name: string;
-  scopes: string[];
+  scopes: KeyScope[];
   servers?: string[];
   created_at: string;
   expires_at?: string;
@@ -73,13 +74,13 @@ function expires(text: string): string {
 async function create(options: CreateOptions): Promise<void> {
   // Before the key is made, so that nothing can go wrong between making and showing it.
   const url = environmentUrl(process.env);
-  await asOperator(options, async (operator) => {
-    const made = (await operator.run('createApiKey', {
+  await asOperator({ ...options, makesDatabase: true }, async (operator) => {
+    const made = await operator.run('createApiKey', {
       name: options.name,
       scopes: options.scopes,
       ...(options.server && { servers: options.server }),
       ...(options.expires !== undefined && { expires_at: options.expires }),
-    })) as KeyRecord & { key: string };
+    });
     if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
     else print(createdText(made, operator.place, url));
   });
@@ -96,9 +97,9 @@ Scopes: ${made.scopes.join(', ')}. Good for ${servers}. Expires: ${made.expires_
 It works on the service whose database is ${place}.
 
 To use it:
-  export TOOLHOST_API_KEY=…
-  bin/toolhost servers list
-  curl ${url}/api/v1/servers -H "Authorization: Bearer $TOOLHOST_API_KEY"`;
+${firstCommands(made, url)
+  .map((command) => `  ${command}`)
+  .join('\n')}`;
 }
 
 async function list(options: OperatorOptions): Promise<void> {

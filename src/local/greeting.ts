@@ -1,6 +1,9 @@
-import type { Config } from '../config.ts';
+import { resolve } from 'node:path';
+import { type Config, variables } from '../config.ts';
 import { routes, urlOf } from '../routes.ts';
 import { exampleSlug, exampleToken } from './example.ts';
+
+const usualUrl = 'http://127.0.0.1:8080';
 
 /** What a person at the terminal needs for the first call. */
 export function greeting(config: Config, baseUrl: string): string {
@@ -30,9 +33,27 @@ export function greeting(config: Config, baseUrl: string): string {
     '',
     '  A key to manage servers and call them:',
     '',
-    'bin/toolhost keys create --name me --scopes manage,call',
+    `${settingsFor(config, baseUrl)}bin/toolhost keys create --name me --scopes manage,call`,
     '',
     '',
   );
   return lines.join('\n');
+}
+
+/** The settings with which a command finds the database and the address of this service, where they are not the usual ones. */
+function settingsFor(config: Config, baseUrl: string): string {
+  const settings = [
+    // The URL holds a password; whoever reads this has it.
+    ...(config.databaseUrl === undefined ? [] : ['DATABASE_URL="$DATABASE_URL"']),
+    ...(config.databaseUrl === undefined && config.dataDir !== variables.DATA_DIR.fallback
+      ? [`DATA_DIR=${quoted(resolve(config.dataDir))}`]
+      : []),
+    ...(baseUrl === usualUrl ? [] : [`TOOLHOST_URL=${quoted(baseUrl)}`]),
+  ];
+  return settings.map((setting) => `${setting} `).join('');
+}
+
+/** A word of a shell. */
+function quoted(text: string): string {
+  return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -54,11 +54,19 @@ export async function toolhostJson<Output>(args: readonly string[], options: Com
   return JSON.parse(stdout) as Output;
 }
 
-export type Serving = { readyLine: string; url: string; stop(signal: NodeJS.Signals): Promise<Ended> };
+export type Serving = {
+  readyLine: string;
+  url: string;
+  /** What it has said on standard error so far. */
+  said(): string;
+  stop(signal: NodeJS.Signals): Promise<Ended>;
+};
 
 /** `bin/toolhost serve`, once it has said that it is ready. */
 export async function serve(env: Record<string, string>): Promise<Serving> {
   const child = begin(['serve'], { env });
+  const said: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => said.push(chunk.toString()));
   const whole = ended(child);
   const lines = createInterface({ input: child.stdout });
   const first = once(lines, 'line') as Promise<[string]>;
@@ -68,6 +76,7 @@ export async function serve(env: Record<string, string>): Promise<Serving> {
   return {
     readyLine,
     url: /http\S+/.exec(readyLine)?.[0] ?? '',
+    said: () => said.join(''),
     stop(signal) {
       child.kill(signal);
       return whole;
