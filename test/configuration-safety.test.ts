@@ -113,6 +113,27 @@ describe('a configuration that would be dangerous', () => {
     ]);
   });
 
+  it('[find D5] says which variable lets an operator make an exception, and what to set it to', async () => {
+    const exception = (entry: string) => `; the operator of the service can allow it: EGRESS_ALLOW=${entry}`;
+    const cases: [url: string, problem: string][] = [
+      [
+        'https://localhost/',
+        `found localhost, which is not a public name; allowed: names on the public internet${exception('localhost:443')}`,
+      ],
+      ['http://api.example.com/', `found http://; allowed: https://${exception('api.example.com:80')}`],
+      ['http://localhost:9000/', `found http://; allowed: https://${exception('localhost:9000')}`],
+      [
+        'https://db.example.com:5432/',
+        `found port 5432; allowed: web ports, which are 443, 8443 and the like${exception('db.example.com:5432')}`,
+      ],
+      [
+        'https://10.1.2.3:8443/',
+        `found an address that is not on the public internet; allowed: a public one${exception('10.1.2.3:8443')}`,
+      ],
+    ];
+    for (const [url, problem] of cases) assert.deepEqual(await refused({ url }), [`tools[0].url: ${problem}`]);
+  });
+
   it('[sec C4] refuses tokens in scheme, host, port, user part, fragment and query names', async () => {
     const input_schema = { id: { type: 'string' }, other: { type: 'string' } };
     const urls = [

@@ -31,8 +31,12 @@ const noHttp = ending('malformed', /^the upstream answered with something that i
 const noJson = ending('malformed', /^the upstream answered with something that is not valid JSON$/);
 const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
-const nobody = ending('unreachable', /^no connection to the upstream could be made$/);
-const noTls = ending('unreachable', /^the upstream did not offer a valid TLS certificate or connection$/);
+const nobody = ending('unreachable', /^the upstream refused the connection$/);
+const noTls = ending(
+  'unreachable',
+  /^no TLS connection to the upstream could be made; does it speak https on this port\?$/,
+);
+const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
 const wholeAnswers = 9;
@@ -106,7 +110,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     key = await toolhost.key();
     const places: (readonly [name: string, origin: string, path: string, ending: Ending])[] = [
       ...Object.entries(faults).map(([name, end]) => [name, originOf(name), `/${name}`, end] as const),
-      ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', noTls],
+      ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', selfSignedTls],
       ['plain-on-tls', `https://127.0.0.1:${good.port}`, '/', noTls],
       ['silent-on-tls', `https://127.0.0.1:${silent.port}`, '/', late],
       ['nobody', `http://127.0.0.1:${closedPort}`, '/', nobody],

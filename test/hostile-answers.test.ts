@@ -34,7 +34,7 @@ const endings: [path: string, timeoutMs: number, said: RegExp][] = [
   [
     '/redirect/302?to=https://target.example/?secret',
     2000,
-    /^HTTP 302 Elsewhere: the upstream redirects to another URL; redirects are not followed$/,
+    /^HTTP 302 Elsewhere: the upstream redirects to https:\/\/target\.example\/; redirects are not followed$/,
   ],
 ]; // prettier-ignore
 

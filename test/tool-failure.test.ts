@@ -92,23 +92,30 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(echoed, 'HTTP 400 Bad Request\n[redacted] | [redacted] | [redacted] | [redacted]');
   });
 
-  it('[sec A4] redirects are not followed: the target is not contacted, and not named', async () => {
-    const targets = [
-      `${other.url}/elsewhere?secret-query=1`,
-      `//127.0.0.1:${other.port}/x`,
-      `http://localhost:${other.port}/`,
-      '/v1/things',
-    ];
+  it('[sec A4] [find D5] redirects are not followed: the target is not contacted, and named without its query', async () => {
+    const token = 'a'.repeat(41);
+    const targets = new Map([
+      [`${other.url}/elsewhere?secret-query=1`, '/elsewhere on a host that is given by its address'],
+      [`//127.0.0.1:${other.port}/x`, '/x on a host that is given by its address'],
+      [`http://me:secret@localhost:${other.port}/a?b=c#d`, `http://localhost:${other.port}/a`],
+      ['https://api.example.com/v2/things', 'https://api.example.com/v2/things'],
+      ['/v1/things', '/v1/things'],
+      [`/login/${token}/${callerToken}`, '/login/…/[redacted]'],
+      [`https://${callerToken}.example.com/`, 'another URL'],
+      ['javascript:alert(1)', 'another URL'],
+      ['', 'another URL'],
+      ['http://', 'another URL'],
+    ]);
     for (const method of ['GET', 'POST']) {
       const slug = await one.serve({ method, url: '/moved' }, { authentication: { type: 'Bearer' } });
       for (const status of [301, 302, 303, 307, 308]) {
-        for (const location of targets) {
+        for (const [location, target] of targets) {
           one.upstream.on(`${method} /moved`, () => ({ status, headers: { location }, body: `Moved to ${location}` }));
           one.upstream.take();
           const text = errorOf(await one.call(slug));
           assert.equal(
             text,
-            `HTTP ${status} ${STATUS_CODES[status]}: the upstream redirects to another URL; redirects are not followed`,
+            `HTTP ${status} ${STATUS_CODES[status]}: the upstream redirects to ${target}; redirects are not followed`,
           );
           assert.equal(one.upstream.take().length, 1);
         }
@@ -131,10 +138,13 @@ describe('the tool result: failures of the upstream', () => {
   it('[behaviour The tool result] each way of getting no answer has a sentence of its own, without address, path or query', async () => {
     const query = '/secret-path?q=secret-query';
     const cases: [string, string][] = [
-      [`http://127.0.0.1:${closedPort}`, 'no connection to the upstream could be made'],
-      ['https://missing.example.com', 'the upstream host name was not found'],
+      [`http://127.0.0.1:${closedPort}`, 'the upstream refused the connection'],
+      ['https://missing.example.com', 'there is no host missing.example.com: the name was not found'],
       ['https://private.example.com', 'the upstream host does not stand for an address that may be called'],
-      [`https://127.0.0.1:${one.upstream.port}`, 'the upstream did not offer a valid TLS certificate or connection'],
+      [
+        `https://127.0.0.1:${one.upstream.port}`,
+        'no TLS connection to the upstream could be made; does it speak https on this port?',
+      ],
     ];
     for (const [origin, sentence] of cases) assert.equal(await said({ url: `${origin}${query}` }), sentence);
   });

@@ -6,6 +6,7 @@ import type { Answer } from '../outbound/door.ts';
 import { blocks, readContent } from './read-content.ts';
 import type { Reading } from './reading.ts';
 import { redact, redactedStart } from './redact.ts';
+import { redirectTarget } from './redirect-target.ts';
 
 const maxErrorBytes = 8 * 1024;
 
@@ -27,7 +28,8 @@ export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly
 function refusal(answer: Answer, sensitive: readonly string[]): ToolFailure {
   const said = redact(statusText(answer), sensitive);
   if (answer.status < 400) {
-    return new ToolFailure('redirect', `${said}: the upstream redirects to another URL; redirects are not followed`);
+    const target = redirectTarget(redact(String(answer.headers.location ?? ''), sensitive)) ?? 'another URL';
+    return new ToolFailure('redirect', `${said}: the upstream redirects to ${target}; redirects are not followed`);
   }
   const retry = answer.headers['retry-after'];
   const retryText = typeof retry === 'string' ? `\nRetry-After: ${redact(retry.slice(0, 100), sensitive)}` : '';

@@ -51,7 +51,7 @@ function refused(detail: string): OAuthError {
 }
 
 async function fetchDocument(door: OutboundDoor, url: URL): Promise<Answer> {
-  const problem = urlProblem(url, [], []);
+  const problem = urlProblem(url, undefined, []);
   if (problem) throw refused(problem);
   const answer = await door
     .send({

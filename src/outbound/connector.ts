@@ -74,7 +74,7 @@ function guardedLookup(
     resolve(hostname, (error, addresses) => {
       const first = addresses?.[0];
       const refused = addresses?.find(({ address }) => !mayConnect(allow, hostname, address, port));
-      if (error || !first) callback(error ?? new OutboundError('dns', 'the upstream host name was not found'), '', 0);
+      if (error || !first) callback(error ?? Object.assign(new Error('no address'), { code: 'ENODATA' }), '', 0);
       else if (refused) {
         onBlocked(blockedClass(refused.address));
         callback(blocked(), '', 0);

@@ -55,8 +55,9 @@ const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|
 /**
  * Why a URL of a configuration may not be called, judged without any look-up, or undefined.
  * `ownHosts` are the service's own: a tool that calls the service would call itself in a circle.
+ * With `allow` undefined there are no exceptions, and none is spoken of.
  */
-export function urlProblem(url: URL, allow: EgressAllow, ownHosts: readonly string[]): string | undefined {
+export function urlProblem(url: URL, allow: EgressAllow | undefined, ownHosts: readonly string[]): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `found ${url.protocol}//; allowed: https://`;
   if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
   if (url.hash) return 'a URL of a request has no #fragment';
@@ -66,12 +67,26 @@ export function urlProblem(url: URL, allow: EgressAllow, ownHosts: readonly stri
   const host = url.port ? `${hostname}:${url.port}` : hostname;
   if (ownHosts.includes(host)) return 'a hosted server cannot call this service itself';
   const address = literalAddress(hostname);
-  if (isAllowed(allow, hostname, address ?? '', port)) return undefined;
-  if (url.protocol === 'http:')
-    return 'found http://; allowed: https:// (the operator can make exceptions with EGRESS_ALLOW)';
-  if (!webPorts(port))
-    return `port ${port} is not a web port; allowed: 443, 8443 and the like, or an exception of the operator`;
-  if (address !== undefined) return isPublicAddress(address) ? undefined : 'the address is not on the public internet';
-  if (!hostname.includes('.') || localNames.test(hostname)) return 'the host is not a public name';
-  return undefined;
+  if (allow && isAllowed(allow, hostname, address ?? '', port)) return undefined;
+  const problem = publicUrlProblem(url.protocol, hostname, address, port);
+  if (problem === undefined || !allow) return problem;
+  return `${problem}; the operator of the service can allow it: EGRESS_ALLOW=${hostname}:${port}`;
+}
+
+/** Why a URL is none that anybody on the internet could call. */
+function publicUrlProblem(
+  protocol: string,
+  hostname: string,
+  address: string | undefined,
+  port: number,
+): string | undefined {
+  if (protocol === 'http:') return 'found http://; allowed: https://';
+  if (!webPorts(port)) return `found port ${port}; allowed: web ports, which are 443, 8443 and the like`;
+  if (address !== undefined) {
+    return isPublicAddress(address)
+      ? undefined
+      : 'found an address that is not on the public internet; allowed: a public one';
+  }
+  const isLocal = !hostname.includes('.') || localNames.test(hostname);
+  return isLocal ? `found ${hostname}, which is not a public name; allowed: names on the public internet` : undefined;
 }

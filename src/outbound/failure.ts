@@ -1,30 +1,91 @@
-import { OutboundError } from '../errors.ts';
+import { OutboundError, type OutboundReason } from '../errors.ts';
+import { literalAddress } from './address.ts';
 
-/** The sentences say what happened, never where: no address, no port, no path, no query. */
-const sentences = {
-  dns: 'the upstream host name was not found',
-  unreachable: 'no connection to the upstream could be made',
-  tls: 'the upstream did not offer a valid TLS certificate or connection',
-  reset: 'the upstream closed the connection before it had answered',
-  malformed: 'the upstream answered with something that is not valid HTTP',
-} as const;
+/** What the codes of Node, of OpenSSL and of undici mean. `said` is told the host; it names no address, path or query. */
+type Failure = { codes: RegExp; reason: OutboundReason; said: (host: string) => string };
 
-const reasons: [RegExp, keyof typeof sentences][] = [
-  [/^(ENOTFOUND|EAI_\w+|ENODATA|ESERVFAIL)$/, 'dns'],
-  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'unreachable'],
-  [/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|ERR_OSSL|EPROTO)/, 'tls'],
-  [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)/, 'malformed'],
-  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/, 'reset'],
+const certificate = (codes: RegExp, fault: string): Failure => ({
+  codes,
+  reason: 'tls',
+  said: (host) => `the TLS certificate of ${host} ${fault}`,
+});
+
+/** The first that fits counts. */
+const failures: readonly Failure[] = [
+  {
+    codes: /^(ENOTFOUND|ENODATA|EAI_NONAME|EAI_NODATA)$/,
+    reason: 'dns',
+    said: (host) => `there is no host ${host}: the name was not found`,
+  },
+  { codes: /^(EAI_\w+|ESERVFAIL)$/, reason: 'dns', said: (host) => `the name ${host} could not be looked up just now` },
+  { codes: /^ECONNREFUSED$/, reason: 'unreachable', said: (host) => `${host} refused the connection` },
+  {
+    codes: /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
+    reason: 'unreachable',
+    said: (host) => `${host} did not accept a connection in time`,
+  },
+  {
+    codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
+    reason: 'unreachable',
+    said: (host) => `there is no route to ${host}`,
+  },
+  {
+    codes: /^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/,
+    reason: 'no_connection',
+    said: (host) =>
+      `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
+  },
+  certificate(/^CERT_HAS_EXPIRED$/, 'has expired'),
+  certificate(/^CERT_NOT_YET_VALID$/, 'is not valid yet'),
+  certificate(/^CERT_REVOKED$/, 'has been revoked'),
+  certificate(/^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN)$/, 'is self-signed'),
+  certificate(/^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/, 'is for another host name'),
+  certificate(
+    /^(UNABLE_TO_|CERT_UNTRUSTED|CERT_CHAIN_TOO_LONG|INVALID_CA)/,
+    'is not signed by an authority that is trusted here',
+  ),
+  certificate(/^CERT_/, 'is not valid'),
+  {
+    codes: /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
+    reason: 'tls',
+    said: (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
+  },
+  {
+    codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)/,
+    reason: 'malformed',
+    said: () => 'the upstream answered with something that is not valid HTTP',
+  },
+  {
+    codes: /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/,
+    reason: 'reset',
+    said: () => 'the upstream closed the connection before it had answered',
+  },
 ];
 
-/** Turns whatever Node or undici report into one of our reasons. */
-export function toOutboundError(error: Error): OutboundError {
+const otherwise: Failure = {
+  codes: /^/,
+  reason: 'unreachable',
+  said: (host) => `no connection to ${host} could be made`,
+};
+
+/** Turns whatever Node or undici report of a request to `origin` into one of our reasons. */
+export function toOutboundError(error: Error, origin: string): OutboundError {
   if (error instanceof OutboundError) return error;
-  const inner = error instanceof AggregateError ? error.errors.find((e) => e instanceof Error) : undefined;
-  if (inner instanceof Error) return toOutboundError(inner);
   if (error.cause instanceof OutboundError) return error.cause;
+  if (error instanceof AggregateError) {
+    const ofEach = error.errors.filter((one) => one instanceof Error).map((one) => toOutboundError(one, origin));
+    // A machine without IPv6 has no route to half of the addresses; what the other half said is the news.
+    const news = ofEach.find(({ message }) => !message.startsWith('there is no route')) ?? ofEach[0];
+    if (news) return news;
+  }
   // undici leaves the code out when even the first bytes are not HTTP.
   const code = String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
-  const reason = reasons.find(([pattern]) => pattern.test(code))?.[1] ?? 'unreachable';
-  return new OutboundError(reason, sentences[reason]);
+  const failure = failures.find(({ codes }) => codes.test(code)) ?? otherwise;
+  return new OutboundError(failure.reason, failure.said(hostIn(origin)));
+}
+
+/** The host as a person knows it, or words that stand for an address. */
+function hostIn(origin: string): string {
+  const { host, hostname } = new URL(origin);
+  return literalAddress(hostname) === undefined ? host : 'the upstream';
 }

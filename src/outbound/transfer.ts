@@ -119,7 +119,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    const failure = toOutboundError(error);
+    const failure = toOutboundError(error, this.#exchange.origin);
     this.fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
   }
 
