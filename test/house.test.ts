@@ -83,6 +83,15 @@ describe('the house', () => {
     assert.deepEqual(cycles, []);
   });
 
+  it('[find B1] judges nothing by the clock of a process', () => {
+    // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
+    const own = ['app/foundation.ts', 'local/identity.ts'];
+    const readers = files
+      .filter((file) => /\bDate\.now\b|new Date\(\)/.test(readFileSync(file, 'utf8')))
+      .map((file) => relative(src, file));
+    assert.deepEqual(readers.toSorted(), own);
+  });
+
   it('has small files with names that say what is inside', () => {
     const long = files
       .filter((file) => readFileSync(file, 'utf8').split('\n').length > 301)

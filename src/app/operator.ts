@@ -30,6 +30,8 @@ export type Operator = {
   /** Whether the database was made just now. */
   isNew: boolean;
   run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  /** The database's time, epoch ms. */
+  now(): number;
   close(): Promise<void>;
 };
 
@@ -76,6 +78,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
         Output<typeof name>
       >;
     },
+    now: time.now,
     close,
   };
 }

@@ -3,11 +3,11 @@ import { type KeyScope, keyScopes } from '../domain/scopes.ts';
 import { messageOf } from '../errors.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 import { environmentUrl } from './connection.ts';
-import { expiryOf } from './expiry.ts';
+import { secondsOf } from './expiry.ts';
 import { firstCommands } from './key-advice.ts';
 import { print, printJson, table } from './print.ts';
 
-type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; server?: string[]; expires?: string };
+type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };
 
 type KeyRecord = {
   id: string;
@@ -63,9 +63,9 @@ function scopesOf(text: string): KeyScope[] {
   return scopes as KeyScope[];
 }
 
-function expires(text: string): string {
+function expires(text: string): number {
   try {
-    return expiryOf(text, Date.now());
+    return secondsOf(text);
   } catch (error) {
     throw new InvalidArgumentError(messageOf(error));
   }
@@ -79,7 +79,7 @@ async function create(options: CreateOptions): Promise<void> {
       name: options.name,
       scopes: options.scopes,
       ...(options.server && { servers: options.server }),
-      ...(options.expires !== undefined && { expires_at: options.expires }),
+      ...(options.expires !== undefined && { expires_in: options.expires }),
     });
     if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
     else print(createdText(made, operator.place, url));
@@ -116,25 +116,32 @@ async function list(options: OperatorOptions): Promise<void> {
     } while (cursor !== undefined);
     if (options.json) printJson({ keys });
     else if (keys.length === 0) print('There are no API keys in this workspace yet.');
-    else print(table(['ID', 'NAME', 'SCOPES', 'SERVERS', 'STATE', 'LAST USED'], keys.map(rowOf)));
+    else
+      print(
+        table(
+          ['ID', 'NAME', 'SCOPES', 'SERVERS', 'STATE', 'LAST USED'],
+          keys.map((key) => rowOf(key, operator.now())),
+        ),
+      );
   });
 }
 
-function rowOf(key: KeyRecord): string[] {
+/** `now` is the database's time, epoch ms, like that of the key. */
+function rowOf(key: KeyRecord, now: number): string[] {
   return [
     key.id,
     key.name,
     key.scopes.join(','),
     key.servers?.join(',') ?? 'all',
-    stateOf(key),
+    stateOf(key, now),
     key.last_used_at ?? 'never',
   ];
 }
 
-function stateOf({ revoked_at, expires_at }: KeyRecord): string {
+function stateOf({ revoked_at, expires_at }: KeyRecord, now: number): string {
   if (revoked_at !== undefined) return `revoked ${revoked_at}`;
   if (expires_at === undefined) return 'good';
-  return `${Date.parse(expires_at) <= Date.now() ? 'expired' : 'good until'} ${expires_at}`;
+  return `${Date.parse(expires_at) <= now ? 'expired' : 'good until'} ${expires_at}`;
 }
 
 async function revoke(id: string, options: OperatorOptions): Promise<void> {

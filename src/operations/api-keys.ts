@@ -40,6 +40,9 @@ function toRecord(key: ApiKey): z.input<typeof keyRecord> {
   };
 }
 
+/** Ten years and a bit. */
+const longestS = 3660 * 24 * 60 * 60;
+
 const createApiKey = operation({
   name: 'createApiKey',
   summary: 'Make an API key; the key itself is shown this once',
@@ -56,15 +59,19 @@ const createApiKey = operation({
       .optional()
       .describe('Slugs of servers of the workspace to limit the key to.'),
     expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
+    expires_in: z
+      .int()
+      .min(1)
+      .max(longestS)
+      .optional()
+      .describe('Seconds until the key stops working, by the clock of the service; instead of expires_at.'),
   }),
   output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
   async run(context, input) {
     refuseMoreThanOwn(context, input.scopes);
     if (input.servers) await refuseUnknownServers(context, input.servers);
-    const expiresAt = input.expires_at === undefined ? undefined : Date.parse(input.expires_at);
-    if (expiresAt !== undefined && expiresAt <= context.now()) {
-      throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
-    }
+    const createdAt = context.now();
+    const expiresAt = expiryOf(input, createdAt);
     const { id, key } = formatApiKey(context.random(9), context.random(32));
     const stored: ApiKey = {
       id,
@@ -74,7 +81,7 @@ const createApiKey = operation({
       scopes: [...new Set(input.scopes)],
       servers: input.servers,
       createdBy: context.actor.id,
-      createdAt: context.now(),
+      createdAt,
       expiresAt,
       revokedAt: undefined,
       lastUsedAt: undefined,
@@ -87,6 +94,19 @@ const createApiKey = operation({
     detail: { name, scopes, ...(servers && { servers }) },
   }),
 });
+
+/** Whoever asks for a span need not know what time it is here. @throws AppError invalid */
+function expiryOf(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
+  const { expires_at: at, expires_in: seconds } = input;
+  if (at !== undefined && seconds !== undefined) {
+    throw invalid([{ path: 'expires_in', message: 'comes with expires_at; allowed: one of the two' }]);
+  }
+  if (seconds !== undefined) return now + seconds * 1000;
+  if (at === undefined) return undefined;
+  const expiresAt = Date.parse(at);
+  if (expiresAt > now) return expiresAt;
+  throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
+}
 
 /** A credential cannot make one that may do more than itself. */
 function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)[number][]): void {

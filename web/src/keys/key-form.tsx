@@ -29,7 +29,7 @@ const expiries = [
 
 export type KeyValues = { name: string; scopes: string[]; servers: string[]; days: string };
 
-const dayMs = 86_400_000;
+const dayS = 86_400;
 
 /** A key as the REST API takes it. */
 export function wantedOf({ name, scopes: chosen, servers, days }: KeyValues) {
@@ -37,7 +37,7 @@ export function wantedOf({ name, scopes: chosen, servers, days }: KeyValues) {
     name,
     scopes: chosen as KeyScope[],
     ...(servers.length > 0 && { servers }),
-    ...(days !== '' && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
+    ...(days !== '' && { expires_in: Number(days) * dayS }),
   };
 }
 
