@@ -62,6 +62,22 @@ ${body}
 `);
 }
 
+/** Whether the client of a request is a browser that shows a person what it gets; programs do not ask for HTML by name. */
+export function wantsPage(method: string | undefined, accept: string | undefined): boolean {
+  return (method === 'GET' || method === 'HEAD') && (accept?.includes('text/html') ?? false);
+}
+
+/** For a person at an address that gives nothing, or nothing now: why, and the link to the start page. */
+export function errorPage(message: string): string {
+  const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+  return page(
+    'Toolhost',
+    html`<h1>${visible(sentence)}</h1>
+<p class="soft">The address may be mistyped, or what was here is gone.</p>
+<div class="actions"><a class="button primary" href="/">To the start page</a></div>`,
+  );
+}
+
 /** Control, bidirectional, zero-width and blank characters would let a name pose as something else. */
 export function visible(text: string): string {
   // Default-ignorable, but part of many emoji: the variation selectors.

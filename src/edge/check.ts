@@ -24,7 +24,10 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
   checkHeadersOnce(request.rawHeaders);
   const host = request.headers.host?.toLowerCase();
   if (!rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
-    throw new AppError('misdirected', 'this service does not answer for that host name');
+    throw new AppError(
+      'misdirected',
+      'this service does not answer for that host name; its operator sets the address with BASE_URL',
+    );
   }
   if (!usualPath.test(path) && !isPlain(path)) {
     throw new AppError('invalid', 'the path is not in its plain form');

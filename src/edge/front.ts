@@ -4,6 +4,7 @@ import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
+import { wantsPage } from '../page.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../read-body.ts';
 import { mcpSlug, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
@@ -113,7 +114,8 @@ function refuse(
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: error.message } }));
     return;
   }
-  const answer = problemAnswer(error, requestId, onUnexpected);
+  const isForPerson = wantsPage(request.method, request.headers.accept);
+  const answer = problemAnswer(error, requestId, onUnexpected, isForPerson);
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   void answer.text().then((text) => response.end(text));
 }

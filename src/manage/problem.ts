@@ -1,11 +1,13 @@
 import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
+import { errorPage, pagePolicy } from '../page.ts';
 import { unavailableIfDatabase } from '../store/failure.ts';
 
-/** The one place where errors become REST answers: `application/problem+json` (RFC 9457). */
+/** The one place where errors become REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
 export function problemAnswer(
   thrown: unknown,
   requestId: string,
   onUnexpected: (error: unknown, requestId: string) => void,
+  isForPerson = false,
 ): Response {
   const error = toAppError(unavailableIfDatabase(thrown));
   if (!error) onUnexpected(thrown, requestId);
@@ -13,11 +15,20 @@ export function problemAnswer(
   const headers: Record<string, string> = { 'Content-Type': 'application/problem+json' };
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
   if (error?.retryAfterS !== undefined) headers['Retry-After'] = String(error.retryAfterS);
+  const message = error?.message ?? `internal error; request ${requestId}`;
+  if (isForPerson) {
+    const pageHeaders = {
+      ...headers,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': pagePolicy,
+    };
+    return new Response(errorPage(message), { status, headers: pageHeaders });
+  }
   const body = {
     type: 'about:blank',
     title: errorKinds[error?.kind ?? 'internal'].title,
     status,
-    detail: error?.message ?? `internal error; request ${requestId}`,
+    detail: message,
     ...(error && error.problems.length > 0 && { problems: error.problems }),
     request_id: requestId,
   };

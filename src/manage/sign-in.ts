@@ -3,6 +3,7 @@ import { type Context, Hono } from 'hono';
 import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError, messageOf } from '../errors.ts';
+import { pagePolicy } from '../page.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/database.ts';
 import type { Keyring } from '../store/sealing.ts';
@@ -74,6 +75,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   app.onError((error, c) => {
     parts.log('a sign-in failed', { message: messageOf(error), detail: causeOf(error) });
     const status = error instanceof AppError ? error.status : 500;
+    c.header('Content-Security-Policy', pagePolicy);
     return c.html(signInFailedPage(error instanceof AppError ? error.message : 'something went wrong'), status as 400);
   });
   return app;

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
 import { AppError } from '../errors.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
+import { wantsPage } from '../page.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
 import { problemAnswer } from './problem.ts';
@@ -29,6 +30,8 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   web.route('/', parts.login);
   web.use(
     secureHeaders({
+      // A page that the service renders itself brings the policy that allows its style.
+      overwrite: false,
       contentSecurityPolicy: {
         defaultSrc: ["'none'"],
         scriptSrc: ["'self'"],
@@ -53,11 +56,13 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder));
-  web.notFound((c) => {
+  const refuse = (c: Context, error: unknown) => {
     const requestId = String(c.env.outgoing.getHeader('x-request-id'));
-    return problemAnswer(new AppError('notFound', 'there is nothing at this address'), requestId, parts.onUnexpected);
-  });
-  web.onError((error, c) => problemAnswer(error, String(c.env.outgoing.getHeader('x-request-id')), parts.onUnexpected));
+    const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
+    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+  };
+  web.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
+  web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
     // The edge sees to bodies that nobody reads.
