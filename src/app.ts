@@ -10,6 +10,7 @@ import { createPresence } from './app/presence.ts';
 import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
+import { gatewayWork, startThreads } from './app/threads.ts';
 import { startUpkeep } from './app/upkeep.ts';
 import type { Web } from './app/web.ts';
 import { hopHeader } from './domain/headers.ts';
@@ -58,7 +59,9 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const memory = remember({ ...sight, ...doors, config, store: database, keyring, log, clock });
   const callLog = callLogOf(database, keyring, sight, log);
   const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
-  const callParts = { ...sight.ofCalls, door: limited.door, limits, record: callLog.add, now, onUnexpected };
+  const threads = startThreads(clock);
+  const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
+  const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
   const endpointOf = hosting(config, memory, callParts, log);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings);
@@ -76,13 +79,10 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     onCommitted: memory.changes.lookAfterCommit,
   };
   // Loaded at its first request: a process that only serves agents is ready sooner and smaller without it.
-  let loaded: Promise<Web> | undefined;
-  const web = () => {
-    loaded ??= import('./app/web.ts').then(({ createWeb }) =>
-      createWeb({ config, memory, runner, sight, onUnexpected }),
-    );
-    return loaded;
-  };
+  const web = loadedOnce<Web>(async () => {
+    const { createWeb } = await import('./app/web.ts');
+    return createWeb({ config, memory, runner, sight, onUnexpected });
+  });
   const others = await join(database, config, memory, log);
   sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, ...others }));
   const find = endpoints(config, memory, endpointOf, runner);
@@ -107,10 +107,19 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       limited.lag.stop();
       await memory.changes.stop();
       await callLog.stop();
+      await threads.close();
       await Promise.all([door.close(), doors.documents.close()]);
       await database.close();
       await sight.stop();
     },
+  };
+}
+
+function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
+  let loaded: Promise<Part> | undefined;
+  return () => {
+    loaded ??= load();
+    return loaded;
   };
 }
 

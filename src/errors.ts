@@ -168,6 +168,20 @@ export class ToolFailure extends Error {
   }
 }
 
+/** Why a job on a thread gave no result. `refused` was never begun. */
+export type JobReason = 'refused' | 'timeout' | 'memory' | 'cancelled' | 'failed';
+
+/** Thrown by the pool of threads. `message` says why, for whoever puts it into a sentence. */
+export class JobError extends Error {
+  readonly reason: JobReason;
+
+  constructor(reason: JobReason, message: string) {
+    super(message);
+    this.name = 'JobError';
+    this.reason = reason;
+  }
+}
+
 /** The words of an unknown thrown value, for logs. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -16,6 +16,7 @@ const table: Record<string, readonly string[]> = {
   operations: ['domain', 'store', 'outbound'],
   manage: ['domain', 'store', 'operations'],
   telemetry: ['domain'],
+  threads: ['domain', 'gateway'],
   edge: ['domain', 'manage', ''],
   cli: ['domain', 'operations', 'app', ''],
 };

@@ -1,6 +1,8 @@
 import type { CallSpan, ObserveCall, TraceCall } from '../domain/call-sight.ts';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
 import type { Arguments } from '../domain/request-template.ts';
+import { TooMuchWork } from '../domain/steps.ts';
 import { AppError, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -9,12 +11,14 @@ import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { Limits } from './limits.ts';
 import { prepareArguments } from './prepare-arguments.ts';
-import { readAnswer } from './read-answer.ts';
+import { contentTypeOf, isLongAnswer, readAnswer } from './read-answer.ts';
 import { requestOf, send, toToolFailure } from './send-request.ts';
+import { checkOnThread, readOnThread, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = {
   door: OutboundDoor;
   limits: Limits;
+  threads: ThreadWork;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
   record: (row: CallRow, capture?: string) => void;
   observe: ObserveCall;
@@ -108,7 +112,9 @@ async function exchange(
   trail: Trail,
 ): Promise<ToolResult> {
   const { sensitive } = trail;
-  const args = prepareArguments(tool, call.args);
+  const of = { workspaceId: server.workspaceId, onGone: call.era === 'modern' ? call.onGone : undefined };
+  const prepared = prepareArguments(tool, call.args, (long) => checkOnThread(parts.threads, tool, long, of));
+  const args = prepared instanceof Promise ? await prepared : prepared;
   trail.args = args;
   const request = requestOf(server, tool, caller, args, sensitive);
   trail.host = tool.request.url.host;
@@ -129,7 +135,8 @@ async function exchange(
     if (answer.status === 401 && server.access === 'passthrough') {
       throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
     }
-    return readAnswer(answer, tool.reading, sensitive);
+    const result = read(answer, server, tool, sensitive, (long) => readOnThread(parts.threads, tool, long, of));
+    return result instanceof Promise ? await result : result;
   } catch (error) {
     if (error instanceof OutboundError) throw toToolFailure(error);
     if (error instanceof ToolFailure || error instanceof Unauthenticated) throw error;
@@ -138,6 +145,24 @@ async function exchange(
   } finally {
     trail.upstreamMs ??= performance.now() - started;
   }
+}
+
+/** Reads a long answer, or one that takes long to check, on a thread. */
+function read(
+  answer: Answer,
+  server: HostedServer,
+  tool: HostedTool,
+  sensitive: readonly string[],
+  readLong: (answer: { body: Uint8Array; contentType: string }) => Promise<ToolResult>,
+): MaybePromise<ToolResult> {
+  try {
+    if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, sensitive);
+  } catch (error) {
+    if (!(error instanceof TooMuchWork)) throw error;
+  }
+  // The bytes are handed over, so what a capture needs is kept apart.
+  const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
+  return readLong({ body, contentType: contentTypeOf(answer.headers) });
 }
 
 /** A call must not fail because it is looked at. */

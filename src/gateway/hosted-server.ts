@@ -38,6 +38,8 @@ export type HostedTool = {
   request: RequestTemplate;
   args: ArgumentRules;
   reading: Reading;
+  /** JSON texts for threads, written when they are first needed. */
+  texts: { inputSchema: () => string; reading: () => string };
   /** Digests the credentials of a request. */
   credentialHash: CredentialHash;
   timeoutMs: number;
@@ -110,15 +112,25 @@ function toolDefinition(tool: Tool): object {
 
 function compileTool(tool: Tool, config: ServerConfig, userAgent: string): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
+  const source = readingSource(tool);
   return {
     name: tool.name,
     request: compileRequest(tool, config.authentication, userAgent),
     args: compileArguments(tool.input_schema, schema),
-    reading: compileReading(readingSource(tool)),
+    reading: compileReading(source),
+    texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },
     credentialHash: accessOf(config) === 'api_key' ? createStoredCredentialHash() : credentialHash,
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
     mirrored: mirroredArguments(schema, []),
+  };
+}
+
+function once(make: () => string): () => string {
+  let made: string | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }
 

@@ -1,23 +1,20 @@
 import { argumentsOf, type InputSchema } from '../domain/input-schema.ts';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import { TooMuchWork } from '../domain/steps.ts';
-import { ToolFailure } from '../errors.ts';
 import type { HostedTool } from './hosted-server.ts';
-import { compileArgumentCheck } from './validate-arguments.ts';
+import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** How many steps the check of a call's arguments may take on the event loop. */
 const argumentSteps = 200_000;
 
 /** What a tool's arguments must be. */
-export type ArgumentRules = {
-  /**
-   * The arguments of a call as its request is built from them: checked, with defaults filled in, and without those that
-   * say null for "nothing".
-   * @throws ToolFailure invalid_arguments
-   * @throws TooMuchWork
-   */
-  prepare: (given: Arguments, mostSteps: number) => Arguments;
+export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
+  /** With the defaults of absent arguments. */
+  filled: (given: Arguments) => Arguments;
+  /** The same, where an argument that is null although its schema does not know null counts as absent. */
+  present: (given: Arguments) => Arguments;
 };
 
 export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
@@ -28,25 +25,34 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
   const fallbacks = declared
     .filter(({ name, fallback }) => fallback !== undefined && !isNothing(name, fallback))
     .map(({ name, fallback }): [string, unknown] => [name, fallback]);
-  const dropped = declared.map(({ name }) => name).filter((name) => !required.has(name) && isNothing(name, null));
+  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isNothing(name, null));
   return {
-    prepare(given, mostSteps) {
-      const filled = withFallbacks(given, fallbacks);
-      if (fitsPlainly(filled)) return filled;
-      const present = withFallbacks(withoutNulls(given, dropped), fallbacks);
-      check(present, mostSteps);
-      return present;
-    },
+    fitsPlainly,
+    check,
+    filled: (given) => withFallbacks(given, fallbacks),
+    present: (given) => withFallbacks(withoutNulls(given, optional), fallbacks),
   };
 }
 
-/** The arguments of a call as its request is built from them. @throws ToolFailure invalid_arguments */
-export function prepareArguments(tool: HostedTool, given: Arguments): Arguments {
+/**
+ * The arguments of a call as its request is built from them: checked, with defaults filled in, and without those that say
+ * null for "nothing". Those that take long to check are checked by `checkLong`.
+ * @throws ToolFailure invalid_arguments, in its promise or at once
+ */
+export function prepareArguments(
+  tool: HostedTool,
+  given: Arguments,
+  checkLong: (args: Arguments) => Promise<void>,
+): MaybePromise<Arguments> {
+  const filled = tool.args.filled(given);
+  if (tool.args.fitsPlainly(filled)) return filled;
+  const present = tool.args.present(given);
   try {
-    return tool.args.prepare(given, argumentSteps);
+    tool.args.check(present, argumentSteps);
+    return present;
   } catch (error) {
-    if (!(error instanceof TooMuchWork)) throw error;
-    throw new ToolFailure('invalid_arguments', 'The arguments are too many to check against input_schema; send fewer.');
+    if (error instanceof TooMuchWork) return checkLong(present).then(() => present);
+    throw error;
   }
 }
 

@@ -3,7 +3,7 @@ import type { ToolResult } from '../domain/mcp.ts';
 import { ToolFailure } from '../errors.ts';
 import { STATUS_CODES } from '../http.ts';
 import type { Answer } from '../outbound/door.ts';
-import { blocks, readContent } from './read-content.ts';
+import { blocks, isJson, mediaType, readContent } from './read-content.ts';
 import type { Reading } from './reading.ts';
 import { redact, redactedStart } from './redact.ts';
 import { redirectTarget } from './redirect-target.ts';
@@ -13,16 +13,32 @@ const maxErrorBytes = 8 * 1024;
 /** How many steps the check of an answer may take on the event loop. */
 const answerSteps = 200_000;
 
+/** Longest body that is read on the event loop; JSON that is passed on whole is only looked at, and by WebAssembly. */
+const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
+
+/** Whether reading an answer would hold the event loop too long. */
+export function isLongAnswer({ status, headers, body }: Answer, { transform, fields, fits }: Reading): boolean {
+  if (body.length <= shortBytes.other || status >= 300) return false;
+  const isPassedOn = transform.length === 0 && !fields && !fits;
+  const isWholeJson = isPassedOn && isJson(mediaType(contentTypeOf(headers)));
+  return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
+}
+
+export function contentTypeOf(headers: Answer['headers']): string {
+  return String(headers['content-type'] ?? '');
+}
+
 /**
  * Turns what the upstream answered into the tool result (behaviour: "The tool result").
  * `sensitive` are the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
+ * @throws TooMuchWork when the check of its structured content takes too long
  */
 export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
   const { status, body } = answer;
   if (status >= 300) throw refusal(answer, sensitive);
   if (status === 204 || body.length === 0) return emptyResult(answer, reading);
-  return readContent(body, String(answer.headers['content-type'] ?? ''), reading, answerSteps);
+  return readContent(body, contentTypeOf(answer.headers), reading, answerSteps);
 }
 
 function refusal(answer: Answer, sensitive: readonly string[]): ToolFailure {

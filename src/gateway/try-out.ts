@@ -1,4 +1,5 @@
 import { parseJson } from '../domain/json.ts';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { nearestOrAll } from '../domain/near-names.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
@@ -10,6 +11,7 @@ import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 import { prepareArguments } from './prepare-arguments.ts';
 import { findPreview, previewRequest } from './preview-call.ts';
+import { checkOnThread } from './thread-work.ts';
 
 export type TryOutCall = {
   slug: string;
@@ -35,6 +37,20 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       throw new AppError('notFound', why);
     }
     return { server, tool: found };
+  }
+  /** @throws ToolFailure */
+  function prepare(server: HostedServer, tool: HostedTool, args: Arguments): MaybePromise<Arguments> {
+    const of = { workspaceId: server.workspaceId, onGone: undefined };
+    return prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
+  }
+  /** What the arguments of a call become, or undefined when they do not fit. */
+  async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
+    try {
+      return await prepare(server, tool, args);
+    } catch (error) {
+      if (error instanceof ToolFailure) return undefined;
+      throw error;
+    }
   }
   return {
     async callTool(call: TryOutCall) {
@@ -62,12 +78,16 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           },
         },
       );
-      return { ...shown(result), record: written.row, request: findPreview(tool, preparable(tool, call.args)) };
+      return {
+        ...shown(result),
+        record: written.row,
+        request: findPreview(tool, await preparable(server, tool, call.args)),
+      };
     },
     async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
       const found = await find(slug, tool);
       try {
-        return previewRequest(found.tool, prepareArguments(found.tool, args));
+        return previewRequest(found.tool, await prepare(found.server, found.tool, args));
       } catch (error) {
         if (!(error instanceof ToolFailure)) throw error;
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
@@ -75,16 +95,6 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       }
     },
   };
-}
-
-/** What the arguments of a call become, or undefined when they do not fit. */
-function preparable(tool: HostedTool, args: Arguments): Arguments | undefined {
-  try {
-    return prepareArguments(tool, args);
-  } catch (error) {
-    if (error instanceof ToolFailure) return undefined;
-    throw error;
-  }
 }
 
 /** A try-out without the token that it needs is no call, and leaves no record of one. @throws AppError invalid */

@@ -1,0 +1,36 @@
+import { availableParallelism } from 'node:os';
+import type { ThreadWork } from '../gateway/thread-work.ts';
+import { ThreadPool } from '../threads/thread-pool.ts';
+
+/** Two at least, so that one workspace never has all of them; more do not help where the event loop needs a core too. */
+const fewest = 2;
+const most = 4;
+
+/** So much may wait before more is refused; a job takes some 50 ms. */
+const queue = { ofWorkspace: 100, ofAll: 400 };
+const waitMs = 20_000;
+const idleMs = 60_000;
+
+/** Many times what the largest input takes on an idle machine. */
+const limitMs = { 'check-arguments': 5000, 'read-answer': 10_000 };
+
+export function startThreads(clock: () => number): ThreadPool {
+  const threads = Math.min(most, Math.max(fewest, availableParallelism()));
+  return new ThreadPool({ threads, queue, waitMs, idleMs, clock });
+}
+
+/** What the gateway has done on threads. */
+export function gatewayWork(threads: ThreadPool): ThreadWork {
+  return {
+    checkArguments(input, of) {
+      const kind = 'check-arguments';
+      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
+    },
+    readAnswer(input, of) {
+      const kind = 'read-answer';
+      const { buffer, byteLength } = input.body;
+      const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: isOwn ? [buffer] : [], ...of });
+    },
+  };
+}

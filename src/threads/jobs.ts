@@ -1,0 +1,18 @@
+import type { AnswerJob } from '../gateway/answer-job.ts';
+import type { ArgumentJob } from '../gateway/argument-job.ts';
+
+/** What runs on threads: the input and the output of each kind of job. Both cross by structured clone. */
+export type Jobs = { 'check-arguments': ArgumentJob; 'read-answer': AnswerJob };
+
+export type JobKind = keyof Jobs;
+export type JobInput<Kind extends JobKind> = Jobs[Kind]['input'];
+export type JobOutput<Kind extends JobKind> = Jobs[Kind]['output'];
+
+/** What a job gives: its output, and the memory in it that is handed over rather than copied. */
+export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
+
+/** Loaded by a thread when it gets the first job of a kind. */
+export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
+  'check-arguments': async () => (await import('../gateway/argument-job.ts')).checkArguments,
+  'read-answer': async () => (await import('../gateway/answer-job.ts')).readAnswerBody,
+};

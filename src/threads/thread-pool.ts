@@ -1,0 +1,143 @@
+import { JobError } from '../errors.ts';
+import { FairQueue, type QueueLimits } from './fair-queue.ts';
+import { JobThread } from './job-thread.ts';
+import type { JobInput, JobKind, JobOutput } from './jobs.ts';
+
+export type JobRequest<Kind extends JobKind> = {
+  kind: Kind;
+  input: JobInput<Kind>;
+  /** Whose work it is: workspaces take turns. */
+  workspaceId: string;
+  /** How long it may run; its thread is ended then. */
+  limitMs: number;
+  /** Memory of the input that is handed over, and gone here. */
+  transfer?: readonly ArrayBuffer[];
+  /** Given a function that takes the job back. */
+  onGone?: ((cancel: () => void) => void) | undefined;
+};
+
+export const jobOutcomes = ['done', 'failed', 'timeout', 'memory', 'refused', 'cancelled'] as const;
+export type JobOutcome = (typeof jobOutcomes)[number];
+
+export type ThreadPoolOptions = {
+  threads: number;
+  queue: QueueLimits;
+  /** Longest that a job waits for a thread, in ms. */
+  waitMs: number;
+  /** How long a thread without work is kept, in ms. */
+  idleMs: number;
+  /** Monotonic ms. */
+  clock: () => number;
+};
+
+type Job = JobRequest<JobKind> & {
+  since: number;
+  thread: JobThread | undefined;
+  resolve: (output: never) => void;
+  reject: (error: unknown) => void;
+};
+
+/** How much longer a job may run that nobody waits for: ending a thread costs more than a short rest of its work. */
+const graceMs = 100;
+
+/** Threads for what would hold the event loop too long. They are started when they are first needed. */
+export class ThreadPool {
+  readonly #options: ThreadPoolOptions;
+  readonly #queue: FairQueue<Job>;
+  readonly #threads = new Set<JobThread>();
+  /** How many jobs of a workspace run. */
+  readonly #running = new Map<string, number>();
+  readonly #outcomes: Record<JobOutcome, number> = {
+    done: 0,
+    failed: 0,
+    timeout: 0,
+    memory: 0,
+    refused: 0,
+    cancelled: 0,
+  };
+  #isClosed = false;
+
+  constructor(options: ThreadPoolOptions) {
+    this.#options = options;
+    this.#queue = new FairQueue(options.queue);
+  }
+
+  /** @throws JobError when there is no result */
+  run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
+    return new Promise((resolve, reject) => {
+      const job = { ...request, since: this.#options.clock(), thread: undefined, resolve, reject } as Job;
+      if (this.#isClosed) this.#refuse(job, 'refused', stopping);
+      else if (!this.#queue.add(job.workspaceId, job)) this.#refuse(job, 'refused', 'too much of the kind is waiting');
+      else {
+        request.onGone?.(() => this.#cancel(job));
+        this.#startNext();
+      }
+    });
+  }
+
+  counts(): { running: number; waiting: number; outcomes: Readonly<Record<JobOutcome, number>> } {
+    const running = [...this.#running.values()].reduce((sum, count) => sum + count, 0);
+    return { running, waiting: this.#queue.size, outcomes: this.#outcomes };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const job of this.#queue.clear()) this.#refuse(job, 'refused', stopping);
+    await Promise.all([...this.#threads].map((thread) => thread.close()));
+  }
+
+  #startNext(): void {
+    const { threads, waitMs, clock } = this.#options;
+    while (this.#queue.size > 0 && !this.#isClosed) {
+      const idle = [...this.#threads].find((thread) => !thread.isBusy);
+      const job = idle || this.#threads.size < threads ? this.#queue.next((id) => this.#mayRun(id)) : undefined;
+      if (!job) return;
+      if (clock() - job.since > waitMs) this.#refuse(job, 'refused', 'it waited too long for a thread');
+      else void this.#runOn(idle ?? this.#startThread(), job);
+    }
+  }
+
+  /** One workspace never has all of several threads. */
+  #mayRun(workspaceId: string): boolean {
+    return (this.#running.get(workspaceId) ?? 0) < Math.max(1, this.#options.threads - 1);
+  }
+
+  #startThread(): JobThread {
+    const thread = new JobThread(this.#options.idleMs, () => {
+      this.#threads.delete(thread);
+      this.#startNext();
+    });
+    this.#threads.add(thread);
+    return thread;
+  }
+
+  async #runOn(thread: JobThread, job: Job): Promise<void> {
+    const { workspaceId } = job;
+    job.thread = thread;
+    this.#running.set(workspaceId, (this.#running.get(workspaceId) ?? 0) + 1);
+    try {
+      const output = await thread.run(job);
+      this.#outcomes.done++;
+      job.resolve(output as never);
+    } catch (error) {
+      this.#outcomes[error instanceof JobError ? error.reason : 'failed']++;
+      job.reject(error);
+    }
+    const left = (this.#running.get(workspaceId) ?? 1) - 1;
+    if (left > 0) this.#running.set(workspaceId, left);
+    else this.#running.delete(workspaceId);
+    this.#startNext();
+  }
+
+  #cancel(job: Job): void {
+    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'cancelled', 'the caller went away');
+    else job.thread?.cancel(job, graceMs);
+  }
+
+  #refuse(job: Job, reason: 'refused' | 'cancelled', message: string): void {
+    this.#outcomes[reason]++;
+    job.reject(new JobError(reason, message));
+  }
+}
+
+const stopping = 'the service is stopping';
