@@ -51,7 +51,7 @@ export function remember(options: MemoryOptions) {
       for (const { kind, ref } of list) forget[kind](ref);
     },
     onGap: () => {
-      for (const { clear } of [keys, servers, grants]) clear();
+      for (const { clear } of [keys, servers, grants, handedOut]) clear();
     },
     onError: (error) => log.warn({ err: error }, 'could not look for changes'),
   });
@@ -68,12 +68,13 @@ export function remember(options: MemoryOptions) {
   const findLogin = createLoginServers({ baseUrl: config.baseUrl, door, now });
   const signIn = signInOf(config, db, now);
   const { managementLogin } = signIn;
+  const handedOut = createHandedOutTokens(db, freshness);
   const oauthParts: OAuthParts = {
     db,
     keyring,
     door,
     documents: createClientDocuments(documents),
-    handedOut: createHandedOutTokens(db),
+    handedOut,
     random: randomBytes,
     now,
     baseUrl: config.baseUrl,
@@ -91,7 +92,10 @@ export function remember(options: MemoryOptions) {
   };
   const grants = createGrantUse(oauthParts, freshness);
   const forget = {
-    server: servers.forget,
+    server: (ref: string) => {
+      servers.forget(ref);
+      handedOut.forget(ref);
+    },
     key: keys.forget,
     grant: grants.forget,
     workspace: servers.forget,

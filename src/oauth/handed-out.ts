@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { Db } from '../store/database.ts';
 import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../store/handed-out-tokens.ts';
+import { createRemembered, type Freshness } from '../store/remembered.ts';
 import { hashOf } from './credentials.ts';
 
 /** A server and what a login at it agrees to; without an agreement it has no login any more. */
@@ -16,46 +16,40 @@ export type HandedOutTokens = {
   add(server: AgreedServer, token: string, expiresAt: number): Promise<void>;
   /** Whether a token was handed out under another agreement than the server's present one. */
   isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
+  /** Forgets what is known of a server by its id, because it changed. */
+  forget(serverId: string): void;
+  clear(): void;
 };
 
-/** How long what was read may be used, in ms. */
-const lifeMs = 60_000;
 /** A token may be honoured a little beyond the end that its provider told. */
 const keptMs = 24 * 60 * 60_000;
 const maxRemembered = 10_000;
 
-/** What is known of a server: whether any of its tokens can be outdated. Hardly ever one can. */
-type Known = { hasOlder: boolean; until: number };
+/** Whether any token of a server can be outdated. Hardly ever one can. */
+type KnownServer = { id: string; hasOlder: boolean };
+type KnownToken = { serverId: string; agreement: string | undefined };
 
-export function createHandedOutTokens(db: Db): HandedOutTokens {
-  // Keyed by the object, which is made anew whenever its server changes.
-  const servers = new WeakMap<AgreedServer, Known>();
-  const reading = new WeakMap<AgreedServer, Promise<boolean>>();
-  const agreements = new LRUCache<string, { agreement: string | undefined }>({ max: maxRemembered, ttl: lifeMs });
+export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTokens {
+  const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
+  const tokens = createRemembered<KnownToken>({ max: maxRemembered, freshness, idsOf: ({ serverId }) => [serverId] });
+  const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
 
-  function hasOlder(server: AgreedServer): Promise<boolean> {
-    const underWay = reading.get(server);
-    if (underWay) return underWay;
-    const started = hasOtherAgreement(db, server.id, server.agreement)
-      .then((found) => {
-        servers.set(server, { hasOlder: found, until: performance.now() + lifeMs });
-        return found;
-      })
-      .finally(() => reading.delete(server));
-    reading.set(server, started);
-    return started;
+  async function readServer({ id, agreement }: AgreedServer): Promise<{ value: KnownServer }> {
+    return { value: { id, hasOlder: await hasOtherAgreement(db, id, agreement) } };
+  }
+
+  async function readToken(serverId: string, hash: string): Promise<{ value: KnownToken }> {
+    return { value: { serverId, agreement: await findHandedOutAgreement(db, serverId, hash) } };
   }
 
   async function isOlder(server: AgreedServer, token: string): Promise<boolean> {
     const hash = hashOf(token);
     const key = `${server.id} ${hash}`;
-    const fits = (agreement: string | undefined) => agreement === undefined || agreement === server.agreement;
-    const known = agreements.get(key);
-    if (known && fits(known.agreement)) return false;
+    const fits = (found: KnownToken | undefined) =>
+      found !== undefined && (found.agreement === undefined || found.agreement === server.agreement);
+    if (fits(tokens.get(key))) return false;
     // Before a refusal the database is asked: the person may have agreed anew at another replica.
-    const agreement = await findHandedOutAgreement(db, server.id, hash);
-    agreements.set(key, { agreement });
-    return !fits(agreement);
+    return !fits(await tokens.load(key, () => readToken(server.id, hash)));
   }
 
   return {
@@ -63,12 +57,23 @@ export function createHandedOutTokens(db: Db): HandedOutTokens {
       const hash = hashOf(token);
       const { id: server_id, agreement = '' } = server;
       await saveHandedOutToken(db, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
-      agreements.set(`${server_id} ${hash}`, { agreement });
+      tokens.forget(`${server_id} ${hash}`);
     },
     isOutdated(server, token) {
-      const known = servers.get(server);
-      if (known && performance.now() < known.until) return known.hasOlder && isOlder(server, token);
-      return hasOlder(server).then((found) => found && isOlder(server, token));
+      const key = serverKey(server);
+      const known = servers.get(key);
+      if (known) return known.hasOlder && isOlder(server, token);
+      return servers
+        .load(key, () => readServer(server))
+        .then((found) => found?.hasOlder !== false && isOlder(server, token));
+    },
+    forget(serverId) {
+      servers.forget(serverId);
+      tokens.forget(serverId);
+    },
+    clear() {
+      servers.clear();
+      tokens.clear();
     },
   };
 }
