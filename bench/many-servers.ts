@@ -3,6 +3,7 @@ import { checkServerConfig, type ServerConfig } from '../src/domain/server-confi
 import { openDatabase } from '../src/store/database.ts';
 import { insertServer } from '../src/store/servers.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
+import { version } from '../src/version.ts';
 import { residentMb, root } from './processes.ts';
 import { median } from './rounds.ts';
 import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
@@ -49,12 +50,15 @@ const slugOf = (index: number) => `many-${index}`;
 /** Straight through the store, because creating so many one by one takes longer than all else. */
 async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Promise<void> {
   const database = await openDatabase({
-    url: undefined,
+    postgres: undefined,
     file: join(dataDir, 'toolhost.sqlite'),
     migrations: join(root, 'migrations'),
+    version,
     exclusive: true,
     now: Date.now,
-    onError: (error) => console.error(error),
+    onError: console.error,
+    onFault: console.error,
+    onWarning: console.error,
   });
   const config = validConfig(upstream);
   const now = Date.now();

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { slugPattern } from './domain/slug.ts';
+import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
+import type { PostgresLocation } from './store/database.ts';
+import { postgresUrlProblems, readAuthorities } from './store/postgres-url.ts';
 
 /** Every environment variable, declared once. The reference page is generated from this. */
 export const variables = {
@@ -21,6 +24,16 @@ export const variables = {
     meaning: 'Folder of the SQLite file and, in local mode, of the master key.',
   },
   DATABASE_URL: { schema: z.string(), fallback: '', meaning: 'postgres://… instead of the SQLite file.' },
+  DATABASE_POOL: {
+    schema: z.coerce.number().int().min(1).max(1000),
+    fallback: '10',
+    meaning: 'Most connections to PostgreSQL for the requests of each process; three more are for reports and changes.',
+  },
+  DATABASE_CA_FILE: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'File with the certificate of the authority (PEM) that the certificate of PostgreSQL must come from.',
+  },
   MASTER_KEY: {
     schema: z.string(),
     fallback: '',
@@ -107,7 +120,8 @@ export type Config = {
   /** Undefined until a port of 0 has become a real one. */
   baseUrl: string | undefined;
   dataDir: string;
-  databaseUrl: string | undefined;
+  /** Undefined for SQLite. */
+  postgres: PostgresLocation | undefined;
   /** Undefined in local mode without one: it is then made in `dataDir`. */
   masterKeys: Buffer[] | undefined;
   /** The identity provider; undefined in local mode, which brings its own. */
@@ -136,18 +150,20 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the environment. `readFile` is only asked for MASTER_KEY_FILE. @throws ConfigError */
+/** Reads the environment. `readFile` is only asked for MASTER_KEY_FILE and DATABASE_CA_FILE. @throws ConfigError */
 export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Config {
   const problems: string[] = [];
   const values = readValues(env, problems);
   const baseUrl = readBaseUrl(values, problems);
   const mode = baseUrl === undefined || isLoopback(new URL(baseUrl).hostname) ? 'local' : 'production';
-  const masterKeys = readMasterKeys(values, readFile, problems);
+  const masterKeys = attempt(
+    () => readMasterKeys({ text: values.MASTER_KEY, file: values.MASTER_KEY_FILE }, readFile),
+    problems,
+  );
+  const authorities = attempt(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string, masterKeys));
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
-  if (values.DATABASE_URL && !/^postgres(ql)?:\/\//.test(values.DATABASE_URL)) {
-    problems.push('DATABASE_URL: allowed: postgres://…, or nothing for SQLite');
-  }
+  if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...sightProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   return {
@@ -156,7 +172,9 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
     baseUrl,
     dataDir: values.DATA_DIR,
-    databaseUrl: values.DATABASE_URL || undefined,
+    postgres: values.DATABASE_URL
+      ? { url: values.DATABASE_URL, connections: values.DATABASE_POOL, authorities }
+      : undefined,
     masterKeys,
     oidc: values.OIDC_ISSUER
       ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
@@ -208,42 +226,6 @@ function readBaseUrl(values: Values, problems: string[]): string | undefined {
 
 export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
-}
-
-function readMasterKeys(values: Values, readFile: (path: string) => string, problems: string[]): Buffer[] | undefined {
-  const { MASTER_KEY, MASTER_KEY_FILE } = values;
-  if (MASTER_KEY && MASTER_KEY_FILE) problems.push('MASTER_KEY and MASTER_KEY_FILE: set one of the two');
-  const text = MASTER_KEY || (MASTER_KEY_FILE ? attempt(() => readKeyFile(MASTER_KEY_FILE, readFile), problems) : '');
-  if (!text) return undefined;
-  return attempt(() => list(text).map(parseMasterKey), problems);
-}
-
-function readKeyFile(path: string, readFile: (path: string) => string): string {
-  try {
-    return readFile(path).trim();
-  } catch {
-    throw new Error('MASTER_KEY_FILE: cannot be read; allowed: the path of a readable file that holds the key');
-  }
-}
-
-/** 32 random bytes. @throws Error that says what to do, without the key */
-export function parseMasterKey(text: string): Buffer {
-  const advice = 'allowed: 32 random bytes in base64 or hex; make one with: openssl rand -base64 32';
-  const bytes = decodeKey(text);
-  if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
-  if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
-  const steps = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
-  if (new Set(bytes).size < 12 || steps.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
-  return bytes;
-}
-
-/** Strict, because Node's decoder skips what is not base64 and so would take a pass phrase for a key. */
-function decodeKey(text: string): Buffer | undefined {
-  if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
-  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;
-  const bytes = Buffer.from(text, 'base64');
-  const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
-  return bytes.toString('base64').replace(/=+$/, '') === plain ? bytes : undefined;
 }
 
 function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {

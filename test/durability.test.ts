@@ -10,10 +10,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { sql } from 'kysely';
 import { type Db, openDatabase } from '../src/store/database.ts';
+import { version } from '../src/version.ts';
 import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
 import { eventually } from './support/eventually.ts';
 import { Ledger } from './support/ledger.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
+import { ignored, migrationsFolder } from './support/stores.ts';
 import { startToolhost } from './support/toolhost.ts';
 
 /** Ten with every run of the tests; `KILL_ROUNDS=200` for the whole of sec G5. */
@@ -45,12 +47,13 @@ describe('durability on SQLite', () => {
 
   const openApart = () =>
     openDatabase({
-      url: undefined,
+      postgres: undefined,
       file: join(dataDir, 'apart.sqlite'),
-      migrations: join(import.meta.dirname, '..', 'migrations'),
+      migrations: migrationsFolder,
+      version,
       exclusive: false,
       now: Date.now,
-      onError: () => undefined,
+      ...ignored,
     });
 
   it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
@@ -102,7 +105,7 @@ describe('durability on SQLite', () => {
     const program = `
       const { STORE, FILE: file, MIGRATIONS: migrations } = process.env;
       const { openDatabase } = await import(STORE);
-      const database = await openDatabase({ file, migrations, exclusive: true, now: Date.now, onError() {} });
+      const database = await openDatabase({ file, migrations, exclusive: true, version: '0.1.0', now: Date.now, onError() {}, onFault() {}, onWarning() {} });
       database.records.selectFrom('calls').selectAll().execute();
       await new Promise(setImmediate);
       await database.close();

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../src/store/database.ts';
-import { statements } from '../src/store/migrate.ts';
+import { statements } from '../src/store/migration-files.ts';
 import { eventually } from './support/eventually.ts';
 import { startStarters } from './support/starters.ts';
 import { engines, migrationsFolder, type Stores, startStores } from './support/stores.ts';
@@ -48,7 +48,7 @@ for (const engine of engines) {
     if (engine === 'postgres') {
       it('[sec G5] wait for those of another replica for as long as it takes, which no other statement may', async () => {
         const place = await stores.place();
-        const other = new pg.Client({ connectionString: place.url });
+        const other = new pg.Client({ connectionString: place.postgres?.url });
         await other.connect();
         await other.query('select pg_advisory_lock(7236491)');
         const opening = openDatabase(place);
@@ -76,7 +76,7 @@ for (const engine of engines) {
       await older.close();
       writeFileSync(
         join(folder, '9999-later.sql'),
-        "-- a comment; with a semicolon\nalter table workspaces add column colour text;\nupdate workspaces set colour = 'red; blue';\n",
+        "-- a comment; with a semicolon\n-- readable-by: 0.1.0\nalter table workspaces add column colour text;\nupdate workspaces set colour = 'red; blue';\n",
       );
       const newer = await openDatabase({ ...place, migrations: folder });
       assert.deepEqual(await applied(newer), [...names, '9999-later.sql']);

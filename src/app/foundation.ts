@@ -12,6 +12,8 @@ import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../s
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Metric } from '../telemetry/metric.ts';
+import { version } from '../version.ts';
+import { faultLog } from './fault-log.ts';
 import type { LoopLag } from './loop-lag.ts';
 
 /** The workspace of whoever is at the machine. */
@@ -70,12 +72,16 @@ export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
 /** Opens the store of a configuration; `exclusive` for a process that serves. */
 export async function openStore(config: Config, exclusive: boolean, log: Log, clocks: ProcessClocks): Promise<Store> {
   const database = await openDatabase({
-    url: config.databaseUrl,
+    postgres: config.postgres,
     file: databaseFile(config),
     migrations: join(import.meta.dirname, '..', '..', 'migrations'),
+    version,
     exclusive,
     now: clocks.now,
     onError: (error) => log.warn({ err: error }, 'a database connection was lost'),
+    onFault: faultLog(log, () => performance.now()),
+    // One process of a service says it for all.
+    onWarning: (sentence) => exclusive && log.warn(sentence),
   });
   try {
     const time = await startDatabaseClock(database.db, clocks);

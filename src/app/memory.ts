@@ -15,6 +15,7 @@ import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Database } from '../store/database.ts';
 import { followChanges } from '../store/follow-changes.ts';
 import type { Keyring } from '../store/sealing.ts';
+import { transact } from '../store/transact.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
 import { defaultLimits, type FullConfig, localWorkspace, type Store } from './foundation.ts';
@@ -108,9 +109,7 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   const identity = createIdentityProvider(config.identity.find, config.identity.host);
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomed = (person: Identity) =>
-    db
-      .transaction()
-      .execute((transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+    transact(db, (transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
   const managementLogin = createManagementLogin({
     slug: config.managementSlug,
     issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, readConfig } from '../config.ts';
 import { newId } from '../domain/ids.ts';
@@ -40,10 +40,13 @@ type Wanted = { workspace?: string; makesDatabase?: boolean };
 /** Needs the database and no other setting. @throws AppError notFound for an unknown workspace, or without a database */
 export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
   const workspaceId = wanted.workspace ?? localWorkspace.id;
-  const { DATA_DIR, DATABASE_URL, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } = env;
+  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } =
+    env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
-  const config = readConfig({ DATA_DIR, DATABASE_URL, ...limits }, readNothing);
-  const isNew = config.databaseUrl === undefined && !existsSync(databaseFile(config));
+  const config = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
+  const file = databaseFile(config);
+  // Where only the log is left, opening says what happened.
+  const isNew = config.postgres === undefined && !existsSync(file) && !existsSync(`${file}-wal`);
   if (isNew && !wanted.makesDatabase) throw noDatabase(config);
   const { db, time, close } = await openStore(config, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
@@ -71,7 +74,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     servers: undefined,
   };
   return {
-    place: config.databaseUrl === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    place: config.postgres === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     isNew,
     run(name, input) {
       return runOperation(runner, offered[name], actor, input, newId(randomBytes, 'cli')) as Promise<
@@ -99,6 +102,7 @@ export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRule
 }
 
 const readNothing = () => '';
+const readText = (path: string) => readFileSync(path, 'utf8');
 
 /** For what never seals anything, so that no master key is needed. */
 function throwAwayKeyring(): Keyring {

@@ -11,7 +11,6 @@ import {
   readBody,
   readStart,
 } from '../read-body.ts';
-import { unavailableIfDatabase } from '../store/failure.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
@@ -154,13 +153,12 @@ type Failed = { id: RequestId | undefined; hints: LoginHints | undefined; reques
 function writeError(
   response: ServerResponse,
   headers: string[],
-  thrown: unknown,
+  error: unknown,
   failed: Failed,
   parts: McpDoorParts,
 ): void {
   if (response.destroyed || response.headersSent) return;
   const { id, hints, requestId } = failed;
-  const error = unavailableIfDatabase(thrown);
   headers.push('Content-Type', 'application/json');
   let status = 500;
   let body: string;

@@ -4,6 +4,7 @@ import { localWorkspace } from '../app/foundation.ts';
 import { type Actor, operations } from '../operations/index.ts';
 import type { Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { makePrivateFile } from '../store/private-files.ts';
 import { findServer, isSlugTaken } from '../store/servers.ts';
 
 /** The token that the worked example's upstream accepts. */
@@ -15,8 +16,9 @@ export type Example = { port: number; close(): Promise<void> };
 /** Starts the worked example's upstream, preferably on the port after ours, so that its address stays the same. */
 export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
   const { startProjectsApi } = await import('../../examples/projects/upstream.ts');
-  mkdirSync(dataDir, { recursive: true });
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, 'projects-example.sqlite');
+  makePrivateFile(file);
   const host = '127.0.0.1';
   try {
     return await startProjectsApi({ host, port: preferredPort, file });

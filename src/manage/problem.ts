@@ -1,6 +1,5 @@
 import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
 import { errorPage, pagePolicy } from '../page.ts';
-import { unavailableIfDatabase } from '../store/failure.ts';
 
 /** The one place where errors become REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
 export function problemAnswer(
@@ -9,7 +8,7 @@ export function problemAnswer(
   onUnexpected: (error: unknown, requestId: string) => void,
   isForPerson = false,
 ): Response {
-  const error = toAppError(unavailableIfDatabase(thrown));
+  const error = toAppError(thrown);
   if (!error) onUnexpected(thrown, requestId);
   const status = error?.status ?? 500;
   const headers: Record<string, string> = { 'Content-Type': 'application/problem+json' };

@@ -3,6 +3,7 @@ import { OAuthError, type OAuthErrorCode } from '../errors.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../store/authorizations.ts';
 import { insertGrant } from '../store/grants.ts';
 import { insertCode } from '../store/tokens.ts';
+import { transact } from '../store/transact.ts';
 import { rejectDuplicates } from './authorize.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
@@ -120,7 +121,7 @@ async function storeGrant(
   const code = newSecret(parts.random);
   const now = parts.now();
   const sealed = sealTokens(result.tokens, grantKey, id);
-  await parts.db.transaction().execute(async (db) => {
+  await transact(parts.db, async (db) => {
     await insertGrant(db, {
       id,
       workspace_id: result.workspaceId,

@@ -4,7 +4,6 @@ import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../page.ts';
 import { checkBodyLength, readBody } from '../read-body.ts';
 import { routes } from '../routes.ts';
-import { unavailableIfDatabase } from '../store/failure.ts';
 import { authorize } from './authorize.ts';
 import { callback } from './callback.ts';
 import { registerClient } from './client.ts';
@@ -167,8 +166,7 @@ function send(c: Context<Env>, answer: OAuthAnswer): Response {
   return c.html(answer.html, 302);
 }
 
-function toOAuthError(c: Context<Env>, thrown: unknown, parts: OAuthDoorParts): OAuthError | AppError {
-  const error = unavailableIfDatabase(thrown);
+function toOAuthError(c: Context<Env>, error: unknown, parts: OAuthDoorParts): OAuthError | AppError {
   if (error instanceof OAuthError || error instanceof AppError) return error;
   parts.onUnexpected(error, requestIdOf(c));
   return new OAuthError('server_error', 'something went wrong inside the service');

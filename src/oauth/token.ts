@@ -5,6 +5,7 @@ import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
 import { type Code, findCode, findToken, insertTokens, spendCode } from '../store/tokens.ts';
+import { transact } from '../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
 import { challengeOf, hashOf, newSecret, openTokens, tokensPlace, unwrapKey, wrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
@@ -86,7 +87,7 @@ function tokensOf(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTo
 
 /** Ends a grant, and makes every replica notice. */
 export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
-  const ended = await parts.db.transaction().execute(async (db) => {
+  const ended = await transact(parts.db, async (db) => {
     const found = await revokeGrant(db, id, parts.now());
     await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
     return found;
@@ -116,7 +117,7 @@ async function redeemRefreshToken(
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
   const isNewEnough = token.generation >= grant.generation - 1;
   const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
-  const answer = await parts.db.transaction().execute(async (db) => {
+  const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
     if (rotated) return issue(grant, token.generation + 1, grantKey, tokens, parts, db);
     const current = await findGrant(db, grant.id);

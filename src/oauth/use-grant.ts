@@ -12,6 +12,7 @@ import {
 } from '../store/grants.ts';
 import { createRemembered, type Freshness } from '../store/remembered.ts';
 import { findToken } from '../store/tokens.ts';
+import { transact } from '../store/transact.ts';
 import { hashOf, openTokens, sealTokens, tokensPlace, unwrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import type { OAuthParts } from './parts.ts';
@@ -168,7 +169,7 @@ async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant |
 
 /** Changes a grant and makes every replica notice. */
 async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
-  const isChanged = await parts.db.transaction().execute(async (db) => {
+  const isChanged = await transact(parts.db, async (db) => {
     if (!(await change(db))) return false;
     await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
     return true;

@@ -6,6 +6,7 @@ import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Tables } from '../store/schema.ts';
+import { transact } from '../store/transact.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import type { ReportQueue } from './report-queue.ts';
 import { unknownServer } from './unknown-server.ts';
@@ -36,7 +37,7 @@ export async function runOperation<Op extends Operation>(
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
-  const output = await runner.db.transaction().execute(async (transaction) => {
+  const output = await transact(runner.db, async (transaction) => {
     const result = await op.run(context(transaction), input);
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {

@@ -1,9 +1,15 @@
-import { Kysely, type Transaction } from 'kysely';
+import { dirname } from 'node:path';
+import { type Dialect, Kysely, type Transaction } from 'kysely';
+import { type FaultKind, faultKinds } from './faults.ts';
 import { migrate } from './migrate.ts';
+import { openingFailure } from './opening-failure.ts';
 import type { PoolUse } from './postgres.ts';
+import { makeDataFolderPrivate, makePrivateFile } from './private-files.ts';
 import type { Tables } from './schema.ts';
 import { lockSqlite, sqliteDialect } from './sqlite.ts';
+import { refuseOrphanedLog } from './sqlite-guard.ts';
 import { type ThreadAccess, threadedSqliteDialect } from './threaded-sqlite.ts';
+import { type OnFault, watchedDialect } from './watched-dialect.ts';
 
 /** Either the database or a transaction on it; every query function takes one. */
 export type Db = Kysely<Tables> | Transaction<Tables>;
@@ -25,60 +31,102 @@ export type Database = {
   reports: Kysely<Tables>;
   /** For the look for changes, which must not wait for anybody. */
   changes: Kysely<Tables>;
+  /** How often the database failed since it was opened, by the kind of fault. */
+  faults: { readonly [kind in FaultKind]: number };
   close(): Promise<void>;
 };
 
+/** A PostgreSQL server, and how it is connected to. */
+export type PostgresLocation = {
+  /** `postgres://…` */
+  url: string;
+  /** Most connections at once for the requests of this process. */
+  connections: number;
+  /** Certificates of authorities in PEM, which the server's certificate must come from; they also switch TLS on. */
+  authorities: string | undefined;
+};
+
 export type DatabaseOptions = {
-  /** `postgres://…`, or undefined for the SQLite file. */
-  url: string | undefined;
+  /** Undefined for the SQLite file. */
+  postgres: PostgresLocation | undefined;
   file: string;
   migrations: string;
+  /** The version of this program. */
+  version: string;
   /** Whether this process serves and so must be alone on a SQLite file. */
   exclusive: boolean;
   now: () => number;
   onError: (error: Error) => void;
+  onFault: OnFault;
+  /** Told in a sentence what the operator should put right. */
+  onWarning: (sentence: string) => void;
 };
 
-/** Opens the database and brings its tables up to date. @throws AppError conflict, see `lockSqlite` */
+/** Makes a Kysely whose faults are counted. */
+type Watched = (dialect: Dialect) => Kysely<Tables>;
+
+/**
+ * Opens the database and brings its tables up to date.
+ * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog` and `migrate`; unavailable when it cannot be opened
+ */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const engine = options.url === undefined ? 'sqlite' : 'postgres';
-  const lock = engine === 'sqlite' && options.exclusive ? lockSqlite(options.file) : undefined;
-  const connect = await connectionsTo(options);
-  const db = connect('requests');
-  const isSqlite = engine === 'sqlite';
-  const records = isSqlite ? threaded(options.file, 'write') : db;
-  const reports = isSqlite ? threaded(options.file, 'read') : connect('reports');
-  const changes = isSqlite ? db : connect('changes');
+  const { postgres, file, onFault } = options;
+  const faults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as { [kind in FaultKind]: number };
+  const note: OnFault = (kind, error) => {
+    faults[kind]++;
+    onFault(kind, error);
+  };
+  const watched: Watched = (dialect) => new Kysely<Tables>({ dialect: watchedDialect(dialect, note) });
+  try {
+    const opened = await (postgres === undefined
+      ? openSqlite(options, watched)
+      : openPostgres(postgres, options, watched));
+    return { ...opened, faults };
+  } catch (error) {
+    throw openingFailure(error, postgres === undefined ? file : undefined);
+  }
+}
+
+async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<Omit<Database, 'faults'>> {
+  const { file } = options;
+  for (const sentence of makeDataFolderPrivate(dirname(file))) options.onWarning(sentence);
+  refuseOrphanedLog(file);
+  const lock = options.exclusive ? lockSqlite(file) : undefined;
+  makePrivateFile(file);
+  const threaded = (access: ThreadAccess) => watched(threadedSqliteDialect(file, access));
+  const db = watched(sqliteDialect(file));
+  const [records, reports] = [threaded('write'), threaded('read')];
   const close = async () => {
-    for (const each of new Set([records, reports, changes, db])) await each.destroy();
+    for (const each of [records, reports, db]) await each.destroy();
     lock?.release();
   };
   try {
-    if (isSqlite) await migrate(db, engine, options.migrations, options.now);
-    else await migratePostgres(connect('migrations'), options);
+    await migrate(db, 'sqlite', { ...options, folder: options.migrations });
   } catch (error) {
     await close();
     throw error;
   }
-  return { engine, db, records, reports, changes, close };
+  return { engine: 'sqlite', db, records, reports, changes: db, close };
 }
 
-function threaded(file: string, access: ThreadAccess): Kysely<Tables> {
-  return new Kysely<Tables>({ dialect: threadedSqliteDialect(file, access) });
-}
-
-/** How to connect for a use; with SQLite it makes no difference. pg is loaded where it is needed. */
-async function connectionsTo({ url, file, onError }: DatabaseOptions): Promise<(use: PoolUse) => Kysely<Tables>> {
-  if (url === undefined) return () => new Kysely<Tables>({ dialect: sqliteDialect(file) });
+/** Migrates on a connection of its own, because it may have to wait for another replica that migrates. */
+async function openPostgres(
+  location: PostgresLocation,
+  options: DatabaseOptions,
+  watched: Watched,
+): Promise<Omit<Database, 'faults'>> {
+  // The driver is loaded where it is needed, like pg itself.
   const { postgresDialect } = await import('./postgres.ts');
-  return (use) => new Kysely<Tables>({ dialect: postgresDialect(url, onError, use) });
-}
-
-/** On a connection of its own, because it may have to wait for another replica that migrates. */
-async function migratePostgres(db: Kysely<Tables>, options: DatabaseOptions): Promise<void> {
+  const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use));
+  const patient = connect('migrations');
   try {
-    await migrate(db, 'postgres', options.migrations, options.now);
+    await migrate(patient, 'postgres', { ...options, folder: options.migrations });
   } finally {
-    await db.destroy();
+    await patient.destroy();
   }
+  const [db, reports, changes] = [connect('requests'), connect('reports'), connect('changes')];
+  const close = async () => {
+    for (const each of [reports, changes, db]) await each.destroy();
+  };
+  return { engine: 'postgres', db, records: db, reports, changes, close };
 }

@@ -3,7 +3,13 @@ import type { Outcome } from '../errors.ts';
 
 /** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
 export type Tables = {
-  migrations: { name: string; applied_at: number };
+  migrations: {
+    name: string;
+    applied_at: number;
+    checksum: string | null;
+    version: string | null;
+    readable_by: string | null;
+  };
   workspaces: { id: string; name: string; created_at: number; limits: string | null };
   users: {
     id: string;

@@ -1,9 +1,8 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { makePrivateFile } from './private-files.ts';
 
 /**
  * `FULL` syncs at every commit: what was acknowledged survives a power cut. `NORMAL` leaves the disk its time: the
@@ -26,7 +25,7 @@ const maxPrepared = 200;
 
 /** Opens a connection as Kysely wants it. Statements are prepared once, as long as they are in use. */
 export async function openSqlite(file: string, options: SqliteOptions): Promise<SqliteDatabase> {
-  mkdirSync(dirname(file), { recursive: true });
+  makePrivateFile(file);
   const database = await openFile(file, options);
   const prepared = new LRUCache<string, SqliteStatement>({ max: maxPrepared });
   return {

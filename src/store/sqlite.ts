@@ -1,9 +1,8 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DatabaseConnection, type Dialect, SqliteDialect, SqliteDriver } from 'kysely';
 import { AppError } from '../errors.ts';
+import { makePrivateFile } from './private-files.ts';
 import { isBusy, openSqlite } from './sqlite-file.ts';
 
 /** A checkpoint holds up the process while the disk syncs; the thread that writes records makes them long before. */
@@ -54,7 +53,7 @@ function isTaken(error: unknown): boolean {
  * @throws AppError conflict when another process serves from the file
  */
 export function lockSqlite(file: string): { release(): void } {
-  mkdirSync(dirname(file), { recursive: true });
+  makePrivateFile(`${file}.lock`);
   const lock = new DatabaseSync(`${file}.lock`);
   try {
     lock.exec('pragma busy_timeout = 0; begin exclusive');

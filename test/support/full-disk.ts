@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statfsSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -48,6 +58,29 @@ export function smallDisk(): Disk | undefined {
       closeSync(file);
     },
     empty: () => unlinkSync(ballast),
+    remove() {
+      execFileSync('umount', ['--lazy', folder]);
+      rmdirSync(folder);
+    },
+  };
+}
+
+/** An empty folder that this process cannot write into: a file system mounted so where the user may, else by its mode. */
+export function readOnlyFolder(): { folder: string; remove(): void } {
+  const folder = newFolder();
+  if (process.getuid?.() !== 0) {
+    chmodSync(folder, 0o500);
+    return { folder, remove: () => rmdirSync(folder) };
+  }
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=1m', 'tmpfs', folder], { stdio: 'ignore' });
+  } catch {
+    // Nobody makes a file there, root included.
+    rmdirSync(folder);
+    return { folder: '/proc/self', remove: () => undefined };
+  }
+  return {
+    folder,
     remove() {
       execFileSync('umount', ['--lazy', folder]);
       rmdirSync(folder);

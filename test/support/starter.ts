@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { ignored } from './stores.ts';
 
 /**
  * A process of its own that opens the databases named on its standard input, one JSON line each, and says how it went.
@@ -11,7 +12,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   await held?.close();
   held = undefined;
   try {
-    held = await openDatabase({ ...JSON.parse(line), now: Date.now, onError: () => undefined });
+    held = await openDatabase({ ...JSON.parse(line), now: Date.now, ...ignored });
     await held.db.selectFrom('servers').selectAll().execute();
     process.stdout.write('opened\n');
   } catch (error) {

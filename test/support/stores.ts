@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Database, type DatabaseOptions, type Engine, openDatabase } from '../../src/store/database.ts';
+import { version } from '../../src/version.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 
 export const engines: readonly Engine[] = ['sqlite', 'postgres'];
@@ -17,6 +18,9 @@ export type Stores = {
   stop(): Promise<void>;
 };
 
+/** What a test that is not about it does with what the database tells. */
+export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
+
 export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
 
 export async function startStores(engine: Engine): Promise<Stores> {
@@ -25,12 +29,13 @@ export async function startStores(engine: Engine): Promise<Stores> {
   const opened: Database[] = [];
   let count = 0;
   const place = async (): Promise<DatabaseOptions> => ({
-    url: await postgres?.createDatabase(),
+    postgres: postgres && { url: await postgres.createDatabase(), connections: 10, authorities: undefined },
     file: join(folder, `${++count}.sqlite`),
     migrations: migrationsFolder,
+    version,
     exclusive: false,
     now: Date.now,
-    onError: () => undefined,
+    ...ignored,
   });
   return {
     postgres,

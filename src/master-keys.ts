@@ -1,0 +1,46 @@
+/** Reads the master keys that the operator gives, and says what is wrong with them. */
+
+/** What stands in MASTER_KEY, or in the file that MASTER_KEY_FILE names; empty when neither is set. */
+export type GivenKeys = { text: string; file: string };
+
+/** @throws Error that says what to do, without the key */
+export function readMasterKeys({ text, file }: GivenKeys, readFile: (path: string) => string): Buffer[] | undefined {
+  if (text && file) throw new Error('MASTER_KEY and MASTER_KEY_FILE: set one of the two');
+  const keys = text || (file ? readKeyFile(file, readFile) : '');
+  return keys === '' ? undefined : parseMasterKeys(keys);
+}
+
+function readKeyFile(path: string, readFile: (path: string) => string): string {
+  try {
+    return readFile(path).trim();
+  } catch {
+    throw new Error('MASTER_KEY_FILE: cannot be read; allowed: the path of a readable file that holds the key');
+  }
+}
+
+/** One key or more, with commas between them. @throws Error that says what to do, without the keys */
+export function parseMasterKeys(text: string): Buffer[] {
+  const keys = text.split(',').map((key) => key.trim());
+  const given = keys.filter((key) => key !== '');
+  return (given.length === 0 ? keys : given).map(parseMasterKey);
+}
+
+/** 32 random bytes. @throws Error that says what to do, without the key */
+function parseMasterKey(text: string): Buffer {
+  const advice = 'allowed: 32 random bytes in base64 or hex; make one with: openssl rand -base64 32';
+  const bytes = decodeKey(text);
+  if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
+  if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
+  const steps = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
+  if (new Set(bytes).size < 12 || steps.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
+  return bytes;
+}
+
+/** Strict, because Node's decoder skips what is not base64 and so would take a pass phrase for a key. */
+function decodeKey(text: string): Buffer | undefined {
+  if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
+  return bytes.toString('base64').replace(/=+$/, '') === plain ? bytes : undefined;
+}

@@ -1,0 +1,69 @@
+import type { PoolConfig } from 'pg';
+
+/** `sslmode` as we understand it: all but these two check the certificate and the name of the server. */
+const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
+
+/**
+ * What pg needs of a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
+ * server's certificate with.
+ */
+export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
+  const mode = sslModeOf(url);
+  // pg would print warnings about some of the modes, and let the URL's settings replace ours.
+  const connectionString = url.replace(/(?<=[?&])sslmode=[^&]*&?/, '');
+  if (mode === 'disable') return { connectionString, ssl: false };
+  if (mode === 'no-verify') return { connectionString, ssl: { rejectUnauthorized: false } };
+  if (authorities !== undefined) return { connectionString, ssl: { ca: authorities } };
+  return mode === undefined ? { connectionString } : { connectionString, ssl: true };
+}
+
+/** What is wrong with a URL, in sentences that do not repeat it: it holds a password. */
+export function postgresUrlProblems(url: string, hasAuthorities: boolean): string[] {
+  const problem = urlProblem(url);
+  if (problem !== undefined) return [`DATABASE_URL: ${problem}`];
+  const mode = sslModeOf(url);
+  if (mode !== undefined && !sslModes.includes(mode))
+    return [`DATABASE_URL: found sslmode=${mode}; allowed: ${sslModes.join(', ')}`];
+  if (hasAuthorities && (mode === 'disable' || mode === 'no-verify'))
+    return [
+      `DATABASE_CA_FILE: DATABASE_URL says sslmode=${mode}, with which no certificate is checked; leave one of the two out`,
+    ];
+  return [];
+}
+
+function urlProblem(url: string): string | undefined {
+  if (!/^postgres(ql)?:\/\//.test(url)) return 'allowed: postgres://…, or nothing for SQLite';
+  if (hostsOf(url).some((host) => host.includes(',')))
+    return 'names several hosts; allowed: one, such as that of a proxy which finds the primary';
+  // A user without a host, as for a socket in a folder, is not in the standard of URLs.
+  const parsed = URL.parse(url.replace('@/', '@localhost/'));
+  const isEscaped = !/%(?![0-9a-f]{2})/i.test(url);
+  if (!parsed || !isEscaped || parsed.hash !== '')
+    return 'is not a URL; write characters such as / @ # ? % in the password as %2F %40 %23 %3F %25';
+  return undefined;
+}
+
+function hostsOf(url: string): string[] {
+  const authority = /^\w+:\/\/([^/?#]*)/.exec(url)?.[1] ?? '';
+  const parameter = /[?&]host=([^&#]*)/.exec(url)?.[1] ?? '';
+  return [authority.slice(authority.lastIndexOf('@') + 1), parameter.replaceAll(/%2c/gi, ',')];
+}
+
+function sslModeOf(url: string): string | undefined {
+  return /[?&]sslmode=([^&#]*)/.exec(url)?.[1];
+}
+
+/** The certificates in a file; undefined when none is named. @throws Error that says what to do */
+export function readAuthorities(path: string, readFile: (path: string) => string): string | undefined {
+  if (path === '') return undefined;
+  const advice = 'allowed: the path of a readable file with certificates in PEM';
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    throw new Error(`DATABASE_CA_FILE: cannot be read; ${advice}`, { cause: error });
+  }
+  if (!text.includes('-----BEGIN CERTIFICATE-----'))
+    throw new Error(`DATABASE_CA_FILE: holds no certificate; ${advice}`);
+  return text;
+}

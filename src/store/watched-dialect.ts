@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult, TransactionSettings } from 'kysely';
+import { type FaultKind, faultKindOf, StoreFault, toStoreFault } from './faults.ts';
+
+/** Told of every fault of the database, with what the driver threw. */
+export type OnFault = (kind: FaultKind, error: unknown) => void;
+
+/** How often work is begun in all when the database ends it in favour of other work. */
+export const mostAttempts = 4;
+/** How long to wait before it is begun again, the first time, in ms. */
+export const retryPauseMs = 5;
+
+/**
+ * Any dialect, but its faults are told and come out as a `StoreFault`. A statement outside of a transaction that was
+ * ended in favour of others (serialisation failure, deadlock) has done nothing and is sent again.
+ */
+export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
+  return {
+    createAdapter: () => dialect.createAdapter(),
+    createDriver: () => new WatchedDriver(dialect.createDriver(), onFault),
+    createIntrospector: (db) => dialect.createIntrospector(db),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+}
+
+class WatchedDriver implements Driver {
+  readonly #inner: Driver;
+  readonly #onFault: OnFault;
+
+  constructor(inner: Driver, onFault: OnFault) {
+    this.#inner = inner;
+    this.#onFault = onFault;
+  }
+
+  init(): Promise<void> {
+    return this.#told(this.#inner.init());
+  }
+
+  async acquireConnection(): Promise<WatchedConnection> {
+    return new WatchedConnection(await this.#told(this.#inner.acquireConnection()), this.#onFault);
+  }
+
+  async beginTransaction(connection: WatchedConnection, settings: TransactionSettings): Promise<void> {
+    connection.isInTransaction = true;
+    await this.#told(this.#inner.beginTransaction(connection.inner, settings));
+  }
+
+  async commitTransaction(connection: WatchedConnection): Promise<void> {
+    try {
+      await this.#inner.commitTransaction(connection.inner);
+    } catch (error) {
+      connection.fault = told(error, this.#onFault);
+      throw connection.fault;
+    }
+    connection.isInTransaction = false;
+  }
+
+  /** A fault often ends the transaction, or its connection, by itself; then the rollback fails and the fault is to be told. */
+  async rollbackTransaction(connection: WatchedConnection): Promise<void> {
+    try {
+      await this.#inner.rollbackTransaction(connection.inner);
+    } catch (error) {
+      throw connection.fault ?? told(error, this.#onFault);
+    }
+    connection.isInTransaction = false;
+  }
+
+  releaseConnection(connection: WatchedConnection): Promise<void> {
+    return this.#inner.releaseConnection(connection.inner);
+  }
+
+  destroy(): Promise<void> {
+    return this.#inner.destroy();
+  }
+
+  #told<Result>(work: Promise<Result>): Promise<Result> {
+    return work.catch((error: unknown) => {
+      throw told(error, this.#onFault);
+    });
+  }
+}
+
+class WatchedConnection implements DatabaseConnection {
+  readonly inner: DatabaseConnection;
+  readonly #onFault: OnFault;
+  isInTransaction = false;
+  /** What was thrown for the last statement, or commit, that failed. */
+  fault: unknown;
+
+  constructor(inner: DatabaseConnection, onFault: OnFault) {
+    this.inner = inner;
+    this.#onFault = onFault;
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.inner.executeQuery<Row>(query);
+      } catch (error) {
+        const fault = told(error, this.#onFault);
+        const mayRepeat = isOvertaken(fault) && !this.isInTransaction && attempt < mostAttempts;
+        this.fault = fault;
+        if (!mayRepeat) throw fault;
+      }
+      await delay(retryPauseMs * attempt);
+    }
+  }
+
+  streamQuery<Row>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<Row>> {
+    return this.inner.streamQuery<Row>(query, chunkSize);
+  }
+}
+
+/** Whether the database ended work in favour of other work, so that the same may succeed a moment later. */
+export function isOvertaken(error: unknown): boolean {
+  return error instanceof StoreFault && error.fault === 'serialization';
+}
+
+function told(error: unknown, onFault: OnFault): unknown {
+  onFault(faultKindOf(error), error);
+  return toStoreFault(error);
+}
