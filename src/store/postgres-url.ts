@@ -37,10 +37,19 @@ function urlProblem(url: string): string | undefined {
     return 'names several hosts; allowed: one, such as that of a proxy which finds the primary';
   // A user without a host, as for a socket in a folder, is not in the standard of URLs.
   const parsed = URL.parse(url.replace('@/', '@localhost/'));
-  const isEscaped = !/%(?![0-9a-f]{2})/i.test(url);
-  if (!parsed || !isEscaped || parsed.hash !== '')
-    return 'is not a URL; write characters such as / @ # ? % in the password as %2F %40 %23 %3F %25';
+  if (parsed?.hash !== '' || /\s/.test(url) || !isDecodable(url))
+    return 'is not a URL; write spaces and characters such as / @ # ? % in the password as %20 %2F %40 %23 %3F %25';
   return undefined;
+}
+
+/** Whether every `%` begins an escape, and the escapes together are UTF-8. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function hostsOf(url: string): string[] {

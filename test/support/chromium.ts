@@ -1,12 +1,9 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { promisify } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
+import { needProgram } from './debian-program.ts';
 
-const debianPath = '/usr/bin/chromium';
 /** Where systems keep Chromium or Chrome; the first that is there is used. */
-const knownPaths = [
-  debianPath,
+const knownPaths: [string, ...string[]] = [
+  '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
@@ -20,28 +17,9 @@ const quiet = [
   '--disable-component-update',
   '--disable-sync',
 ];
-const installMs = 300_000;
 
-/** Debian's package; a browser that npm would download cannot be had on every machine. */
-async function install(): Promise<void> {
-  const run = promisify(execFile);
-  const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, timeout: installMs };
-  await run('apt-get', ['update'], options);
-  const wait = ['-o', 'DPkg::Lock::Timeout=120'];
-  await run('apt-get', [...wait, 'install', '-y', '--no-install-recommends', 'chromium'], options);
-}
-
-/** The system's own Chromium, without a window. */
+/** The system's own Chromium, without a window; a browser that npm would download cannot be had on every machine. */
 export async function launchChromium(): Promise<Browser> {
-  let executablePath = knownPaths.find((path) => existsSync(path));
-  if (executablePath === undefined) {
-    if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) {
-      throw new Error(
-        `These tests need Chromium or Chrome. Install it, on Debian with "apt-get install chromium", so that one of these files exists: ${knownPaths.join(', ')}`,
-      );
-    }
-    await install();
-    executablePath = debianPath;
-  }
+  const executablePath = await needProgram(knownPaths, 'chromium');
   return chromium.launch({ executablePath, headless: true, chromiumSandbox: false, args: quiet });
 }

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import type { Certificate } from './certificate.ts';
 
 export interface TestPostgres {
   /** Makes an empty database of a unique name and gives its URL. */
@@ -32,6 +33,8 @@ interface Cluster {
   password: string;
   postgres: string;
   account: Account;
+  /** Settings of the server beyond those of every test. */
+  settings: string[];
 }
 
 const run = promisify(execFile);
@@ -61,7 +64,7 @@ async function freePort(): Promise<number> {
   return free ? port : freePort();
 }
 
-async function initialise(directory: string): Promise<Cluster> {
+async function initialise(directory: string, tls: Certificate | undefined): Promise<Cluster> {
   const [{ postgres, initdb }, account, port] = await Promise.all([findPrograms(), unprivilegedAccount(), freePort()]);
   const { uid, gid } = account;
   const data = path.join(directory, 'data');
@@ -74,7 +77,19 @@ async function initialise(directory: string): Promise<Cluster> {
   const flags = ['--no-sync', '--no-instructions', '--wal-segsize=1', '--encoding=UTF8', '--locale=C'];
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
   await run(initdb, [`--pgdata=${data}`, ...flags, ...access], { ...account, cwd: directory, env: environment() });
-  return { directory, data, port, password, postgres, account };
+  const settings = tls ? await prepareTls(directory, tls, account) : [];
+  return { directory, data, port, password, postgres, account, settings };
+}
+
+async function prepareTls(directory: string, { cert, key }: Certificate, { uid, gid }: Account): Promise<string[]> {
+  const files = { ssl_cert_file: cert, ssl_key_file: key };
+  for (const [name, pem] of Object.entries(files)) {
+    const file = path.join(directory, name);
+    await writeFile(file, pem, { mode: 0o600 });
+    if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+  }
+  const paths = Object.keys(files).map((name) => `${name}=${path.join(directory, name)}`);
+  return ['ssl=on', ...paths].flatMap((setting) => ['-c', setting]);
 }
 
 // Nothing like PGDATA or LANG may leak in: start is recognised by an English log line.
@@ -97,7 +112,7 @@ test -n "$signal" || rm -rf "$directory"
 /** Resolves when the server accepts connections; rejects with its last words when it ends before. */
 async function startServer(cluster: Cluster): Promise<ChildProcess> {
   const { directory, data, port, postgres, account } = cluster;
-  const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
+  const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...cluster.settings];
   const command = [postgres, '-D', data, '-p', String(port), ...settings];
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', directory, ...command], {
     ...account,
@@ -161,12 +176,12 @@ function explain(cause: unknown): Error {
   return new Error(`PostgreSQL for the tests did not start. ${advice} It said: ${reason}`, { cause });
 }
 
-/** A real PostgreSQL with default durability, in a fresh directory on a free port. */
-export async function startPostgres(): Promise<TestPostgres> {
+/** A real PostgreSQL with default durability, in a fresh directory on a free port; with a certificate it also speaks TLS. */
+export async function startPostgres(tls?: Certificate): Promise<TestPostgres> {
   const directory = await mkdtemp(path.join(tmpdir(), 'toolhost-postgres-'));
   const removeFiles = () => rm(directory, { recursive: true, force: true });
   const start = async () => {
-    const cluster = await initialise(directory);
+    const cluster = await initialise(directory, tls);
     return { cluster, server: await startServer(cluster) };
   };
   const { cluster, server } = await start().catch(async (cause: unknown) => {
