@@ -84,7 +84,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     return createWeb({ config, memory, runner, sight, onUnexpected });
   });
   const others = await join(database, config, memory, log);
-  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, ...others }));
+  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, faults: database.faults, ...others }));
   const find = endpoints(config, memory, endpointOf, runner);
   const mcpDoor = { onUnexpected, slowReaderMs, ...sight.ofMcpDoor };
   const handle = createFront({

@@ -3,6 +3,7 @@ import type { CircuitBreaker } from '../gateway/circuit-breaker.ts';
 import type { Limits } from '../gateway/limits.ts';
 import type { ReportQueue } from '../operations/report-queue.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
+import type { Database } from '../store/database.ts';
 import type { Source } from '../telemetry/metric.ts';
 import type { Memory } from './memory.ts';
 import type { Presence } from './presence.ts';
@@ -17,6 +18,7 @@ export type Watched = {
   reports: ReportQueue;
   readiness: Readiness;
   presence: Presence;
+  faults: Database['faults'];
 };
 
 /** The numbers that the rooms of the house keep, as metrics. */
@@ -124,7 +126,7 @@ function cacheSources({ servers, keys, grants }: Memory): Source[] {
   ];
 }
 
-function storeSources({ memory, callLog, readiness, presence }: Watched): Source[] {
+function storeSources({ memory, callLog, readiness, presence, faults }: Watched): Source[] {
   const { changes } = memory;
   return [
     {
@@ -139,6 +141,13 @@ function storeSources({ memory, callLog, readiness, presence }: Watched): Source
       type: 'gauge',
       merge: 'min',
       read: () => Number(changes.state().isUp),
+    },
+    {
+      name: 'toolhost_store_faults_total',
+      help: 'Statements that the database did not carry out, by what was wrong.',
+      type: 'counter',
+      label: 'class',
+      readEach: () => faults,
     },
     {
       name: 'toolhost_changes_age_seconds',
