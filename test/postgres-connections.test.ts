@@ -34,6 +34,23 @@ async function refusal(env: Record<string, string>): Promise<string> {
   return stderr;
 }
 
+/** Work with a service that ends with it. */
+async function withToolhost(
+  env: Record<string, string>,
+  work: (toolhost: TestToolhost) => Promise<void>,
+): Promise<void> {
+  const toolhost = await startToolhost({ env });
+  try {
+    await work(toolhost);
+  } finally {
+    await toolhost.stop();
+  }
+}
+
+/** Something that asks the database, many times at once. */
+const askOften = (toolhost: TestToolhost, times: number) =>
+  Promise.all(Array.from({ length: times }, () => toolhost.rest('GET', '/servers/not-there')));
+
 describe('PostgreSQL behind PgBouncer in transaction mode', () => {
   let postgres: TestPostgres;
   let bouncer: PgBouncer;
@@ -84,28 +101,28 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     ['through PgBouncer', () => bouncer.url],
   ] as const) {
     it(`[find C3] a statement that waits too long is ended at the server, ${name}`, async () => {
-      const toolhost = await startToolhost({ env: { DATABASE_URL: urlOf() } });
-      const blocker = new pg.Client({ connectionString: directUrl });
-      await blocker.connect();
-      await blocker.query('begin; lock table servers in access exclusive mode');
-      try {
-        const reply = await toolhost.rest('GET', '/servers');
-        assert.equal(reply.status, 503, reply.text);
-        assert.match(reply.text, /the database is busy/);
-        const waiting = await blocker.query("select query from pg_stat_activity where wait_event_type = 'Lock'");
-        assert.deepEqual(
-          waiting.rows.filter(({ query }) => /servers/.test(query)),
-          [],
-        );
-        const written = await toolhost.rest('POST', '/servers', { body: serverAt('blocked', 'https://api.example') });
-        assert.equal(written.status, 503, written.text);
-        assert.match(written.text, /the database is busy/);
-      } finally {
-        await blocker.query('rollback');
-        await blocker.end();
-      }
-      assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
-      await toolhost.stop();
+      await withToolhost({ DATABASE_URL: urlOf() }, async (toolhost) => {
+        const blocker = new pg.Client({ connectionString: directUrl });
+        await blocker.connect();
+        await blocker.query('begin; lock table servers in access exclusive mode');
+        try {
+          const reply = await toolhost.rest('GET', '/servers');
+          assert.equal(reply.status, 503, reply.text);
+          assert.match(reply.text, /the database is busy/);
+          const waiting = await blocker.query("select query from pg_stat_activity where wait_event_type = 'Lock'");
+          assert.deepEqual(
+            waiting.rows.filter(({ query }) => /servers/.test(query)),
+            [],
+          );
+          const written = await toolhost.rest('POST', '/servers', { body: serverAt('blocked', 'https://api.example') });
+          assert.equal(written.status, 503, written.text);
+          assert.match(written.text, /the database is busy/);
+        } finally {
+          await blocker.query('rollback');
+          await blocker.end();
+        }
+        assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
+      });
     });
   }
 });
@@ -119,14 +136,14 @@ describe('the connections of a process', () => {
 
   it('[find C3] are at most as many as DATABASE_POOL says', async () => {
     const url = await postgres.createDatabase();
-    const toolhost = await startToolhost({ env: { DATABASE_URL: url, DATABASE_POOL: '3' } });
-    await Promise.all(Array.from({ length: 40 }, () => toolhost.rest('GET', '/servers')));
-    const rows = await query(
-      url,
-      "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'",
-    );
-    assert.ok(Number(rows[0]?.n) >= 1 && Number(rows[0]?.n) <= 3 + 3, JSON.stringify(rows));
-    await toolhost.stop();
+    await withToolhost({ DATABASE_URL: url, DATABASE_POOL: '3' }, async (toolhost) => {
+      await askOften(toolhost, 40);
+      const rows = await query(
+        url,
+        "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'",
+      );
+      assert.ok(Number(rows[0]?.n) >= 1 && Number(rows[0]?.n) <= 3 + 3, JSON.stringify(rows));
+    });
   });
 
   it('[find C3] that the server refuses are told in a sentence, at the start and later', async () => {
@@ -135,21 +152,20 @@ describe('the connections of a process', () => {
     await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
     const url = new URL(admin);
     [url.username, url.password] = ['few', 'few'];
-    const toolhost = await startToolhost({ env: { DATABASE_URL: url.href, DATABASE_POOL: '5' } });
-    const replies = await Promise.all(Array.from({ length: 30 }, () => toolhost.rest('GET', '/servers')));
-    const refused = replies.filter(({ status }) => status !== 200);
-    assert.ok(refused.length > 0, 'the limit was not met');
-    for (const { status, text, headers } of refused) {
-      assert.equal(status, 503);
-      assert.match(text, /the database takes no more connections just now/);
-      assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-    }
+    await withToolhost({ DATABASE_URL: url.href, DATABASE_POOL: '5' }, async (toolhost) => {
+      const refused = (await askOften(toolhost, 30)).filter(({ status }) => status !== 404);
+      assert.ok(refused.length > 0, 'the limit was not met');
+      for (const { status, text, headers } of refused) {
+        assert.equal(status, 503);
+        assert.match(text, /the database takes no more connections just now/);
+        assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      }
+    });
     await query(admin, 'alter role few connection limit 0');
     assert.match(
       await refusal({ DATABASE_URL: url.href }),
       /PostgreSQL takes no more connections; each process of toolhost uses up to DATABASE_POOL of them/,
     );
-    await toolhost.stop();
   });
 
   it('[find C3] that cannot be are refused at the start with a sentence, which never holds the password', async () => {
@@ -241,13 +257,14 @@ describe('PostgreSQL with TLS', () => {
   });
 
   const isEncrypted = async (env: Record<string, string>) => {
-    const toolhost = await startToolhost({ env });
-    await toolhost.rest('GET', '/servers');
-    const rows = await query(
-      url,
-      "select bool_and(ssl) as ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'toolhost'",
-    );
-    await toolhost.stop();
+    let rows: Json[] = [];
+    await withToolhost(env, async (toolhost) => {
+      await toolhost.rest('GET', '/servers');
+      rows = await query(
+        url,
+        "select bool_and(ssl) as ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'toolhost'",
+      );
+    });
     return rows[0]?.ssl;
   };
 

@@ -72,15 +72,18 @@ type Watched = (dialect: Dialect) => Kysely<Tables>;
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { postgres, file, onFault } = options;
   const faults = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as { [kind in FaultKind]: number };
+  let isOpen = false;
   const note: OnFault = (kind, error) => {
     faults[kind]++;
-    onFault(kind, error);
+    // Until it is open, whoever opens it is told.
+    if (isOpen) onFault(kind, error);
   };
   const watched: Watched = (dialect) => new Kysely<Tables>({ dialect: watchedDialect(dialect, note) });
   try {
     const opened = await (postgres === undefined
       ? openSqlite(options, watched)
       : openPostgres(postgres, options, watched));
+    isOpen = true;
     return { ...opened, faults };
   } catch (error) {
     throw openingFailure(error, postgres === undefined ? file : undefined);
