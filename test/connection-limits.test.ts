@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import https from 'node:https';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import tls from 'node:tls';
 import { hopHeader } from '../src/domain/headers.ts';
 import { OutboundError } from '../src/errors.ts';
 import { createOutboundDoor, type Exchange, type OutboundDoor } from '../src/outbound/door.ts';
 import { parseEgressAllow } from '../src/outbound/egress.ts';
+import { selfSigned } from './support/certificate.ts';
 import { type EchoingUpstream, echo, said, startEchoingUpstream } from './support/echoing-upstream.ts';
 import { eventually } from './support/eventually.ts';
 import { startListener } from './support/listener.ts';
@@ -83,6 +86,35 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     }
     assert.equal(upstream.connections - before, 3);
     assert.ok(upstream.usersOfConnections.every((users) => users.size === 1));
+  });
+
+  it('are kept over TLS too, where a small request counts as sent before TLS says so', async (t) => {
+    const certificate = selfSigned('kept.example');
+    const trusted = tls.getCACertificates('default');
+    tls.setDefaultCACertificates([...trusted, certificate.cert]);
+    let connections = 0;
+    const server = https.createServer(certificate, (_request, response) => response.end('{}'));
+    server.on('secureConnection', () => {
+      connections += 1;
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const own = createOutboundDoor({
+      allow: parseEgressAllow(`kept.example:${port}`),
+      resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+      hopHeader,
+      clock: () => performance.now() + aheadMs,
+    });
+    t.after(async () => {
+      tls.setDefaultCACertificates(trusted);
+      await own.close();
+      server.close();
+    });
+    for (let n = 0; n < 200; n += 1) {
+      await own.send(exchangeAt(`https://kept.example:${port}`, { method: 'POST', body: '{}' }));
+      aheadMs += 100;
+    }
+    assert.equal(connections, 1);
   });
 
   it('[find B2] a request whose answer holds tokens has a connection of its own, which is closed behind it', async () => {

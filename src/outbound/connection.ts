@@ -83,7 +83,8 @@ export class Connection {
     socket.on('readable', () => {
       if (socket.readableLength === 0) return;
       if (this.isAsked) {
-        if (socket.writableLength > 0) this.isSpoilt = true;
+        // What is less than a buffer has left, although TLS may not have said so yet.
+        if (socket.writableNeedDrain) this.isSpoilt = true;
         return;
       }
       const isFarewell = farewell.test(String(socket.read()));

@@ -8,7 +8,7 @@ import { createUpstream, distrust, type Upstream } from './upstream.ts';
 /** Connections of a process; each needs a file descriptor, and some 50 KB of memory. */
 const usualMost = 4096;
 /** Idle connections that one workspace keeps for later. */
-const mostIdlePerWorkspace = 256;
+const mostIdlePerWorkspace = 1024;
 const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
 const firstKeepAliveMs = 2000;

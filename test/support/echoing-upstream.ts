@@ -11,8 +11,6 @@ export type EchoedRequest = {
   text: string;
   /** How many requests the upstream had before this one, on all connections. */
   index: number;
-  /** Whether the whole body had come when the answer was asked for. */
-  isWhole: boolean;
 };
 
 /** Some bytes, and how long to wait before they are sent, in ms. */
@@ -44,13 +42,17 @@ export function said(body: string, fields: Record<string, string | number> = {})
 export type EchoingOptions = {
   /** What is sent for a request; its true answer when absent. */
   answer?: (request: EchoedRequest) => readonly Piece[];
-  /** Answers as soon as the head of a request has come. */
-  isHasty?: boolean;
 };
+
+function readHead(fields: string): Pick<EchoedRequest, 'user' | 'text'> {
+  const { searchParams } = new URL(fields.split(' ')[1] ?? '/', 'http://upstream');
+  const authorization = /^authorization: *(.*)$/im.exec(fields)?.[1]?.trim();
+  return { user: authorization ?? searchParams.get('api_key') ?? '', text: searchParams.get('text') ?? '' };
+}
 
 /** An upstream that says back who asked and what, and may send what nobody asked for besides. */
 export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
-  const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }], isHasty = false } = options;
+  const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }] } = options;
   const sockets = new Set<Socket>();
   const requests: EchoedRequest[] = [];
   const usersOfConnections: Set<string>[] = [];
@@ -72,30 +74,17 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     // Clients that end the connection are what this is about.
     socket.on('error', () => undefined);
     let pending = '';
-    let isAnswered = false;
     socket.on('data', (data) => {
       pending += data.toString('latin1');
-      for (;;) {
-        const end = pending.indexOf('\r\n\r\n');
-        if (end < 0) return;
+      for (let end = pending.indexOf('\r\n\r\n'); end >= 0; end = pending.indexOf('\r\n\r\n')) {
         const fields = pending.slice(0, end);
-        const length = Number(/^content-length: *(\d+)/im.exec(fields)?.[1] ?? 0);
-        const isWhole = pending.length >= end + 4 + length;
-        if (!isWhole && (!isHasty || isAnswered)) return;
-        if (!isAnswered) {
-          const target = new URL(fields.split(' ')[1] ?? '/', 'http://upstream');
-          const user = /^authorization: *(.*)$/im.exec(fields)?.[1]?.trim() ?? target.searchParams.get('api_key') ?? '';
-          const request = { user, text: target.searchParams.get('text') ?? '', index: requests.length, isWhole };
-          users.add(user);
-          requests.push(request);
-          void reply(socket, request);
-        }
-        if (!isWhole) {
-          isAnswered = true;
-          return;
-        }
-        isAnswered = false;
-        pending = pending.slice(end + 4 + length);
+        const next = end + 4 + Number(/^content-length: *(\d+)/im.exec(fields)?.[1] ?? 0);
+        if (pending.length < next) return;
+        pending = pending.slice(next);
+        const request = { ...readHead(fields), index: requests.length };
+        users.add(request.user);
+        requests.push(request);
+        void reply(socket, request);
       }
     });
   });
