@@ -16,6 +16,7 @@ import type { Web } from './app/web.ts';
 import { hopHeader } from './domain/headers.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
+import type { Look } from './domain/visit.ts';
 import { createFront } from './edge/front.ts';
 import { type CallLog, createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
@@ -58,7 +59,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember({ ...sight, ...doors, config, store: database, keyring, log, clock });
   const callLog = callLogOf(database, keyring, sight, log);
-  const { limits, breaker, ...limited } = limitCalls(config, surroundings, door);
+  const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
   const threads = startThreads(clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
   const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
@@ -81,18 +82,20 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   // Loaded at its first request: a process that only serves agents is ready sooner and smaller without it.
   const web = loadedOnce<Web>(async () => {
     const { createWeb } = await import('./app/web.ts');
-    return createWeb({ config, memory, runner, sight, onUnexpected });
+    return createWeb({ config, memory, runner, sight, onUnexpected, ...addresses });
   });
   const others = await join(database, config, memory, log);
-  sight.watch(roomSources({ door, memory, callLog, limits, breaker, reports, faults: database.faults, ...others }));
+  const watched = { door, memory, callLog, limits, breaker, reports, faults: database.faults };
+  sight.watch(roomSources({ ...watched, ...addresses, ...others }));
   const find = endpoints(config, memory, endpointOf, runner);
-  const mcpDoor = { onUnexpected, slowReaderMs, ...sight.ofMcpDoor };
+  const mcpDoor = { onUnexpected, slowReaderMs, ...addresses, ...sight.ofMcpDoor };
   const handle = createFront({
     config,
     random: randomBytes,
     serveMcp: createMcpDoor({ ...mcpDoor, find, serverUrl: runner.parts.serverUrl }),
     probes: { whyNotReady: others.readiness.whyNot, onAnswered: sight.ofWebDoor.onAnswered },
     serveWeb: async (request, response) => (await web()).serve(request, response),
+    strangers: addresses.strangers,
     onUnexpected,
   });
   const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, now) : undefined;
@@ -197,24 +200,27 @@ function endpoints(
   const management = createManagementServer(
     runner,
     version,
-    { verifyApiKey: keys.verify, findPerson: (bearer) => findPerson(bearer, managementLogin, grants, runner.db) },
+    {
+      verifyApiKey: keys.verify,
+      findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
+    },
     {
       resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
       scopes: managementLogin.scopes,
     },
   );
-  return (slug: string): MaybePromise<McpEndpoint | undefined> =>
+  return (slug: string, look: Look): MaybePromise<McpEndpoint | undefined> =>
     slug === config.managementSlug
       ? management
-      : whenKnown(memory.servers.find(slug), (server) => server && endpointOf(server));
+      : whenKnown(memory.servers.find(slug, look), (server) => server && endpointOf(server));
 }
 
 function callersOf({ keys, grants, findLogin, oauthParts }: Memory, log: Log): CallerOptions {
   return {
     verifyApiKey: keys.verify,
-    async findLogin(server, bearer) {
+    async findLogin(server, bearer, look) {
       const login = findLogin(server);
-      const open = login && (await grants.open(login, bearer));
+      const open = login && (await grants.open(login, bearer, look));
       if (!login || !open) return undefined;
       const { accessToken } = open.tokens;
       return {

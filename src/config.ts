@@ -89,6 +89,12 @@ export const variables = {
     fallback: '20',
     meaning: 'Calls with one API key at once; 0 is no limit.',
   },
+  REFUSALS_PER_MINUTE: {
+    schema: z.coerce.number().int().min(0),
+    fallback: '3000',
+    meaning:
+      'Refused requests of one address a minute; above it they are answered with 429. Behind a proxy set TRUSTED_PROXIES. 0 is no limit.',
+  },
   METRICS_TOKEN: {
     schema: z.string(),
     fallback: '',
@@ -135,6 +141,7 @@ export type Config = {
   callsPerSecond: number;
   concurrentCalls: number;
   concurrentCallsPerKey: number;
+  refusalsPerMinute: number;
   metricsToken: string | undefined;
   /** Undefined: no traces. */
   otlpEndpoint: string | undefined;
@@ -188,6 +195,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     callsPerSecond: values.CALLS_PER_SECOND,
     concurrentCalls: values.CONCURRENT_CALLS,
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
+    refusalsPerMinute: values.REFUSALS_PER_MINUTE,
     metricsToken: values.METRICS_TOKEN || undefined,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
     workers: values.WORKERS,

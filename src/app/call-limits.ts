@@ -1,4 +1,7 @@
 import type { Config } from '../config.ts';
+import type { Visit } from '../domain/visit.ts';
+import { clientAddress, networkOf } from '../edge/client-address.ts';
+import { createStrangers } from '../edge/strangers.ts';
 import { createCircuitBreaker } from '../gateway/circuit-breaker.ts';
 import { createLimits } from '../gateway/limits.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
@@ -15,5 +18,13 @@ export function limitCalls(config: Config, { clock, queueMs, startLoopLag }: Sur
     lag,
     door: breaker.around(door),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
+    addresses: addressesOf(config, clock),
   };
+}
+
+/** Where requests come from, and what is done about those that are refused again and again. */
+function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number) {
+  const ofVisit = (visit: Visit) => networkOf(clientAddress(visit, trustedProxies));
+  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock });
+  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, clock };
 }

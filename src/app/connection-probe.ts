@@ -8,6 +8,7 @@ import {
   newestLegacyRevision,
   type RequestHeaders,
 } from '../domain/mcp.ts';
+import { lookDirectly } from '../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../errors.ts';
 import { challenge } from '../gateway/challenge.ts';
 import { mcpServer } from '../gateway/hosted-endpoint.ts';
@@ -49,7 +50,7 @@ export function createConnectionProbe(parts: ProbeParts) {
 
 async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusal']> {
   try {
-    await endpoint.admit({});
+    await endpoint.admit({ headers: {}, socket: {} }, lookDirectly);
     return undefined;
   } catch (error) {
     if (!(error instanceof Unauthenticated)) throw error;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Scope } from '../domain/scopes.ts';
+import type { Look } from '../domain/visit.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import { causeOf, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { actorOfPerson } from '../manage/people.ts';
@@ -71,11 +72,10 @@ function asOAuthError(error: unknown): never {
 /** Who is behind a token of the management server's sign-in. */
 export async function findPerson(
   bearer: string,
-  login: LoginServer,
-  grants: GrantUse,
-  db: Db,
+  look: Look,
+  { login, grants, db }: { login: LoginServer; grants: GrantUse; db: Db },
 ): Promise<Actor | undefined> {
-  const open = await grants.open(login, bearer);
+  const open = await grants.open(login, bearer, look);
   if (!open || open.grant.user_id === null) return undefined;
   const granted = open.grant.scope.split(' ') as Scope[];
   return actorOfPerson(db, { userId: open.grant.user_id, workspaceId: open.grant.workspace_id, granted });

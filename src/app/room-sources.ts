@@ -19,6 +19,8 @@ export type Watched = {
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
+  /** Requests since the start that were told to wait because of their address. */
+  limitedByAddress: () => number;
 };
 
 /** The numbers that the rooms of the house keep, as metrics. */
@@ -65,8 +67,14 @@ function outboundSources({ door }: Watched): Source[] {
   ];
 }
 
-function limitSources({ limits, breaker }: Watched): Source[] {
+function limitSources({ limits, breaker, limitedByAddress }: Watched): Source[] {
   return [
+    {
+      name: 'toolhost_address_limit_refusals_total',
+      help: 'Requests that were not let in and answered with 429, because too many of their address were refused before.',
+      type: 'counter',
+      read: limitedByAddress,
+    },
     {
       name: 'toolhost_calls_in_progress',
       help: 'Tool calls that run, and that wait for a place under the limits.',

@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { clientAddress } from '../edge/client-address.ts';
+import type { Strangers, Visit } from '../domain/visit.ts';
+import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
 import { authenticate } from '../manage/authenticate.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { createWebDoor } from '../manage/web-door.ts';
 import { createOAuthDoor } from '../oauth/door.ts';
-import { createRateLimit } from '../oauth/rate-limit.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { version } from '../version.ts';
@@ -29,41 +29,52 @@ type WebParts = {
   memory: Memory;
   runner: Runner;
   sight: Sight;
+  strangers: Strangers;
+  networkOf: (visit: Visit) => string;
+  /** Monotonic ms. */
+  clock: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 const loginRequestsPerMinute = 300;
 
-export function createWeb({ config, memory, runner, sight, onUnexpected }: WebParts): Web {
+export function createWeb(parts: WebParts): Web {
+  const { config, memory, runner, sight, strangers, networkOf, clock, onUnexpected } = parts;
   const { oauthParts, identity, welcome } = memory;
+  const perMinute = (turns: number) => {
+    const limit = createAddressLimit({ perMinute: turns, clock });
+    return (request: Visit) => limit.take(networkOf(request));
+  };
   const login = createOAuthDoor({
     ...oauthParts,
-    rate: createRateLimit(loginRequestsPerMinute),
-    addressOf: (c) => clientAddress(c.env.incoming, config.trustedProxies),
+    mayAsk: perMinute(loginRequestsPerMinute),
     onUnexpected,
   });
   const serve = createWebDoor({
     runner,
-    actorOf: restActor(memory, sight),
+    actorOf: restActor(memory, sight, strangers),
+    strangers,
     baseUrl: config.baseUrl,
     dashboardFolder: join(import.meta.dirname, '..', '..', 'dist', 'web'),
     version,
     onUnexpected,
     ...sight.ofWebDoor,
     login,
-    signIn: createSignIn({ ...oauthParts, identity, welcome }),
+    signIn: createSignIn({ ...oauthParts, identity, welcome, mayAsk: perMinute(loginRequestsPerMinute) }),
   });
   return { serve, login };
 }
 
 /** Who uses the REST API: a browser with a session, or whoever holds an API key. */
-function restActor({ keys, oauthParts }: Memory, { ofMcpDoor }: Sight) {
+function restActor({ keys, oauthParts }: Memory, { ofMcpDoor }: Sight, strangers: Strangers) {
   // Tokens of the sign-in are good for the management server alone: that is their audience.
   const credentials = { verifyApiKey: keys.verify, findPerson: async () => undefined };
   return async (request: IncomingMessage): Promise<Actor> => {
-    const person = request.headers.authorization === undefined ? await sessionActor(request, oauthParts) : undefined;
+    const look = strangers.lookFor(request);
+    const person =
+      request.headers.authorization === undefined ? await sessionActor(request, oauthParts, look) : undefined;
     if (person) return person;
-    return authenticate(request.headers, credentials).catch((error: unknown) => {
+    return authenticate(request.headers, credentials, look).catch((error: unknown) => {
       if (error instanceof Unauthenticated) ofMcpDoor.onRefused(error.refusal);
       throw error;
     });

@@ -1,5 +1,6 @@
 import type { Access } from './access.ts';
 import type { Arguments } from './request-template.ts';
+import type { Look, Visit } from './visit.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -78,8 +79,8 @@ export type LoginHints = { resourceMetadata: string; scopes: readonly string[] }
 
 /** What is served under one slug. */
 export type McpEndpoint = {
-  /** @throws Unauthenticated */
-  admit(headers: RequestHeaders): McpServer | Promise<McpServer>;
+  /** `look` is how the store is asked about a credential that is not remembered. @throws Unauthenticated */
+  admit(visit: Visit, look: Look): McpServer | Promise<McpServer>;
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;
   /** What people are shown who open the address in a browser; nothing secret. */

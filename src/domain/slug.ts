@@ -1,5 +1,10 @@
 export const slugPattern = /^[a-z0-9](-?[a-z0-9])*$/;
 
+/** Whether a server can be called so, reserved names apart. */
+export function isSlug(text: string): boolean {
+  return text.length >= 3 && text.length <= 63 && slugPattern.test(text);
+}
+
 /** Names that would look like a part of the service itself. The management slug is reserved besides. */
 export const reservedSlugs: ReadonlySet<string> = new Set([
   'api',
@@ -53,7 +58,7 @@ export const reservedSlugs: ReadonlySet<string> = new Set([
 
 /** Why a slug cannot be used, or undefined. */
 export function slugProblem(slug: string, managementSlug: string): string | undefined {
-  if (slug.length < 3 || slug.length > 63 || !slugPattern.test(slug)) {
+  if (!isSlug(slug)) {
     return `found ${JSON.stringify(slug.slice(0, 80))}; allowed: 3 to 63 lower-case letters, digits and single hyphens between them`;
   }
   if (slug === managementSlug || reservedSlugs.has(slug)) return `"${slug}" is reserved; choose another`;

@@ -1,14 +1,22 @@
-import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
+import type { Visit } from '../domain/visit.ts';
 
 /**
  * The address of whoever really asks. Only the proxies in front of us may say so: with n of them, the n-th entry of
  * X-Forwarded-For from the right was written by the outermost, and anything further left is the client's own claim.
  */
-export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
-  const direct = request.socket.remoteAddress ?? '';
+export function clientAddress({ headers, socket }: Visit, trustedProxies: number): string {
+  const direct = socket.remoteAddress ?? '';
   if (trustedProxies === 0) return direct;
-  const forwarded = String(request.headers['x-forwarded-for'] ?? '')
+  const forwarded = String(headers['x-forwarded-for'] ?? '')
     .split(',')
     .map((entry) => entry.trim());
   return forwarded.at(-trustedProxies) || direct;
+}
+
+/** One household or server has a whole /64 of IPv6 addresses, so they count as one. */
+export function networkOf(address: string): string {
+  if (/^[\d.]*$/.test(address) || !ipaddr.isValid(address)) return address.slice(0, 100);
+  const parsed = ipaddr.process(address);
+  return parsed.kind() === 'ipv4' ? parsed.toString() : (parsed as ipaddr.IPv6).parts.slice(0, 4).join(':');
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
+import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { problemAnswer } from '../manage/problem.ts';
 import { wantsPage } from '../page.ts';
@@ -23,6 +24,7 @@ export type FrontParts = {
   ) => Promise<void>;
   probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  strangers: Strangers;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
@@ -45,7 +47,9 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     try {
       checkEdge(request, path, rules);
     } catch (error) {
-      refuse(request, response, error, path, requestId, parts.onUnexpected);
+      const status = error instanceof AppError ? error.status : 0;
+      const shown = parts.strangers.onRefused(request, status) ?? error;
+      refuse(request, response, { error: shown, path, requestId }, parts.onUnexpected);
       return;
     }
     const headers = edgeHeaders(request, requestId);
@@ -98,9 +102,7 @@ function requestIds(random: Random): () => string {
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
-  error: unknown,
-  path: string,
-  requestId: string,
+  { error, path, requestId }: { error: unknown; path: string; requestId: string },
   onUnexpected: (error: unknown, requestId: string) => void,
 ): void {
   response.setHeader('X-Request-Id', requestId);
@@ -110,8 +112,10 @@ function refuse(
   // Whoever writes before they read would otherwise get a broken pipe instead of the answer.
   discardBody(request, drainOfRefused);
   if (mcpSlug(path) !== undefined && error instanceof AppError) {
+    if (error.retryAfterS !== undefined) response.setHeader('Retry-After', String(error.retryAfterS));
     response.writeHead(error.status, { 'Content-Type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32600, message: error.message } }));
+    const code = error.status === 429 ? 429 : -32600;
+    response.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message: error.message } }));
     return;
   }
   const isForPerson = wantsPage(request.method, request.headers.accept);

@@ -1,14 +1,18 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { apiKeyId } from '../domain/api-key.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
+import { type Look, lookDirectly } from '../domain/visit.ts';
 import { type ApiKey, findApiKey } from '../store/api-keys.ts';
 import type { Db } from '../store/database.ts';
 import { createRemembered, type Freshness } from '../store/remembered.ts';
 
 /** Tells whose key a presented one is. One check serves calling and managing. */
 export type ApiKeyCheck = {
-  /** The key, or undefined for anything that is not a valid one now: the reasons are not told apart. */
-  verify(presented: string): MaybePromise<ApiKey | undefined>;
+  /**
+   * The key, or undefined for anything that is not a valid one now: the reasons are not told apart. `look` is how the
+   * store is asked about a key that was not seen before.
+   */
+  verify(presented: string, look?: Look): MaybePromise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
   forget(id: string): void;
   clear(): void;
@@ -38,12 +42,14 @@ export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshnes
   }
 
   return {
-    verify(presented) {
+    verify(presented, look = lookDirectly) {
       const secretHash = credentialHash(presented);
       const known = remembered.get(secretHash);
       if (known) return ifValid(known);
       const id = apiKeyId(presented);
-      return id === undefined ? undefined : remembered.load(secretHash, () => read(id, secretHash)).then(ifValid);
+      if (id === undefined) return undefined;
+      const ask = () => read(id, secretHash);
+      return remembered.load(secretHash, (before) => (before ? ask() : look(ask))).then(ifValid);
     },
     forget: remembered.forget,
     clear: remembered.clear,

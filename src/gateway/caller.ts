@@ -7,6 +7,7 @@ import { holdsOurCredential, looksLikeOurs } from '../domain/own-credentials.ts'
 import { fillPlaceholders } from '../domain/placeholders.ts';
 import { covers } from '../domain/scopes.ts';
 import { configSecrets, mask } from '../domain/server-config.ts';
+import type { Look, Visit } from '../domain/visit.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 import type { HostedServer } from './hosted-server.ts';
@@ -33,9 +34,9 @@ export type Login = {
 };
 
 export type CallerOptions = {
-  verifyApiKey: (key: string) => MaybePromise<ApiKey | undefined>;
+  verifyApiKey: (key: string, look: Look) => MaybePromise<ApiKey | undefined>;
   /** Undefined for everything but a live token of this very server. */
-  findLogin: (server: HostedServer, bearer: string) => Promise<Login | undefined>;
+  findLogin: (server: HostedServer, bearer: string, look: Look) => Promise<Login | undefined>;
   /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */
   isOutdated: (server: HostedServer, bearer: string) => MaybePromise<boolean>;
   /** Told when one of our API keys was about to reach a stranger's upstream. */
@@ -48,14 +49,15 @@ export type CallerOptions = {
  */
 export function resolveCaller(
   server: HostedServer,
-  headers: RequestHeaders,
+  visit: Visit,
   options: CallerOptions,
+  look: Look,
 ): MaybePromise<Caller> {
-  const bearer = presentedCredential(server, headers);
+  const bearer = presentedCredential(server, visit.headers);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
-      return loginCaller(server, bearer, options);
+      return loginCaller(server, bearer, options, look);
     case 'passthrough':
       if (holdsOurCredential(bearer))
         throw new Unauthenticated(
@@ -64,11 +66,11 @@ export function resolveCaller(
         );
       return unlessOutdated(server, bearer, options, { kind: 'oauth', keyId: undefined, token: () => bearer });
     case 'api_key':
-      return keyCaller(server, bearer, options, (origin) => storedToken(server, origin));
+      return keyCaller(server, options.verifyApiKey(bearer, look), (origin) => storedToken(server, origin));
     case 'caller_token':
       return server.config.authentication
         ? forwardingCaller(server, bearer, options)
-        : openApiCaller(server, bearer, options);
+        : openApiCaller(server, bearer, options, look);
   }
 }
 
@@ -102,18 +104,17 @@ function unlessOutdated(
 }
 
 /** On a server that forwards nothing a key identifies the caller, and so does anything else. */
-function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
-  if (looksLikeOurs(bearer)) return keyCaller(server, bearer, options, () => undefined);
+function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions, look: Look): MaybePromise<Caller> {
+  if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
   return { kind: 'caller_token', keyId: undefined, token: () => undefined };
 }
 
 function keyCaller(
   server: HostedServer,
-  bearer: string,
-  options: CallerOptions,
+  found: MaybePromise<ApiKey | undefined>,
   token: Caller['token'],
 ): MaybePromise<Caller> {
-  return whenKnown(options.verifyApiKey(bearer), (key) => {
+  return whenKnown(found, (key) => {
     if (key?.workspaceId !== server.workspaceId)
       throw new Unauthenticated('invalid', 'the API key is not valid for this server');
     if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
@@ -123,8 +124,8 @@ function keyCaller(
   });
 }
 
-async function loginCaller(server: HostedServer, bearer: string, options: CallerOptions): Promise<Caller> {
-  const login = await options.findLogin(server, bearer);
+async function loginCaller(server: HostedServer, bearer: string, options: CallerOptions, look: Look): Promise<Caller> {
+  const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
   return { kind: 'oauth', keyId, token: () => token, renew, giveUp };

@@ -19,8 +19,8 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
   return {
     hints,
-    admit(headers) {
-      return whenKnown(resolveCaller(server, headers, parts.callers), (caller) =>
+    admit(visit, look) {
+      return whenKnown(resolveCaller(server, visit, parts.callers, look), (caller) =>
         mcpServer(server, (call) => callTool(server, caller, call, parts)),
       );
     },

@@ -1,5 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { type CallLimits, effectiveLimits } from '../domain/limits.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
+import { isSlug } from '../domain/slug.ts';
+import { type Look, lookDirectly } from '../domain/visit.ts';
 import type { Db } from '../store/database.ts';
 import { createRemembered, type Freshness } from '../store/remembered.ts';
 import type { Keyring } from '../store/sealing.ts';
@@ -10,8 +13,11 @@ import { compileServer, type HostedServer } from './hosted-server.ts';
 
 /** The hosted servers in use, compiled and remembered by slug. */
 export type HostedServers = {
-  /** @throws whatever the database throws when the server is not remembered */
-  find(slug: string): MaybePromise<HostedServer | undefined>;
+  /**
+   * `look` is how the store is asked about a slug that was not seen before.
+   * @throws whatever the database throws when the server is not remembered
+   */
+  find(slug: string, look?: Look): MaybePromise<HostedServer | undefined>;
   /** Forgets what changed: a server by its id or slug, or the servers of a workspace. */
   forget(id: string): void;
   clear(): void;
@@ -28,24 +34,32 @@ export type HostedServersOptions = {
   defaultLimits: CallLimits;
 };
 
-/** What is served under a slug, undefined when that is nothing, and what it was compiled from. */
-type Found = { server: HostedServer | undefined; source: string };
+/** What is served under a slug, and what it was compiled from. */
+type Found = { server: HostedServer; source: string };
 
 const maxRemembered = 2000;
-/** How long it is remembered that nothing is served under a slug. */
+/** How long it is remembered that nothing is served under a slug, apart from the servers: strangers make up many. */
 const absentMs = 1000;
+const maxAbsent = 1000;
 
 export function createHostedServers(options: HostedServersOptions): HostedServers {
   const { db, keyring, userAgent } = options;
   const remembered = createRemembered<Found>({
     max: maxRemembered,
     freshness: options.freshness,
-    idsOf: ({ server }) => (server ? [server.id, server.workspaceId] : []),
+    idsOf: ({ server }) => [server.id, server.workspaceId],
   });
+  const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
+  let forgotten = 0;
 
-  async function read(slug: string, before: Found | undefined): Promise<{ value: Found; lifeMs?: number }> {
+  async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
+    const forgottenBefore = forgotten;
     const stored = await findServingServer(db, slug);
-    if (!stored) return { value: { server: undefined, source: '' }, lifeMs: absentMs };
+    if (!stored) {
+      // What was created while it was being read must not be remembered as absent.
+      if (forgotten === forgottenBefore) absent.set(slug, true);
+      return undefined;
+    }
     const secrets = await openSecrets(db, keyring, stored);
     const workspace = await findWorkspaceLimits(db, stored.workspaceId);
     const { id, version, captureUntil } = stored;
@@ -57,13 +71,26 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   }
 
   return {
-    find(slug) {
+    find(slug, look = lookDirectly) {
       const known = remembered.get(slug);
       if (known) return known.server;
-      return remembered.load(slug, (before) => read(slug, before)).then((found) => found?.server);
+      if (absent.has(slug) || !isSlug(slug)) return undefined;
+      const found = remembered.load(slug, (before) => {
+        const ask = () => read(slug, before);
+        return before ? ask() : look(ask);
+      });
+      return found.then((value) => value?.server);
     },
-    forget: remembered.forget,
-    clear: remembered.clear,
+    forget(id) {
+      forgotten++;
+      absent.clear();
+      remembered.forget(id);
+    },
+    clear() {
+      forgotten++;
+      absent.clear();
+      remembered.clear();
+    },
     counts: remembered.counts,
   };
 }

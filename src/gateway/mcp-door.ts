@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
+import type { Look, Strangers } from '../domain/visit.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import {
   checkBodyLength,
@@ -19,7 +20,8 @@ import { serverPage } from './server-page.ts';
 import { write } from './write.ts';
 
 export type McpDoorParts = {
-  find: (slug: string) => MaybePromise<McpEndpoint | undefined>;
+  find: (slug: string, look: Look) => MaybePromise<McpEndpoint | undefined>;
+  strangers: Strangers;
   serverUrl: (slug: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** Told of every request: the message, if one could be read, and the status; 0 when nothing was answered. */
@@ -57,13 +59,14 @@ export function createMcpDoor(parts: McpDoorParts) {
     let body: Buffer | undefined;
     let posted: unknown;
     let hints: LoginHints | undefined;
+    let isAdmitted = false;
     let isReading = false;
-    let bounds = drainOfRefused;
     const { slowReaderMs } = parts;
     try {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
-      const found = parts.find(slug);
+      const look = parts.strangers.lookFor(request);
+      const found = parts.find(slug, look);
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && wantsPage(request)) {
@@ -72,10 +75,10 @@ export function createMcpDoor(parts: McpDoorParts) {
         return;
       }
       hints = endpoint.hints;
-      const admitted = endpoint.admit(request.headers);
+      const admitted = endpoint.admit(request, look);
       const server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
-      bounds = drainOfCaller;
+      isAdmitted = true;
       checkBodyLength(request, maxBodyBytes);
       isReading = true;
       body = await readBody(request, maxBodyBytes);
@@ -87,14 +90,21 @@ export function createMcpDoor(parts: McpDoorParts) {
         onGone: (cancel) => whenGone(response, cancel),
       });
       writeReply(response, headers, reply, slowReaderMs);
-    } catch (error) {
-      if (!isReading) posted = await startOf(request, error, bounds);
-      else posted ??= tryParse(body);
+    } catch (thrown) {
+      const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
+      if (isReading) posted ??= tryParse(body);
+      else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
       writeError(response, headers, error, { id: readableId(posted), hints, requestId }, parts);
     } finally {
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** What to answer to a request that is not let in: its own error, or that there were too many of them. */
+function refusalOf(thrown: unknown, request: IncomingMessage, strangers: Strangers): unknown {
+  const status = thrown instanceof AppError || thrown instanceof Unauthenticated ? thrown.status : 0;
+  return strangers.onRefused(request, status) ?? thrown;
 }
 
 /** What a refused request says about itself in the first bytes of its body; the rest is thrown away. */

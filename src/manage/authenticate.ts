@@ -1,28 +1,33 @@
 import { bearerToken } from '../domain/credential.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
+import type { Look } from '../domain/visit.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 
 /** Who manages: by an API key, or by a token of the sign-in at the management server. */
 export type ManagerCredentials = {
-  verifyApiKey: (key: string) => MaybePromise<ApiKey | undefined>;
+  verifyApiKey: (key: string, look: Look) => MaybePromise<ApiKey | undefined>;
   /** The person behind a token of the sign-in, or undefined for anything else. */
-  findPerson: (bearer: string) => Promise<Actor | undefined>;
+  findPerson: (bearer: string, look: Look) => Promise<Actor | undefined>;
 };
 
 /**
  * What the actor may do is checked with each operation.
  * @throws Unauthenticated
  */
-export async function authenticate(headers: RequestHeaders, credentials: ManagerCredentials): Promise<Actor> {
+export async function authenticate(
+  headers: RequestHeaders,
+  credentials: ManagerCredentials,
+  look: Look,
+): Promise<Actor> {
   const bearer = bearerToken(headers);
   if (bearer === undefined)
     throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
-  const person = await credentials.findPerson(bearer);
+  const person = await credentials.findPerson(bearer, look);
   if (person) return person;
-  const key = await credentials.verifyApiKey(bearer);
+  const key = await credentials.verifyApiKey(bearer, look);
   if (!key) throw new Unauthenticated('invalid', 'the API key or token is not valid');
   return { kind: 'api_key', id: key.id, workspaceId: key.workspaceId, scopes: key.scopes, servers: key.servers };
 }

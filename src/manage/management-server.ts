@@ -63,8 +63,8 @@ export function createManagementServer(
   });
   return {
     hints,
-    async admit(headers) {
-      const actor = await authenticate(headers, credentials);
+    async admit({ headers }, look) {
+      const actor = await authenticate(headers, credentials, look);
       if (!mayManage(actor)) throw new Unauthenticated('forbidden', 'the API key has no scope manage');
       return serverFor(actor);
     },

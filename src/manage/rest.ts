@@ -12,7 +12,9 @@ import { openApiDocument, successStatus } from './openapi.ts';
 import { problemAnswer } from './problem.ts';
 import { staticDocument } from './static-document.ts';
 
-type Env = { Bindings: HttpBindings };
+/** `isAdmitted` once it is known who asks. */
+export type RestEnv = { Bindings: HttpBindings; Variables: { isAdmitted?: boolean } };
+type Env = RestEnv;
 
 export type RestParts = {
   runner: Runner;
@@ -39,6 +41,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const actor = await parts.actorOf(c.env.incoming);
+      c.set('isAdmitted', true);
       checkScope(op, actor);
       const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
       const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestHeaders } from '../domain/mcp.ts';
 import { scopesOf } from '../domain/scopes.ts';
+import type { Look } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/database.ts';
@@ -36,12 +37,13 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 export async function sessionActor(
   request: { headers: RequestHeaders; method?: string | undefined },
   parts: { db: Db; now: () => number; baseUrl: string },
+  look: Look,
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
   // What no sign-in has set is not worth asking the database.
   if (cookie === undefined || !/^[0-9A-Za-z]{43}$/.test(cookie)) return undefined;
   const hash = sessionHash(cookie);
-  const session = await findSession(parts.db, hash, parts.now());
+  const session = await look(() => findSession(parts.db, hash, parts.now()));
   if (!session) return undefined;
   const memberships = await membershipsOf(parts.db, session.userId);
   const membership = memberships.find(({ workspaceId }) => workspaceId === session.workspaceId);

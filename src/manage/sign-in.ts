@@ -19,6 +19,8 @@ export type SignInParts = {
   db: Db;
   keyring: Keyring;
   identity: IdentityProvider;
+  /** Whether the sender of a request may begin or end a sign-in once more in this minute. */
+  mayAsk: (request: HttpBindings['incoming']) => boolean;
   welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
   random: Random;
   /** Epoch milliseconds. */
@@ -41,7 +43,13 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   const redirectUri = parts.baseUrl + routes.loginCallback;
   const app = new Hono<Env>();
 
+  const checkRate = (c: Context<Env>) => {
+    if (!parts.mayAsk(c.env.incoming))
+      throw new AppError('tooMany', 'too many sign-ins from this address; wait a minute', { retryAfterS: 60 });
+  };
+
   app.get(routes.login, async (c) => {
+    checkRate(c);
     const secret = () => base62(parts.random(32), 43);
     const signIn: Departure = {
       state: secret(),
@@ -55,6 +63,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   });
 
   app.get(routes.loginCallback, async (c) => {
+    checkRate(c);
     const signIn = openDeparture(departure.get(c), parts);
     departure.clear(c);
     const returned = new URL(redirectUri);

@@ -2,14 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
+import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
 import { wantsPage } from '../page.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
 import { problemAnswer } from './problem.ts';
-import { createRestApi, type RestParts } from './rest.ts';
+import { createRestApi, type RestEnv, type RestParts } from './rest.ts';
 import { staticDocument } from './static-document.ts';
+
+type Env = RestEnv;
 
 export type WebParts = RestParts & {
   /** Where the built dashboard lies. */
@@ -22,11 +25,25 @@ export type WebParts = RestParts & {
   login: Hono<{ Bindings: HttpBindings }>;
   /** Signing in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
+  strangers: Strangers;
 };
 
 /** Everything but the MCP endpoints: REST, the published schema and pages. */
 export function createWebDoor(parts: WebParts): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  const web = new Hono<{ Bindings: HttpBindings }>();
+  const web = new Hono<Env>();
+  const refuse = (c: Context<Env>, error: unknown) => {
+    const requestId = String(c.env.outgoing.getHeader('x-request-id'));
+    const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
+    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+  };
+  web.use(async (c, next) => {
+    await next();
+    const limited = c.get('isAdmitted') ? undefined : parts.strangers.onRefused(c.env.incoming, c.res.status);
+    if (!limited) return;
+    // Otherwise the new answer would get the headers of the old one.
+    c.res = undefined;
+    c.res = refuse(c, limited);
+  });
   web.route('/', parts.login);
   web.use(
     secureHeaders({
@@ -56,11 +73,6 @@ export function createWebDoor(parts: WebParts): (request: IncomingMessage, respo
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder));
-  const refuse = (c: Context, error: unknown) => {
-    const requestId = String(c.env.outgoing.getHeader('x-request-id'));
-    const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
-    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
-  };
   web.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
   web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {

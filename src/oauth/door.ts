@@ -12,15 +12,14 @@ import type { LoginServer } from './login-server.ts';
 import { resourceMetadata, serverMetadata } from './metadata.ts';
 import { errorPage } from './pages.ts';
 import type { OAuthAnswer, OAuthParts } from './parts.ts';
-import type { RateLimit } from './rate-limit.ts';
 import { revoke } from './revoke.ts';
 import { redeem } from './token.ts';
 
 type Env = { Bindings: HttpBindings };
 
 export type OAuthDoorParts = OAuthParts & {
-  rate: RateLimit;
-  addressOf: (c: Context<Env>) => string;
+  /** Whether the sender of a request may use the open endpoints once more in this minute. */
+  mayAsk: (request: HttpBindings['incoming']) => boolean;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
@@ -124,7 +123,7 @@ function addClientEndpoints(door: Hono<Env>, parts: OAuthDoorParts): void {
 }
 
 function checkRate(c: Context<Env>, parts: OAuthDoorParts): void {
-  if (!parts.rate.take(parts.addressOf(c)))
+  if (!parts.mayAsk(c.env.incoming))
     throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
 }
 

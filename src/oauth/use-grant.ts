@@ -1,4 +1,5 @@
 import { newId } from '../domain/ids.ts';
+import { type Look, lookDirectly } from '../domain/visit.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import type { Db } from '../store/database.ts';
@@ -23,7 +24,7 @@ export type OpenGrant = { grant: Grant; grantKey: Buffer; tokens: ProviderTokens
 /** Turns our access tokens into what they stand for. */
 export type GrantUse = {
   /** Undefined for anything that is not a live token of this server. @throws AppError unavailable when the provider is down */
-  open(server: LoginServer, bearer: string): Promise<OpenGrant | undefined>;
+  open(server: LoginServer, bearer: string, look?: Look): Promise<OpenGrant | undefined>;
   /** After the upstream refused a token: another one, or undefined when there is none, now or for good. */
   renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined>;
   /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
@@ -45,10 +46,11 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
   const remembered = createRemembered<OpenGrant>({ max: maxRemembered, freshness, idsOf: ({ grant }) => [grant.id] });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
 
-  async function find(server: LoginServer, bearer: string): Promise<OpenGrant | undefined> {
+  async function find(server: LoginServer, bearer: string, look = lookDirectly): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
-    const open = remembered.get(hash) ?? (await remembered.load(hash, () => load(bearer, hash, parts)));
+    const ask = () => load(bearer, hash, parts);
+    const open = remembered.get(hash) ?? (await remembered.load(hash, (before) => (before ? ask() : look(ask))));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
     return open;
@@ -68,8 +70,8 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
   }
 
   return {
-    async open(server, bearer) {
-      const open = await find(server, bearer);
+    async open(server, bearer, look) {
+      const open = await find(server, bearer, look);
       const expiresAt = open?.tokens.expiresAt;
       if (!open || expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
       const lastResort = expiresAt > parts.now() ? open : undefined;

@@ -1,0 +1,90 @@
+import { type Look, lookDirectly, type Strangers, type Visit } from '../domain/visit.ts';
+import { AppError } from '../errors.ts';
+import { createAddressLimit } from './address-limit.ts';
+
+export type StrangersOptions = {
+  /** 0 is no limit. */
+  refusalsPerMinute: number;
+  networkOf: (visit: Visit) => string;
+  /** Monotonic ms. */
+  clock: () => number;
+};
+
+/** Questions that addresses above their limit have under way, all together. */
+const questionsAtOnce = 2;
+const waitingInAll = 200;
+const waitingPerAddress = 20;
+/** How long after the last refusal for it an address may still be above its limit. */
+const calmMs = 60_000;
+
+/**
+ * A limit of refused requests for each address. What is above it is told to wait, unless it carries a credential that is
+ * good: one that is remembered is served as ever, one that is not is looked up in a short queue.
+ */
+export function createStrangers(options: StrangersOptions): Strangers & {
+  /** Requests since the start that were told to wait, for metrics. */
+  limited(): number;
+} {
+  const { refusalsPerMinute, networkOf, clock } = options;
+  const limit = createAddressLimit({ perMinute: refusalsPerMinute, clock });
+  const lookInQueue = createQueue();
+  let calmAt = Number.NEGATIVE_INFINITY;
+  let limited = 0;
+  const tooMany = (network: string) =>
+    new AppError(
+      'tooMany',
+      'too many requests from this address were refused; check the address and the credential that are used, and try again later',
+      { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) },
+    );
+  return {
+    lookFor(visit) {
+      if (clock() >= calmAt) return lookDirectly;
+      const network = networkOf(visit);
+      return limit.waitMs(network) === 0 ? lookDirectly : lookInQueue(network, () => tooMany(network));
+    },
+    onRefused(visit, status) {
+      if (refusalsPerMinute === 0 || status < 400 || status >= 500 || status === 429) return undefined;
+      const network = networkOf(visit);
+      if (limit.take(network)) return undefined;
+      calmAt = clock() + calmMs;
+      limited++;
+      return tooMany(network);
+    },
+    limited: () => limited,
+  };
+}
+
+/** Questions that wait for one another: few at once, a bounded number in all, and fewer of one address. */
+function createQueue(): (network: string, refusal: () => AppError) => Look {
+  const waiting: { network: string; start: () => void }[] = [];
+  const waitingOf = new Map<string, number>();
+  let running = 0;
+
+  function wait(network: string): Promise<void> {
+    waitingOf.set(network, (waitingOf.get(network) ?? 0) + 1);
+    return new Promise((start) => waiting.push({ network, start }));
+  }
+
+  function startNext(): void {
+    const next = waiting.shift();
+    if (!next) {
+      running--;
+      return;
+    }
+    const left = (waitingOf.get(next.network) ?? 1) - 1;
+    if (left === 0) waitingOf.delete(next.network);
+    else waitingOf.set(next.network, left);
+    next.start();
+  }
+
+  return (network, refusal) => async (find) => {
+    if (running < questionsAtOnce) running++;
+    else if (waiting.length >= waitingInAll || (waitingOf.get(network) ?? 0) >= waitingPerAddress) throw refusal();
+    else await wait(network);
+    try {
+      return await find();
+    } finally {
+      startNext();
+    }
+  };
+}
