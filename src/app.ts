@@ -49,7 +49,7 @@ export type App = {
 
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const { clock, slowReaderMs } = surroundings;
+  const { clock } = surroundings;
   const database = await openStore(config, config.siblings === undefined, log, surroundings);
   const { now } = database.time;
   const keyring = createKeyring(config.masterKeys);
@@ -85,10 +85,9 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     return createWeb({ config, memory, runner, sight, onUnexpected, ...addresses });
   });
   const others = await join(database, config, memory, log);
-  const watched = { door, memory, callLog, limits, breaker, reports, faults: database.faults };
-  sight.watch(roomSources({ ...watched, ...addresses, ...others }));
+  sight.watch(roomSources({ ...database, ...addresses, ...others, door, memory, callLog, limits, breaker, reports }));
   const find = endpoints(config, memory, endpointOf, runner);
-  const mcpDoor = { onUnexpected, slowReaderMs, ...addresses, ...sight.ofMcpDoor };
+  const mcpDoor = { ...surroundings, ...addresses, ...sight.ofMcpDoor, onUnexpected };
   const handle = createFront({
     config,
     random: randomBytes,
