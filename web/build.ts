@@ -15,6 +15,7 @@ function fingerprint(): string {
   )) {
     if (entry.isFile()) add(join(entry.parentPath, entry.name));
   }
+  for (const shared of ['routes.ts', 'rest-request.ts']) add(join(root, 'src', 'operations', shared));
   add(join(root, 'package-lock.json'));
   return hash.digest('hex');
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { localWorkspace } from '../../src/app/foundation.ts';
+import { base62 } from '../../src/domain/api-key.ts';
 import type { Role } from '../../src/domain/scopes.ts';
 import { sessionHash } from '../../src/manage/session-actor.ts';
 import { insertSession } from '../../src/store/sessions.ts';
@@ -23,7 +24,7 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   const { db } = toolhost.running.app.runner;
   const { name, role = 'owner', workspace = localWorkspace.id } = person;
   const at = Date.now();
-  const cookie = randomBytes(24).toString('base64url');
+  const cookie = base62(randomBytes(32), 43);
   const id = `usr_${cookie}`;
   await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
   await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });

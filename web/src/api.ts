@@ -1,10 +1,9 @@
-import type { FieldProblem } from './api-types.ts';
+import type { Input, OperationName, Output } from '../../src/operations/index.ts';
+import { restRequest } from '../../src/operations/rest-request.ts';
+import { operationRoutes } from '../../src/operations/routes.ts';
+import type { FieldProblem } from './answers.ts';
 
-type Query = { readonly [name: string]: string | number | undefined };
-type Options = { query?: Query; body?: unknown; version?: number; signal?: AbortSignal };
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-export const apiPath = '/api/v1';
+const apiPath = '/api/v1';
 
 /** What the service said instead of an answer, or that it could not be reached (status 0). */
 export class ApiProblem extends Error {
@@ -21,30 +20,37 @@ export class ApiProblem extends Error {
   }
 }
 
-/** A path with its parts encoded: path`/servers/${slug}`. */
-export function path(texts: TemplateStringsArray, ...parts: (string | number)[]): string {
-  return texts.map((text, index) => text + encodeURIComponent(parts[index] ?? '')).join('');
+/** An input may also say `undefined` for what may be absent. */
+type Given<Fields> = {
+  [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];
+};
+
+/** `version` is the one that a change builds on: another one is refused with a conflict. */
+type Options = { version?: number; signal?: AbortSignal };
+
+/** The address of an operation that is read by GET, for a link. */
+export function addressOf<Name extends OperationName>(name: Name, input: Given<Input<Name>>): string {
+  return apiPath + restRequest(operationRoutes[name], input).path;
 }
 
-export function withQuery(address: string, query: Query = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-  return search.size > 0 ? `${address}?${search}` : address;
-}
-
-/** Sends a request to the REST API. @throws ApiProblem */
-export async function api<Answer>(method: Method, address: string, options: Options = {}): Promise<Answer> {
+/** Runs an operation over the REST API. @throws ApiProblem */
+export async function api<Name extends OperationName>(
+  name: Name,
+  input: Given<Input<Name>>,
+  { version, signal }: Options = {},
+): Promise<Output<Name>> {
+  const { method, path, body } = restRequest(operationRoutes[name], input);
   const headers: Record<string, string> = { Accept: 'application/json' };
-  if (options.body !== undefined) headers['Content-Type'] = 'application/json';
-  if (options.version !== undefined) headers['If-Match'] = `"${options.version}"`;
-  const response = await reach(withQuery(apiPath + address, options.query), {
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (version !== undefined) headers['If-Match'] = `"${version}"`;
+  const response = await reach(apiPath + path, {
     method,
     headers,
-    ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
-    ...(options.signal && { signal: options.signal }),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
   });
   if (!response.ok) throw await problemOf(response);
-  return (response.status === 204 ? undefined : await response.json()) as Answer;
+  return (await response.json()) as Output<Name>;
 }
 
 async function reach(address: string, init: RequestInit): Promise<Response> {

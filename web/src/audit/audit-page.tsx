@@ -2,8 +2,8 @@ import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
+import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
-import type { AuditEvent } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Loaded } from '../ui/loaded.tsx';
@@ -13,8 +13,6 @@ import { type Column, Rows } from '../ui/rows.tsx';
 import { ClockTime } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';
 import { detailText, operationText } from './operation-text.ts';
-
-type AuditList = { events: AuditEvent[]; next_cursor?: string };
 
 const columns: Column<AuditEvent>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
@@ -56,8 +54,7 @@ function Target({ event: { target, operation } }: { event: AuditEvent }) {
 export function AuditPage() {
   const pages = useInfiniteQuery({
     queryKey: queryKeys.audit,
-    queryFn: ({ pageParam, signal }) =>
-      api<AuditList>('GET', '/audit', { query: { limit: 50, cursor: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => api('listAuditEvents', { limit: 50, cursor: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });

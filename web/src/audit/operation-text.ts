@@ -1,4 +1,4 @@
-import type { JsonObject } from '../api-types.ts';
+import type { JsonObject } from '../answers.ts';
 
 const texts: { [operation: string]: string } = {
   createMcpServer: 'Created a server',

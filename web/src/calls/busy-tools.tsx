@@ -1,5 +1,5 @@
 import { Box, Text } from '@mantine/core';
-import type { Statistics } from '../api-types.ts';
+import type { Statistics } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { visible } from '../ui/visible.ts';

@@ -3,8 +3,8 @@ import { BarChart, LineChart } from '@mantine/charts';
 import { Box, Group, SimpleGrid, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import type { Statistics } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
-import type { Statistics } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/loaded.tsx';
 import { Loading } from '../ui/loading.tsx';
@@ -18,7 +18,7 @@ export function CallCharts({ filter: { server, tool, period } }: { filter: CallF
     queryFn: async ({ signal }) => {
       const { slug, since } = queryOf({ server, tool, period, outcome: undefined, caller: undefined, key: undefined });
       try {
-        return await api<Statistics>('GET', '/statistics', { query: { slug, tool, since, buckets: 48 }, signal });
+        return await api('getCallStatistics', { slug, tool, since, buckets: 48 }, { signal });
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 404) return null;
         throw error;

@@ -1,7 +1,7 @@
 import { Drawer, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { ApiProblem, api, path } from '../api.ts';
-import type { Call, CallDetail } from '../api-types.ts';
+import type { Call } from '../answers.ts';
+import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/loaded.tsx';
 import { visible } from '../ui/visible.ts';
@@ -16,7 +16,7 @@ export function CallDrawer({ id, known, onClose }: Props) {
     queryKey: queryKeys.call(id ?? ''),
     queryFn: async ({ signal }) => {
       try {
-        return await api<CallDetail>('GET', path`/calls/${id ?? ''}`, { signal });
+        return await api('getCall', { id: id ?? '' }, { signal });
       } catch (error) {
         if (known && error instanceof ApiProblem && error.status === 404) return { call: known };
         throw error;

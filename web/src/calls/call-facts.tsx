@@ -1,7 +1,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import type { Call } from '../api-types.ts';
+import type { Call } from '../answers.ts';
 import { PersonName } from '../ui/person-name.tsx';
 import { exactTime } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';

@@ -1,4 +1,5 @@
 import { useSearchParams } from 'react-router';
+import type { Call } from '../answers.ts';
 
 /** What the list of calls is narrowed to; it lives in the address, so that it can be shared and gone back to. */
 export type CallFilter = {
@@ -69,8 +70,14 @@ export function isNarrowed({ server, tool, outcome, caller, key }: CallFilter): 
   return Boolean(server || tool || outcome || caller || key);
 }
 
-/** The filter as the REST API takes it, counted from now. */
+/** The filter as the REST API takes it, counted from now. It comes from the address of the page, so the service judges it. */
 export function queryOf({ server, tool, outcome, caller, key, period }: CallFilter) {
-  const since = new Date(Date.now() - spans[period]).toISOString();
-  return { slug: server, tool, outcome, caller_kind: caller, key_id: key, since };
+  return {
+    slug: server,
+    tool,
+    outcome: outcome as Call['outcome'] | undefined,
+    caller_kind: caller as Call['caller_kind'] | undefined,
+    key_id: key,
+    since: new Date(Date.now() - spans[period]).toISOString(),
+  };
 }

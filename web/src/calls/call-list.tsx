@@ -1,5 +1,5 @@
 import { Text, UnstyledButton } from '@mantine/core';
-import type { Call } from '../api-types.ts';
+import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { ClockTime } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';

@@ -2,8 +2,7 @@ import { Button, Center, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
-import { api, apiPath, withQuery } from '../api.ts';
-import type { Call } from '../api-types.ts';
+import { addressOf, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Loaded } from '../ui/loaded.tsx';
@@ -16,15 +15,13 @@ import { FilterBar } from './filter-bar.tsx';
 
 const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
 
-type CallPage = { calls: Call[]; next_cursor?: string };
-
 /** What happens, as it happens. */
 export function CallsPage() {
   const { filter, opened, change, clear } = useCallFilter();
   const pages = useInfiniteQuery({
     queryKey: queryKeys.calls(filter),
     queryFn: ({ pageParam, signal }) =>
-      api<CallPage>('GET', '/calls', { query: { ...queryOf(filter), limit: 50, cursor: pageParam }, signal }),
+      api('listCalls', { ...queryOf(filter), limit: 50, cursor: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
@@ -37,7 +34,7 @@ export function CallsPage() {
       >
         <Button
           component="a"
-          href={withQuery(`${apiPath}/calls.csv`, queryOf(filter))}
+          href={addressOf('exportCalls', queryOf(filter))}
           download
           variant="default"
           leftSection={<IconDownload size={16} />}

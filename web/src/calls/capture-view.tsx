@@ -1,7 +1,7 @@
 import { Anchor, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import type { Call, Capture } from '../api-types.ts';
+import type { Call, Capture } from '../answers.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { RequestView } from '../ui/request-view.tsx';
 import { Time } from '../ui/time.tsx';

@@ -4,7 +4,6 @@ import { IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../api.ts';
-import type { ApiKey } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { visible } from '../ui/visible.ts';
@@ -31,8 +30,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   };
   const keys = useQuery({
     queryKey: [...queryKeys.keys, 'choices'],
-    queryFn: async ({ signal }) =>
-      (await api<{ keys: ApiKey[] }>('GET', '/keys', { query: { limit: 200 }, signal })).keys,
+    queryFn: async ({ signal }) => (await api('listApiKeys', { limit: 200 }, { signal })).keys,
   });
   const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const keyChoices = keys.data?.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];

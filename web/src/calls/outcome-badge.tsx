@@ -1,5 +1,5 @@
 import { Badge } from '@mantine/core';
-import type { Call } from '../api-types.ts';
+import type { Call } from '../answers.ts';
 import { outcomes } from './call-filter.ts';
 
 export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
+import type { Session } from '../answers.ts';
 import { api } from '../api.ts';
-import type { Session } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 
 const Context = createContext<Session | undefined>(undefined);
@@ -11,7 +11,7 @@ export const SessionProvider = Context.Provider;
 export function useSessionQuery() {
   return useQuery({
     queryKey: queryKeys.session,
-    queryFn: ({ signal }) => api<Session>('GET', '/session', { signal }),
+    queryFn: ({ signal }) => api('getSession', {}, { signal }),
     staleTime: 0,
     refetchOnWindowFocus: 'always',
   });

@@ -1,7 +1,7 @@
 import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { IconCheck, IconSelector } from '@tabler/icons-react';
+import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
-import type { Workspace } from '../api-types.ts';
 import { useAction } from '../ui/use-action.ts';
 import { visible } from '../ui/visible.ts';
 import { useSession } from './session.ts';
@@ -10,7 +10,7 @@ import { useSession } from './session.ts';
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
   const change = useAction({
-    run: (to: Workspace) => api('POST', '/session/workspace', { body: { workspace_id: to.id } }),
+    run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
     onDone: () => location.assign('/'),
     toastFailure: true,
   });

@@ -1,7 +1,7 @@
 import { Modal } from '@mantine/core';
 import { useState } from 'react';
-import { api, path } from '../api.ts';
-import type { ApiKey, NewApiKey } from '../api-types.ts';
+import type { ApiKey, NewApiKey } from '../answers.ts';
+import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/use-action.ts';
 import { visible } from '../ui/visible.ts';
@@ -14,12 +14,12 @@ type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => voi
 export function KeyDialog({ opened, replaced, onClose }: Props) {
   const [made, setMade] = useState<NewApiKey>();
   const create = useAction({
-    run: (values: KeyValues) => api<NewApiKey>('POST', '/keys', { body: wantedOf(values) }),
+    run: (values: KeyValues) => api('createApiKey', wantedOf(values)),
     refresh: [queryKeys.keys],
     onDone: setMade,
   });
   const finish = useAction({
-    run: () => api('DELETE', path`/keys/${replaced?.id ?? ''}`),
+    run: () => api('revokeApiKey', { id: replaced?.id ?? '' }),
     done: () => `Revoked the old key ${visible(replaced?.name ?? '')}`,
     refresh: [queryKeys.keys],
     onDone: () => close(),

@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group, MultiSelect, Select, Stack, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import type { UseMutationResult } from '@tanstack/react-query';
-import type { ApiKey, KeyScope, NewApiKey } from '../api-types.ts';
+import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
 import { refusalOf } from '../ui/refusal.ts';

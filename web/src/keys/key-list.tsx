@@ -1,6 +1,6 @@
 import { Badge, Button, Group, Text } from '@mantine/core';
 import { Link } from 'react-router';
-import type { ApiKey } from '../api-types.ts';
+import type { ApiKey } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Time } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';

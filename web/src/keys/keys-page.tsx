@@ -3,8 +3,8 @@ import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
-import type { ApiKey } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Empty } from '../ui/empty.tsx';
@@ -15,8 +15,6 @@ import { KeyDialog } from './key-dialog.tsx';
 import { KeyList } from './key-list.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
 
-type KeyPage = { keys: ApiKey[]; next_cursor?: string };
-
 export function KeysPage() {
   const canEdit = useCanEdit();
   const [isOpen, dialog] = useDisclosure(false);
@@ -24,8 +22,7 @@ export function KeysPage() {
   const [revoked, setRevoked] = useState<ApiKey>();
   const pages = useInfiniteQuery({
     queryKey: queryKeys.keys,
-    queryFn: ({ pageParam, signal }) =>
-      api<KeyPage>('GET', '/keys', { query: { limit: 50, cursor: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => api('listApiKeys', { limit: 50, cursor: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });

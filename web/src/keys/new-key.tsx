@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
-import type { NewApiKey } from '../api-types.ts';
+import type { NewApiKey } from '../answers.ts';
 import { useSession } from '../frame/session.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { ProblemAlert } from '../ui/problem-alert.tsx';

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
-import { api, path } from '../api.ts';
-import type { ApiKey } from '../api-types.ts';
+import type { ApiKey } from '../answers.ts';
+import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
 import { useAction } from '../ui/use-action.ts';
@@ -10,7 +10,7 @@ type Props = { apiKey: ApiKey | undefined; onClose: () => void };
 
 export function RevokeDialog({ apiKey, onClose }: Props) {
   const revoke = useAction({
-    run: (key: ApiKey) => api('DELETE', path`/keys/${key.id}`),
+    run: (key: ApiKey) => api('revokeApiKey', { id: key.id }),
     done: (_, key) => `Revoked ${visible(key.name)}`,
     refresh: [queryKeys.keys],
     onDone: onClose,

@@ -1,7 +1,7 @@
 import { Anchor, Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
-import { api, path } from '../api.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { messageOf } from '../ui/problem-alert.tsx';
@@ -24,7 +24,7 @@ export function CaptureSection() {
   const canEdit = useCanEdit();
   const [hours, setHours] = useState('1');
   const capture = useAction({
-    run: (span: number) => api('POST', path`/servers/${server.slug}/capture`, { body: { hours: span } }),
+    run: (span: number) => api('captureCalls', { slug: server.slug, hours: span }),
     done: (_, span) => (span > 0 ? 'Calls are captured from now on' : 'Calls are no longer captured'),
     refresh: [queryKeys.servers],
   });

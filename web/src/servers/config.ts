@@ -1,4 +1,5 @@
-import type { JsonObject } from '../api-types.ts';
+import type { Input } from '../../../src/operations/index.ts';
+import type { JsonObject } from '../answers.ts';
 
 /** A configuration while it is being written: any part may be missing or wrong. The service is the judge. */
 export type Config = JsonObject & {
@@ -9,6 +10,11 @@ export type Config = JsonObject & {
   oauth?: unknown;
   tools?: unknown;
 };
+
+/** A configuration as the operations take it: unfinished as it may be, the service says what is wrong with it. */
+export function unjudged(config: Config): Input<'createMcpServer'> {
+  return config as Input<'createMcpServer'>;
+}
 
 /** What a secret value looks like in an answer; sent back, it keeps what is stored. */
 export const mask = '********';

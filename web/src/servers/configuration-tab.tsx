@@ -1,14 +1,14 @@
 import { Stack } from '@mantine/core';
 import { useRef } from 'react';
 import { useLocation } from 'react-router';
-import { api, path } from '../api.ts';
-import type { JsonObject, StoredServer } from '../api-types.ts';
+import type { JsonObject } from '../answers.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { isSame } from '../ui/refusal.ts';
 import { useAction } from '../ui/use-action.ts';
 import { ViewerNote } from '../ui/viewer-note.tsx';
-import type { Config } from './config.ts';
+import { type Config, unjudged } from './config.ts';
 import { ConflictNotice } from './editor/conflict-notice.tsx';
 import { Editor } from './editor/editor.tsx';
 import { useBase } from './editor/use-base.ts';
@@ -33,7 +33,7 @@ export function ConfigurationTab() {
   const base = useBase(detail);
   const onScreen = useRef<Config>(undefined);
   const save = useAction({
-    run: (config: Config) => api<StoredServer>('PUT', path`/servers/${slug}`, { body: config, version: base.version }),
+    run: (config: Config) => api('replaceMcpServer', { ...unjudged(config), slug }, { version: base.version }),
     done: ({ server }) => `Saved as version ${server.version}`,
     onDone: (_, sent) => base.saved(() => !isSame(onScreen.current, sent)),
     refresh: [queryKeys.servers],

@@ -2,7 +2,7 @@ import { Button, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from 'react-router';
-import { api, path } from '../api.ts';
+import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
 import { Section } from '../ui/section.tsx';
@@ -16,7 +16,7 @@ export function DeleteSection() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const remove = useAction({
-    run: () => api('DELETE', path`/servers/${server.slug}`),
+    run: () => api('deleteMcpServer', { slug: server.slug }),
     done: () => `Deleted ${visible(server.name)}`,
     onDone: async () => {
       await navigate('/servers');

@@ -1,8 +1,8 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
-import { api, path } from '../api.ts';
-import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../api-types.ts';
+import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../answers.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/loaded.tsx';
@@ -28,7 +28,7 @@ export function LimitsSection() {
   const { server } = useShownServer();
   const query = useQuery({
     queryKey: queryKeys.limits(server.slug),
-    queryFn: ({ signal }) => api<ServerLimits>('GET', path`/servers/${server.slug}/limits`, { signal }),
+    queryFn: ({ signal }) => api('getServerLimits', { slug: server.slug }, { signal }),
     refetchInterval: 5000,
   });
   return (
@@ -58,7 +58,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     validate: { calls_per_second: problemWith, concurrent_calls: problemWith },
   });
   const save = useAction({
-    run: ({ values }: Wanted) => api('PATCH', path`/servers/${limits.slug}/limits`, { body: bodyOf(values) }),
+    run: ({ values }: Wanted) => api('setServerLimits', { slug: limits.slug, ...bodyOf(values) }),
     done: (_, { values }) =>
       fields.every((field) => values[field] === '') ? 'The default limits count' : 'Saved the limits',
     refresh: [queryKeys.limits(limits.slug)],

@@ -2,8 +2,8 @@ import { Badge, Button, Text } from '@mantine/core';
 import { IconLogin2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, path } from '../api.ts';
-import type { Grant } from '../api-types.ts';
+import type { Grant } from '../answers.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
@@ -25,10 +25,10 @@ export function LoginsTab() {
   const [ended, setEnded] = useState<Grant>();
   const query = useQuery({
     queryKey: queryKeys.grants(slug),
-    queryFn: ({ signal }) => api<{ grants: Grant[] }>('GET', '/grants', { query: { slug, limit: 200 }, signal }),
+    queryFn: ({ signal }) => api('listGrants', { slug, limit: 200 }, { signal }),
   });
   const end = useAction({
-    run: (grant: Grant) => api('DELETE', path`/grants/${grant.id}`),
+    run: (grant: Grant) => api('revokeGrant', { id: grant.id }),
     done: () => 'The login has ended',
     refresh: [queryKeys.grants(slug)],
     onDone: () => setEnded(undefined),

@@ -1,13 +1,12 @@
 import { Anchor } from '@mantine/core';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 import { api } from '../api.ts';
-import type { StoredServer } from '../api-types.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { useAction } from '../ui/use-action.ts';
 import { ViewerNote } from '../ui/viewer-note.tsx';
-import type { Config } from './config.ts';
+import { type Config, unjudged } from './config.ts';
 import { Editor } from './editor/editor.tsx';
 import { StartChoices } from './start-choices.tsx';
 import { type Start, startOf } from './starts.ts';
@@ -47,7 +46,7 @@ export function NewServerPage() {
 function NewServer({ start }: { start: Start }) {
   const navigate = useNavigate();
   const create = useAction({
-    run: (config: Config) => api<StoredServer>('POST', '/servers', { body: config }),
+    run: (config: Config) => api('createMcpServer', unjudged(config)),
     done: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),

@@ -1,8 +1,7 @@
 import { Alert, Button, Group, Stack, TextInput } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
-import { api, path } from '../api.ts';
-import type { Secret } from '../api-types.ts';
+import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
 import { isSame, refusalOf } from '../ui/refusal.ts';
@@ -19,8 +18,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
   const [value, setValue] = useState('');
   const typed: Typed = { name, value };
   const store = useAction({
-    run: (sent: Typed) =>
-      api<Secret>('PUT', path`/servers/${slug}/secrets/${sent.name}`, { body: { value: sent.value } }),
+    run: (sent: Typed) => api('setSecret', { slug, name: sent.name, value: sent.value }),
     done: (_, sent) => `Stored the secret ${sent.name}`,
     refresh: [queryKeys.servers],
     onDone: (_, sent) => {

@@ -2,8 +2,8 @@ import { Badge, Button, Group, Stack, Text } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, path } from '../api.ts';
-import type { Secret } from '../api-types.ts';
+import type { Secret } from '../answers.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
@@ -27,11 +27,11 @@ export function SecretsTab() {
   const [deleted, setDeleted] = useState<Secret>();
   const query = useQuery({
     queryKey: queryKeys.secrets(slug),
-    queryFn: ({ signal }) => api<{ secrets: Secret[] }>('GET', path`/servers/${slug}/secrets`, { signal }),
+    queryFn: ({ signal }) => api('listSecrets', { slug }, { signal }),
   });
   const missing = secretNames(detail.config).filter((wanted) => !detail.secrets.includes(wanted));
   const remove = useAction({
-    run: (secret: Secret) => api('DELETE', path`/servers/${slug}/secrets/${secret.name}`),
+    run: (secret: Secret) => api('deleteSecret', { slug, name: secret.name }),
     done: (_, secret) => `Deleted the secret ${secret.name}`,
     refresh: [queryKeys.servers],
     onDone: () => setDeleted(undefined),

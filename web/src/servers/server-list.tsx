@@ -1,6 +1,6 @@
 import { Anchor, Box, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from 'react-router';
-import type { ServerRecord } from '../api-types.ts';
+import type { ServerRecord } from '../answers.ts';
 import { AccessBadge } from '../ui/access-badge.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Time } from '../ui/time.tsx';

@@ -1,15 +1,11 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { ApiProblem, api, path } from '../api.ts';
-import type { Activity, ServerDetail, ServerRecord } from '../api-types.ts';
+import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-
-type ServerPage = { servers: ServerRecord[]; next_cursor?: string };
 
 export function useServerPages() {
   return useInfiniteQuery({
     queryKey: [...queryKeys.servers, 'pages'],
-    queryFn: ({ pageParam, signal }) =>
-      api<ServerPage>('GET', '/servers', { query: { limit: 50, cursor: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => api('listMcpServers', { limit: 50, cursor: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -19,15 +15,14 @@ export function useServerPages() {
 export function useServerChoices() {
   return useQuery({
     queryKey: [...queryKeys.servers, 'choices'],
-    queryFn: async ({ signal }) =>
-      (await api<ServerPage>('GET', '/servers', { query: { limit: 200 }, signal })).servers,
+    queryFn: async ({ signal }) => (await api('listMcpServers', { limit: 200 }, { signal })).servers,
   });
 }
 
 export function useServer(slug: string) {
   return useQuery({
     queryKey: queryKeys.server(slug),
-    queryFn: ({ signal }) => api<ServerDetail>('GET', path`/servers/${slug}`, { signal }),
+    queryFn: ({ signal }) => api('getMcpServer', { slug }, { signal }),
   });
 }
 
@@ -37,7 +32,7 @@ export function useActivity() {
     queryKey: queryKeys.activity,
     queryFn: async ({ signal }) => {
       try {
-        return (await api<{ servers: Activity[] }>('GET', '/activity', { signal })).servers;
+        return (await api('getServerActivity', {}, { signal })).servers;
       } catch (error) {
         if (error instanceof ApiProblem && error.status === 404) return [];
         throw error;

@@ -1,4 +1,4 @@
-import type { Activity } from '../api-types.ts';
+import type { Activity } from '../answers.ts';
 
 const width = 120;
 const height = 28;

@@ -1,8 +1,8 @@
 import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, path } from '../api.ts';
-import type { StoredServer, Version } from '../api-types.ts';
+import type { Version } from '../answers.ts';
+import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
@@ -22,12 +22,10 @@ export function VersionsTab() {
   const [wanted, setWanted] = useState<Version>();
   const query = useQuery({
     queryKey: queryKeys.versions(server.slug),
-    queryFn: ({ signal }) =>
-      api<{ versions: Version[] }>('GET', path`/servers/${server.slug}/versions`, { query: { limit: 100 }, signal }),
+    queryFn: ({ signal }) => api('listVersions', { slug: server.slug, limit: 100 }, { signal }),
   });
   const restore = useAction({
-    run: ({ version }: Version) =>
-      api<StoredServer>('POST', path`/servers/${server.slug}/versions/${version}/restore`, { version: server.version }),
+    run: ({ version }: Version) => api('restoreVersion', { slug: server.slug, version }, { version: server.version }),
     done: (stored, { version }) => `Version ${version} is restored as version ${stored.server.version}`,
     refresh: [queryKeys.servers],
     onDone: () => setWanted(undefined),

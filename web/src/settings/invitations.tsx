@@ -1,7 +1,7 @@
 import { Box, Button, Group, Select, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { api, path } from '../api.ts';
-import type { Invitation, Role } from '../api-types.ts';
+import type { Invitation, Role } from '../answers.ts';
+import { api } from '../api.ts';
 import { useIsOwner } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { messageOf, sentence } from '../ui/problem-alert.tsx';
@@ -18,7 +18,7 @@ type Invited = { email: string; role: Role };
 export function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
   const isOwner = useIsOwner();
   const withdraw = useAction({
-    run: ({ email }: Invitation) => api('DELETE', path`/invitations/${email}`),
+    run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
     done: (_, { email }) => `Withdrew the invitation of ${visible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
@@ -57,7 +57,7 @@ export function Invitations({ invitations }: { invitations: readonly Invitation[
 function InviteForm() {
   const form = useForm<Invited>({ initialValues: { email: '', role: 'editor' } });
   const invite = useAction({
-    run: (invited: Invited) => api<Invited>('POST', '/invitations', { body: invited }),
+    run: (invited: Invited) => api('inviteMember', invited),
     done: ({ email }) => `Invited ${visible(email)}`,
     refresh: [queryKeys.members],
     onDone: (_, sent) => isSame(sent, form.getValues()) && form.reset(),

@@ -1,7 +1,7 @@
 import { Badge, Button, Select, Text } from '@mantine/core';
 import { useState } from 'react';
-import { api, path } from '../api.ts';
-import type { Member, Role } from '../api-types.ts';
+import type { Member, Role } from '../answers.ts';
+import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/confirm.tsx';
@@ -23,14 +23,14 @@ export function MembersSection() {
   const people = usePeople();
   const [removed, setRemoved] = useState<Member>();
   const change = useAction({
-    run: ({ id, role }: { id: string; role: Role }) => api('PATCH', path`/members/${id}`, { body: { role } }),
+    run: ({ id, role }: { id: string; role: Role }) => api('changeMember', { id, role }),
     done: (_, { role }) => `The role is ${role} now`,
     refresh: [queryKeys.members, queryKeys.session],
   });
   const roleProblem = (id: string) =>
     change.error && change.variables?.id === id ? messageOf(change.error) : undefined;
   const remove = useAction({
-    run: ({ id }: Member) => api('DELETE', path`/members/${id}`),
+    run: ({ id }: Member) => api('removeMember', { id }),
     done: () => 'Removed the member',
     refresh: [queryKeys.members],
     onDone: () => setRemoved(undefined),

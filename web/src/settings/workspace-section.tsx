@@ -13,7 +13,7 @@ export function WorkspaceSection() {
   const isOwner = useIsOwner();
   const form = useForm({ initialValues: { name: workspace.name } });
   const rename = useAction({
-    run: ({ name }: { name: string }) => api('PATCH', '/workspace', { body: { name } }),
+    run: ({ name }: { name: string }) => api('renameWorkspace', { name }),
     done: () => 'Renamed the workspace',
     refresh: [queryKeys.session],
   });

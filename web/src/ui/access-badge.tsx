@@ -1,5 +1,5 @@
 import { Badge, Tooltip } from '@mantine/core';
-import type { Access } from '../api-types.ts';
+import type { Access } from '../answers.ts';
 
 export const accessKinds: Record<Access, { name: string; text: string; color: string }> = {
   oauth: { name: 'Login', text: 'People log in at the provider; agents hold a token of Toolhost.', color: 'accent' },

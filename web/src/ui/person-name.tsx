@@ -1,15 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../api.ts';
-import type { Invitation, Member } from '../api-types.ts';
 import { queryKeys } from '../query-keys.ts';
 import { visible } from './visible.ts';
-
-export type People = { members: Member[]; invitations: Invitation[] };
 
 export function usePeople() {
   return useQuery({
     queryKey: queryKeys.members,
-    queryFn: ({ signal }) => api<People>('GET', '/members', { signal }),
+    queryFn: ({ signal }) => api('listMembers', {}, { signal }),
     staleTime: 60_000,
   });
 }

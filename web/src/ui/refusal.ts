@@ -1,6 +1,6 @@
 import type { UseMutationResult } from '@tanstack/react-query';
+import type { FieldProblem } from '../answers.ts';
 import { ApiProblem } from '../api.ts';
-import type { FieldProblem } from '../api-types.ts';
 
 /** Whether two values are the same once they are JSON, as what was sent and what is on screen. */
 export function isSame(a: unknown, b: unknown): boolean {

@@ -1,6 +1,6 @@
 import { SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
-import type { WireRequest } from '../api-types.ts';
+import type { WireRequest } from '../answers.ts';
 import { CodeBlock } from './code-block.tsx';
 
 function asHttp({ method, url, headers, body }: WireRequest): string {

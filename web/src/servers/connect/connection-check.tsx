@@ -1,7 +1,6 @@
 import { Badge, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconCircleX } from '@tabler/icons-react';
-import { ApiProblem, api, path } from '../../api.ts';
-import type { ConnectionCheck } from '../../api-types.ts';
+import { ApiProblem, api } from '../../api.ts';
 import { ProblemAlert } from '../../ui/problem-alert.tsx';
 import { Section } from '../../ui/section.tsx';
 import { useAction } from '../../ui/use-action.ts';
@@ -10,7 +9,7 @@ import { visible } from '../../ui/visible.ts';
 /** Plays the first requests of a client and says what would fail, and why. */
 export function ConnectionCheckSection({ slug }: { slug: string }) {
   const check = useAction({
-    run: () => api<ConnectionCheck>('POST', path`/servers/${slug}/connection-check`, { body: {} }),
+    run: () => api('checkConnection', { slug }),
   });
   const isMissing = check.error instanceof ApiProblem && check.error.status === 404;
   return (

@@ -1,7 +1,6 @@
 import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { api } from '../../api.ts';
-import type { NewApiKey } from '../../api-types.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { ProblemAlert } from '../../ui/problem-alert.tsx';
@@ -52,8 +51,10 @@ function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
   const canEdit = useCanEdit();
   const create = useAction({
     run: () =>
-      api<NewApiKey>('POST', '/keys', {
-        body: { name: `${server.name.slice(0, 80)} client`, scopes: ['call'], servers: [server.slug] },
+      api('createApiKey', {
+        name: `${server.name.slice(0, 80)} client`,
+        scopes: ['call'],
+        servers: [server.slug],
       }),
     done: () => 'Made an API key for this server',
     refresh: [['keys']],

@@ -1,6 +1,6 @@
 import { Select, SimpleGrid, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { usePress } from '../../ui/press.ts';
 import { sentence } from '../../ui/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';

@@ -1,7 +1,7 @@
 import { ActionIcon, Box, Checkbox, Collapse, Group, Select, Textarea, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconDots, IconX } from '@tabler/icons-react';
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { type PathPart, textOf } from '../config.ts';
 import { ArgumentDetails } from './argument-details.tsx';
 

@@ -1,6 +1,6 @@
 import { Button, Group, Input, Stack } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { isObject, type PathPart } from '../config.ts';
 import { ArgumentRow } from './argument-row.tsx';
 import { useBlock, useField } from './editor-context.ts';

@@ -1,8 +1,7 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconGitMerge } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { api, path } from '../../api.ts';
-import type { ServerDetail } from '../../api-types.ts';
+import { api } from '../../api.ts';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { useAction } from '../../ui/use-action.ts';
 import type { Config } from '../config.ts';
@@ -15,7 +14,7 @@ type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSe
 export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],
-    queryFn: () => api<ServerDetail>('GET', path`/servers/${slug}`),
+    queryFn: () => api('getMcpServer', { slug }),
     staleTime: 0,
   });
   const settle = useAction({

@@ -1,5 +1,5 @@
 import { createContext, useContext, useEffect } from 'react';
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 import { usePress } from '../../ui/press.ts';
 import { type Config, type PathPart, pathText, valueAt } from '../config.ts';
 

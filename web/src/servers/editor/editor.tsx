@@ -1,8 +1,8 @@
 import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useState } from 'react';
+import type { StoredServer } from '../../answers.ts';
 import { ApiProblem } from '../../api.ts';
-import type { StoredServer } from '../../api-types.ts';
 import { usePress } from '../../ui/press.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';

@@ -1,6 +1,6 @@
 import { Alert, Anchor, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 import { visible } from '../../ui/visible.ts';
 import { useEditor } from './editor-context.ts';
 import { goToField } from './go-to-field.ts';

@@ -1,4 +1,4 @@
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 import type { Config } from '../config.ts';
 
 /** What somebody said about a configuration, which may be older than the one on screen. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { textOf } from '../config.ts';
 
 export function moved<Item>(list: readonly Item[], from: number, to: number): Item[] {

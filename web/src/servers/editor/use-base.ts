@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, path } from '../../api.ts';
-import type { ServerDetail } from '../../api-types.ts';
+import type { ServerDetail } from '../../answers.ts';
+import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
 import type { Config } from '../config.ts';
 import { merge } from './merge.ts';
@@ -32,7 +32,7 @@ export function useBase(detail: ServerDetail): Base {
   const newest = () =>
     client.fetchQuery({
       queryKey: queryKeys.server(slug),
-      queryFn: () => api<ServerDetail>('GET', path`/servers/${slug}`),
+      queryFn: () => api('getMcpServer', { slug }),
       staleTime: 0,
     });
   const rebase = async (mine?: Config) => {

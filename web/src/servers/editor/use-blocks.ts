@@ -1,5 +1,5 @@
 import { useCallback, useMemo, useState } from 'react';
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 
 /** What the fields hold that the configuration cannot hold yet, by their place. */
 export function useBlocks() {

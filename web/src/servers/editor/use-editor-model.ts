@@ -1,5 +1,5 @@
 import { useCallback, useMemo, useState } from 'react';
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 import { visible, visibleJson } from '../../ui/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../config.ts';
 

@@ -1,7 +1,7 @@
 import type { UseMutationResult } from '@tanstack/react-query';
 import { useMemo } from 'react';
+import type { FieldProblem, StoredServer } from '../../answers.ts';
 import { ApiProblem } from '../../api.ts';
-import type { FieldProblem, StoredServer } from '../../api-types.ts';
 import type { Config } from '../config.ts';
 import { type Known, type Said, standing, withoutTwins } from './standing.ts';
 import type { Judged } from './use-verdict.ts';

@@ -1,8 +1,8 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { Verdict } from '../../answers.ts';
 import { api } from '../../api.ts';
-import type { Verdict } from '../../api-types.ts';
-import type { Config } from '../config.ts';
+import { type Config, unjudged } from '../config.ts';
 
 /** A verdict with the configuration that it judges, which may be older than the one on screen. */
 export type Judged = { config: Config; verdict: Verdict };
@@ -15,7 +15,7 @@ export function useVerdict(config: Config): { judged: Judged | undefined; isBehi
     queryKey: ['verdict', JSON.stringify(settled)],
     queryFn: async ({ signal }): Promise<Judged> => ({
       config: settled,
-      verdict: await api<Verdict>('POST', '/check', { body: settled, signal }),
+      verdict: await api('checkMcpServer', unjudged(settled), { signal }),
     }),
     placeholderData: keepPreviousData,
     staleTime: 60_000,

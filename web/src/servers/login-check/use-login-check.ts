@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { api, path } from '../../api.ts';
+import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { type Attempt, beginLogin } from './begin-login.ts';
@@ -82,7 +82,7 @@ async function outcomeOf(slug: string, answer: Answer, begun: Attempt): Promise<
   const { clientId: client_id, verifier: code_verifier, redirectUri: redirect_uri } = begun;
   try {
     const body = { client_id, code, code_verifier, redirect_uri };
-    return { step: 'good', given: await api<GivenLogin>('POST', path`/servers/${slug}/login-check`, { body }) };
+    return { step: 'good', given: await api('checkLogin', { slug, ...body }) };
   } catch (failure) {
     return { step: 'bad', error: 'finish', description: messageOf(failure) };
   }

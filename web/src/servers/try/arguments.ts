@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { isObject } from '../config.ts';
 
 /** One argument of a tool, as the form needs it. */

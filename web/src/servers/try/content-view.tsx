@@ -1,5 +1,5 @@
 import { Image, Text } from '@mantine/core';
-import type { ContentBlock } from '../../api-types.ts';
+import type { ContentBlock } from '../../answers.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 
 /** JSON with line breaks; every digit of every number stays. */
@@ -31,9 +31,8 @@ function indented(text: string): string {
 
 /** One block of a result. */
 export function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
-  if (block.type === 'text')
-    return <CodeBlock code={indented(block.text ?? '')} label={isError ? 'error' : 'answer'} />;
-  const type = block.mimeType ?? String(block.resource?.mimeType ?? 'unknown type');
+  if (block.type === 'text') return <CodeBlock code={indented(block.text)} label={isError ? 'error' : 'answer'} />;
+  const type = block.type === 'resource' ? block.resource.mimeType : block.mimeType;
   if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(type)) {
     return (
       <Image src={`data:${type};base64,${block.data}`} alt={`Image of the answer, ${type}`} maw={480} radius="md" />

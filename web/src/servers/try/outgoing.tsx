@@ -1,8 +1,8 @@
 import { Box, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { ApiProblem, api, path } from '../../api.ts';
-import type { FieldProblem, JsonObject, Preview } from '../../api-types.ts';
+import type { FieldProblem, JsonObject, Preview } from '../../answers.ts';
+import { ApiProblem, api } from '../../api.ts';
 import { Loading } from '../../ui/loading.tsx';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
@@ -31,7 +31,7 @@ export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
     queryKey: ['preview', slug, version, tool, settled],
     queryFn: ({ signal }) => {
       const body = { arguments: JSON.parse(settled) as JsonObject };
-      return outcomeOf(api<Preview>('POST', path`/servers/${slug}/tools/${tool}/preview`, { body, signal }));
+      return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
     // An older outcome only keeps the space of the one to come.
     placeholderData: keepPreviousData,

@@ -1,7 +1,7 @@
 import { Button, Code, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
-import type { JsonObject } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { Folded } from '../../ui/folded.tsx';
 import { visible } from '../../ui/visible.ts';

@@ -1,5 +1,5 @@
 import { Badge, Group, Stack, Text } from '@mantine/core';
-import type { JsonObject, Tried } from '../../api-types.ts';
+import type { ContentBlock, JsonObject, Tried } from '../../answers.ts';
 import { Folded } from '../../ui/folded.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -50,12 +50,16 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
 
 /** About four characters make a token. */
 function roughTokens({ content }: Tried): number {
-  return Math.ceil(content.reduce((sum, block) => sum + (block.text?.length ?? 0), 0) / 4);
+  return Math.ceil(content.reduce((sum, block) => sum + textOf(block).length, 0) / 4);
+}
+
+function textOf(block: ContentBlock | undefined): string {
+  return block?.type === 'text' ? block.text : '';
 }
 
 function jsonOf({ content }: Tried): unknown {
   try {
-    return JSON.parse(content[0]?.text ?? '');
+    return JSON.parse(textOf(content[0]));
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import type { FieldProblem } from '../../api-types.ts';
+import type { FieldProblem } from '../../answers.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { SecretInput } from '../../ui/secret-input.tsx';

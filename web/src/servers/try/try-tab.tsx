@@ -2,8 +2,8 @@ import { SimpleGrid, Stack } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { api, path } from '../../api.ts';
-import type { JsonObject, Tried } from '../../api-types.ts';
+import type { JsonObject } from '../../answers.ts';
+import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Empty } from '../../ui/empty.tsx';
 import { isSame, refusalOf } from '../../ui/refusal.ts';
@@ -57,7 +57,7 @@ function TryTool({ tool, names, onChoose }: Props) {
   const values = valuesOf(args, typed);
   const asked: Asked = { tool, body: { arguments: values, ...(token !== '' && { token }) } };
   const call = useAction({
-    run: ({ body }: Asked) => api<Tried>('POST', path`/servers/${server.slug}/tools/${name}/call`, { body }),
+    run: ({ body }: Asked) => api('callTool', { slug: server.slug, tool: name, ...body }),
     refresh: [['calls'], queryKeys.activity],
   });
   const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);

@@ -1,0 +1,39 @@
+/** Names for the answers of the REST API and their parts. Their shapes are declared once, in `src/operations/`. */
+import type { Output } from '../../src/operations/index.ts';
+
+export type JsonObject = { [key: string]: unknown };
+
+export type Session = Output<'getSession'>;
+export type Workspace = Session['workspace'];
+export type Member = Output<'listMembers'>['members'][number];
+export type Role = Member['role'];
+export type Invitation = Output<'listMembers'>['invitations'][number];
+
+export type ServerDetail = Output<'getMcpServer'>;
+export type ServerRecord = ServerDetail['server'];
+export type Access = ServerRecord['access'];
+export type StoredServer = Output<'createMcpServer'>;
+export type Verdict = Output<'checkMcpServer'>;
+export type FieldProblem = Verdict['problems'][number];
+export type Version = Output<'listVersions'>['versions'][number];
+export type Secret = Output<'listSecrets'>['secrets'][number];
+export type ServerLimits = Output<'getServerLimits'>;
+export type Limit = ServerLimits['calls_per_second'];
+export type LimitUse = NonNullable<ServerLimits['use']>;
+export type UpstreamState = ServerLimits['upstreams'][number];
+export type Activity = Output<'getServerActivity'>['servers'][number];
+export type Grant = Output<'listGrants'>['grants'][number];
+
+export type ApiKey = Output<'listApiKeys'>['keys'][number];
+export type NewApiKey = Output<'createApiKey'>;
+export type KeyScope = ApiKey['scopes'][number];
+
+export type Tried = Output<'callTool'>;
+export type ContentBlock = Tried['content'][number];
+export type Preview = Output<'previewToolCall'>;
+export type WireRequest = Preview['request'];
+export type CallDetail = Output<'getCall'>;
+export type Call = CallDetail['call'];
+export type Capture = NonNullable<CallDetail['capture']>;
+export type Statistics = Output<'getCallStatistics'>;
+export type AuditEvent = Output<'listAuditEvents'>['events'][number];
