@@ -31,7 +31,6 @@ import { createReportQueue, type ReportQueue } from './operations/report-queue.t
 import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
-import { createCallWriter } from './store/calls.ts';
 import type { Database } from './store/database.ts';
 import { createKeyring, type Keyring } from './store/sealing.ts';
 import type { Metric } from './telemetry/metric.ts';
@@ -159,10 +158,10 @@ async function join(store: Store, config: FullConfig, { changes }: Memory, log: 
   };
 }
 
-function callLogOf({ records }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
+function callLogOf({ records, calls }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
   return createCallLog({
     db: records,
-    writeCalls: createCallWriter(records),
+    writeCalls: calls.write,
     keyring,
     onError: (error) => log.warn({ err: error }, 'could not write call records'),
     onDropped(rows) {

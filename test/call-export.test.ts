@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type CallRecord, createCallWriter } from '../src/store/calls.ts';
+import type { CallRecord } from '../src/store/call-writer.ts';
 import { serverAt } from './support/configs.ts';
 import { type EngineToolhost, startOn } from './support/engine-toolhost.ts';
 import { aCall } from './support/rows.ts';
@@ -23,9 +23,7 @@ for (const engine of engines) {
       const rows = calls.map((call) =>
         aCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
       );
-      for (let from = 0; from < rows.length; from += 1000) {
-        await createCallWriter(world.toolhost.running.app.runner.db)(rows.slice(from, from + 1000));
-      }
+      await (await world.database()).calls.write(rows);
     };
     const get = async (path: string) => {
       const reply = await world.toolhost.rest('GET', path);

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type CallLog, createCallLog } from '../src/gateway/call-log.ts';
 import { findApiKey, insertApiKey } from '../src/store/api-keys.ts';
-import { batchRows, createCallWriter } from '../src/store/calls.ts';
+import { batchRows } from '../src/store/call-writer.ts';
 import type { Database } from '../src/store/database.ts';
 import { createKeyring } from '../src/store/sealing.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
@@ -25,7 +25,7 @@ for (const engine of engines) {
       await insertApiKey(database.db, anApiKey());
       log = createCallLog({
         db: database.records,
-        writeCalls: createCallWriter(database.records),
+        writeCalls: database.calls.write,
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
         onDropped(rows) {

@@ -3,9 +3,10 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Role } from '../src/domain/scopes.ts';
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey, touchApiKey } from '../src/store/api-keys.ts';
 import { type AuditEvent, insertAuditEvent, listAuditEvents } from '../src/store/audit-events.ts';
-import { type CallFilter, createCallWriter, listCalls, pruneCalls } from '../src/store/calls.ts';
-import type { Db } from '../src/store/database.ts';
+import { type CallFilter, listCalls } from '../src/store/calls.ts';
+import type { Database, Db } from '../src/store/database.ts';
 import { decodeCursor, type Page } from '../src/store/page.ts';
+import { pruneCalls } from '../src/store/prune-calls.ts';
 import { membershipsOf, saveMember, saveUser } from '../src/store/users.ts';
 import { findWorkspace, insertWorkspace } from '../src/store/workspaces.ts';
 import { aCall, anApiKey } from './support/rows.ts';
@@ -32,13 +33,15 @@ const all: Page = { limit: 100, after: undefined };
 for (const engine of engines) {
   describe(`the store on ${engine}`, () => {
     let stores: Stores;
+    let database: Database;
     let db: Db;
     before(async () => {
       stores = await startStores(engine);
     });
     after(() => stores.stop());
     beforeEach(async () => {
-      ({ db } = await stores.open());
+      database = await stores.open();
+      ({ db } = database);
       for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
     });
 
@@ -115,7 +118,7 @@ for (const engine of engines) {
         upstream_ms: null,
         outcome: 'blocked',
       });
-      await createCallWriter(db)([
+      await database.calls.write([
         call,
         plain,
         aCall({ id: 'c', started_at: 3000, slug: 'second', tool: 'put' }),
@@ -138,13 +141,13 @@ for (const engine of engines) {
     });
 
     it('takes a batch of calls again whose first writing was not heard of', async () => {
-      await createCallWriter(db)([aCall({ id: 'a' }), aCall({ id: 'b' })]);
-      await createCallWriter(db)([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
+      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' })]);
+      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
       assert.deepEqual(ids((await listCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
     });
 
     it('takes a full batch of calls, and forgets those that began before a time', async () => {
-      await createCallWriter(db)(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
+      await database.calls.write(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
       assert.equal(await pruneCalls(db, 2490), 2490);
       assert.equal((await listCalls(db, 'ours', {}, all)).rows.length, 10);
       assert.equal(await pruneCalls(db, 2490), 0);

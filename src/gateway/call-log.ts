@@ -1,5 +1,5 @@
 import { touchApiKey } from '../store/api-keys.ts';
-import { batchRows, type CallWriter } from '../store/calls.ts';
+import { batchRows, type CallWriter } from '../store/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../store/captures.ts';
 import type { Db } from '../store/database.ts';
 import { oneAtATime } from '../store/one-at-a-time.ts';
@@ -29,7 +29,7 @@ const batchCaptures = 50;
 
 export type CallLogOptions = {
   db: Db;
-  writeCalls: CallWriter;
+  writeCalls: CallWriter['write'];
   keyring: Keyring;
   onError: (error: unknown) => void;
   onDropped: (rows: number) => void;

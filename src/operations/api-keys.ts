@@ -123,7 +123,9 @@ const mostHints = 5;
 
 /** A key for a server that is not there would be good for nothing. One whose server is deleted later stays. */
 async function refuseUnknownServers(context: Context, slugs: readonly string[]): Promise<void> {
-  const found = new Set(await listSlugs(context.db, context.actor.workspaceId, slugs));
+  const page = { limit: slugs.length, after: undefined };
+  const { rows } = await listSlugs(context.db, context.actor.workspaceId, slugs, page);
+  const found = new Set(rows.map((row) => row.slug));
   const unknown = [...slugs.entries()].filter(([, slug]) => !found.has(slug));
   if (unknown.length === 0) return;
   const problems: Problem[] = [];

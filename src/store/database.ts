@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { type Dialect, Kysely, type Transaction } from 'kysely';
+import type { CallWriter } from './call-writer.ts';
 import { type FaultKind, faultKinds } from './faults.ts';
 import { migrate } from './migrate.ts';
 import { openingFailure } from './opening-failure.ts';
@@ -8,7 +9,7 @@ import { makeDataFolderPrivate, makePrivateFile } from './private-files.ts';
 import type { Tables } from './schema.ts';
 import { lockSqlite, sqliteDialect } from './sqlite.ts';
 import { refuseOrphanedLog } from './sqlite-guard.ts';
-import { type ThreadAccess, threadedSqliteDialect } from './threaded-sqlite.ts';
+import { type ThreadAccess, threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
 import { type OnFault, watchedDialect } from './watched-dialect.ts';
 
 /** Either the database or a transaction on it; every query function takes one. */
@@ -24,6 +25,8 @@ export type Database = {
    * commits do not wait for the disk.
    */
   records: Kysely<Tables>;
+  /** Writes call records there. */
+  calls: CallWriter;
   /**
    * For lists, statistics and exports, which may take long and are never in the way of a call: a small pool of
    * connections, with SQLite a thread that only reads.
@@ -109,7 +112,7 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
     await close();
     throw error;
   }
-  return { engine: 'sqlite', db, records, reports, changes: db, close };
+  return { engine: 'sqlite', db, records, calls: threadedCallWriter(records), reports, changes: db, close };
 }
 
 /** Migrates on a connection of its own, because it may have to wait for another replica that migrates. */
@@ -120,6 +123,7 @@ async function openPostgres(
 ): Promise<Omit<Database, 'faults'>> {
   // The driver is loaded where it is needed, like pg itself.
   const { postgresDialect } = await import('./postgres.ts');
+  const { createPostgresCallWriter } = await import('./postgres-call-writer.ts');
   const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use));
   const patient = connect('migrations');
   try {
@@ -131,5 +135,5 @@ async function openPostgres(
   const close = async () => {
     for (const each of [reports, changes, db]) await each.destroy();
   };
-  return { engine: 'postgres', db, records: db, reports, changes, close };
+  return { engine: 'postgres', db, records: db, calls: createPostgresCallWriter(db), reports, changes, close };
 }

@@ -82,6 +82,19 @@ export type Tables = {
     bytes_in: number;
     bytes_out: number;
     request_id: string;
+    /** 1 when the call is in `call_counts`. */
+    counted: number | null;
+  };
+  call_counts: {
+    workspace_id: string;
+    width: number;
+    at: number;
+    slug: string;
+    tool: string;
+    calls: number;
+    errors: number;
+    /** Of each class of durations. */
+    [column: `ms_${number}`]: number;
   };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
   audit_events: {
@@ -162,4 +175,4 @@ export type Tables = {
   };
 };
 
-export type CallRow = Insertable<Tables['calls']>;
+export type CallRow = Omit<Insertable<Tables['calls']>, 'counted'>;

@@ -170,27 +170,30 @@ export async function listServers(
   slugs: readonly string[] | undefined,
   page: Page,
 ): Promise<{ rows: StoredServer[]; next: string | undefined }> {
-  let query = db
-    .selectFrom('servers')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('deleted_at', 'is', null);
-  if (slugs) query = query.where('slug', 'in', slugs.length > 0 ? [...slugs] : ['']);
-  const rows = await query
-    .where(olderThan('created_at', page.after))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
-    .execute();
+  const rows = await pageOfServers(db, workspaceId, slugs, page).selectAll().execute();
   return pageOf(rows.map(toServer), page.limit, (server) => ({ at: server.createdAt, id: server.id }));
 }
 
-/** Slugs of the servers of a workspace, in their order; of these alone when some are named. */
-export async function listSlugs(db: Db, workspaceId: string, slugs: readonly string[] | undefined): Promise<string[]> {
-  let query = db.selectFrom('servers').select('slug').where('workspace_id', '=', workspaceId);
+/** Slugs of the servers that `listServers` gives for the same page. */
+export async function listSlugs(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[] | undefined,
+  page: Page,
+): Promise<{ rows: { slug: string }[]; next: string | undefined }> {
+  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
+  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+}
+
+/** Newest first, one more than the page has room for. */
+function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
+  let query = db.selectFrom('servers').where('workspace_id', '=', workspaceId).where('deleted_at', 'is', null);
   if (slugs) query = query.where('slug', 'in', [...slugs, '']);
-  const rows = await query.where('deleted_at', 'is', null).orderBy('slug').execute();
-  return rows.map((row) => row.slug);
+  return query
+    .where(olderThan('created_at', page.after))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1);
 }
 
 export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };

@@ -1,12 +1,17 @@
 /** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { CallRow } from './schema.ts';
+import { createSqliteCallWriter } from './sqlite-call-writer.ts';
 import { openSqlite } from './sqlite-file.ts';
 import type { ThreadAccess } from './threaded-sqlite.ts';
 
 export type ThreadData = { file: string; access: ThreadAccess };
 
-/** `parameters` is the JSON text of an array, which crosses in half the time of as many values. */
+/** `sql` may also be a procedure. `parameters` is the JSON text of an array, which crosses in half the time of as many values. */
 export type Question = { sql: string; parameters: string };
+
+/** What the thread does by itself, in one transaction: its parameters are call records, or how many calls. */
+export type Procedure = 'call write_calls' | 'call count_older_calls';
 
 export type Answer =
   | { rows: unknown[]; changes?: bigint }
@@ -20,10 +25,17 @@ const { file, access } = workerData as ThreadData;
 const database = await openSqlite(file, options);
 if (access === 'read') database.prepare('pragma query_only = on').run([]);
 
+const calls = createSqliteCallWriter(database);
+const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
+  'call write_calls': (rows) => calls.write(rows as CallRow[]),
+  'call count_older_calls': ([most]) => calls.countOlder(most as number),
+};
+
 function answer({ sql, parameters }: Question): Answer {
   try {
-    const statement = database.prepare(sql);
     const values = JSON.parse(parameters) as unknown[];
+    if (sql in procedures) return { rows: [], changes: BigInt(procedures[sql as Procedure](values)) };
+    const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };
     return { rows: [], changes: BigInt(statement.run(values).changes) };
   } catch (error) {

@@ -5,12 +5,15 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
+  type Kysely,
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import type { Answer, Question, ThreadData } from './sqlite-thread.ts';
+import type { CallWriter } from './call-writer.ts';
+import type { Tables } from './schema.ts';
+import type { Answer, Procedure, Question, ThreadData } from './sqlite-thread.ts';
 
 /** What the connection of a thread is for. One that reads cannot write. */
 export type ThreadAccess = 'read' | 'write';
@@ -29,6 +32,18 @@ export function threadedSqliteDialect(file: string, access: ThreadAccess): Diale
   };
 }
 
+/** Has the thread write and count call records by itself, so that nothing of this takes time from the calls. */
+export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
+  const ask = (procedure: Procedure, parameters: readonly unknown[]) =>
+    db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
+  return {
+    async write(rows) {
+      await ask('call write_calls', rows);
+    },
+    countOlder: async (most) => Number((await ask('call count_older_calls', [most])).numAffectedRows),
+  };
+}
+
 class ThreadDriver implements Driver {
   readonly #data: ThreadData;
   #thread: SqliteThread | undefined;
@@ -44,17 +59,13 @@ class ThreadDriver implements Driver {
     return this.#thread;
   }
 
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin'));
+  async beginTransaction(): Promise<void> {
+    throw new Error('what is asked of the thread meanwhile would be in the transaction too');
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'));
-  }
+  async commitTransaction(): Promise<void> {}
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('rollback'));
-  }
+  async rollbackTransaction(): Promise<void> {}
 
   async releaseConnection(): Promise<void> {}
 
@@ -115,7 +126,6 @@ class SqliteThread implements DatabaseConnection {
   }
 
   #ask(question: Question): Promise<Answer> {
-    // A transaction whose thread has ended still rolls back.
     if (!this.isAlive) return Promise.reject(this.#failure);
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.#waiting.push({ resolve, reject });

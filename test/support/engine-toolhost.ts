@@ -1,6 +1,9 @@
-import type { Engine } from '../../src/store/database.ts';
+import { join } from 'node:path';
+import { type Database, type Engine, openDatabase } from '../../src/store/database.ts';
+import { version } from '../../src/version.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
 import { startPostgres } from './postgres.ts';
+import { ignored, migrationsFolder } from './stores.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 
 /** The service on one of the two engines. Time stands still but for `wait`. */
@@ -9,6 +12,8 @@ export type EngineToolhost = {
   now(): number;
   /** Lets time pass, for the service and its database. */
   wait(ms: number): Promise<void>;
+  /** A connection of the test's own. */
+  database(): Promise<Database>;
   stop(): Promise<void>;
 };
 
@@ -23,6 +28,7 @@ export async function startOn(
   if (url !== undefined) clock = await movableClock(url);
   await clock?.stopAt(start);
   let now = start;
+  let opened: Promise<Database> | undefined;
   const toolhost = await startToolhost({
     ...options,
     env: { ...options.env, ...(url !== undefined && { DATABASE_URL: url }) },
@@ -37,7 +43,21 @@ export async function startOn(
       // A look that was under way between the two may have compared the old time with the new one.
       await toolhost.running.app.runner.onCommitted();
     },
+    database() {
+      const file = join(toolhost.dataDir, 'toolhost.sqlite');
+      opened ??= openDatabase({
+        postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
+        file,
+        migrations: migrationsFolder,
+        version,
+        exclusive: false,
+        now: () => now,
+        ...ignored,
+      });
+      return opened;
+    },
     async stop() {
+      await (await opened)?.close();
       await toolhost.stop();
       await postgres?.stop();
     },

@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../src/store/api-keys.ts';
-import type { CallRecord } from '../../src/store/calls.ts';
+import type { CallRecord } from '../../src/store/call-writer.ts';
 import type { StoredServer } from '../../src/store/servers.ts';
 
 /** Rows with everything filled in; a test says only what it is about. */

@@ -1,6 +1,6 @@
 import { Anchor, Box, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from 'react-router';
-import type { ServerRecord } from '../answers.ts';
+import type { Activity, ServerRecord } from '../answers.ts';
 import { AccessBadge } from '../ui/access-badge.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Time } from '../ui/time.tsx';
@@ -8,7 +8,7 @@ import { visible } from '../ui/visible.ts';
 import { useActivity } from './server-queries.ts';
 import { Sparkline } from './sparkline.tsx';
 
-const columns: Column<ServerRecord>[] = [
+const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
   {
     label: 'Server',
     cell: (server) => (
@@ -24,12 +24,20 @@ const columns: Column<ServerRecord>[] = [
   },
   { label: 'Access', cell: (server) => <AccessBadge access={server.access} /> },
   { label: 'Tools', cell: (server) => server.tool_count, end: true },
-  { label: 'Calls, 24 h', cell: (server) => <Calls slug={server.slug} /> },
+  { label: 'Calls, 24 h', cell: (server) => <Calls activity={activityOf(server.slug)} /> },
   { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
 ];
 
-export function ServerList({ servers }: { servers: readonly ServerRecord[] }) {
+type Listed = {
+  servers: readonly ServerRecord[];
+  /** Of the pages that the servers came with. */
+  cursors: readonly (string | undefined)[];
+};
+
+export function ServerList({ servers, cursors }: Listed) {
   const navigate = useNavigate();
+  const activities = useActivity(cursors);
+  const columns = columnsWith((slug) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet });
   return (
     <div className="th-card">
       <Rows
@@ -45,9 +53,7 @@ export function ServerList({ servers }: { servers: readonly ServerRecord[] }) {
 
 const quiet = Array.from({ length: 24 }, () => 0);
 
-function Calls({ slug }: { slug: string }) {
-  const { data } = useActivity();
-  const activity = data?.find((entry) => entry.slug === slug) ?? { slug, calls: 0, errors: 0, hourly: quiet };
+function Calls({ activity }: { activity: Activity }) {
   return (
     <Group gap="sm" wrap="nowrap">
       <Sparkline activity={activity} />

@@ -1,11 +1,14 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import type { Activity } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
+
+const pageSize = 50;
 
 export function useServerPages() {
   return useInfiniteQuery({
     queryKey: [...queryKeys.servers, 'pages'],
-    queryFn: ({ pageParam, signal }) => api('listMcpServers', { limit: 50, cursor: pageParam }, { signal }),
+    queryFn: ({ pageParam, signal }) => api('listMcpServers', { limit: pageSize, cursor: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -26,18 +29,21 @@ export function useServer(slug: string) {
   });
 }
 
-/** Calls of the last day by server; undefined where the service does not count them. */
-export function useActivity() {
-  return useQuery({
-    queryKey: queryKeys.activity,
-    queryFn: async ({ signal }) => {
-      try {
-        return (await api('getServerActivity', {}, { signal })).servers;
-      } catch (error) {
-        if (error instanceof ApiProblem && error.status === 404) return [];
-        throw error;
-      }
-    },
-    refetchInterval: 30_000,
+/** Calls of the last day of the servers of these pages of the list; none where the service does not count them. */
+export function useActivity(cursors: readonly (string | undefined)[]): ReadonlyMap<string, Activity> {
+  const pages = useQueries({
+    queries: cursors.map((cursor) => ({
+      queryKey: [...queryKeys.activity, cursor ?? ''],
+      queryFn: async ({ signal }: { signal: AbortSignal }) => {
+        try {
+          return await api('getServerActivity', { limit: pageSize, cursor }, { signal });
+        } catch (error) {
+          if (error instanceof ApiProblem && error.status === 404) return { servers: [] };
+          throw error;
+        }
+      },
+      refetchInterval: 30_000,
+    })),
   });
+  return new Map(pages.flatMap(({ data }) => data?.servers ?? []).map((activity) => [activity.slug, activity]));
 }

@@ -24,12 +24,12 @@ export function ServersPage() {
         )}
       </PageHeader>
       <Loaded query={pages}>
-        {({ pages: answers }) => {
+        {({ pages: answers, pageParams }) => {
           const servers = answers.flatMap((page) => page.servers);
           if (servers.length === 0) return <FirstServer />;
           return (
             <Stack>
-              <ServerList servers={servers} />
+              <ServerList servers={servers} cursors={pageParams as (string | undefined)[]} />
               {pages.hasNextPage && (
                 <Center>
                   <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
