@@ -72,6 +72,28 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
+  it('[find D4] says of a file what it is and how large, instead of no tokens', async () => {
+    const pdf = Buffer.from(`%PDF-1.7\n${'\x00x'.repeat(6000)}`);
+    const zip = 'Content-Type: application/zip\r\n\r\nPK\x03\x04';
+    const parts = `--cut\r\nContent-Type: text/csv\r\n\r\na,b\r\n--cut\r\n${zip}\r\n--cut--`;
+    dashboard.upstream.on('GET /items/pdf', () => ({ headers: { 'content-type': 'application/pdf' }, body: pdf }));
+    dashboard.upstream.on('GET /items/parts', () => ({
+      headers: { 'content-type': 'multipart/mixed; boundary=cut' },
+      body: Buffer.from(parts, 'latin1'),
+    }));
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const result = page.getByRole('region', { name: 'Result' });
+      await field(page, 'id').fill('pdf');
+      await button(page, 'Call the tool').click();
+      await result.getByText('A file (application/pdf, 11.7 KiB)').waitFor();
+      assert.doesNotMatch((await result.textContent()) ?? '', /tokens/);
+      await field(page, 'id').fill('parts');
+      await button(page, 'Call the tool').click();
+      await result.getByText('About 1 tokens and application/zip, 4 B').waitFor();
+      await result.getByText('a,b').waitFor();
+    });
+  });
+
   it('takes a value of the answer over as response_transform, as an edit', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('seven');

@@ -159,6 +159,36 @@ describe('the tool result: kinds of content', () => {
       assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method })), /Prefer/);
   });
 
+  it('[find D4] says of what was accepted or created where it is, and hints at Prefer only where that helps', async () => {
+    const empty = (status: number, location?: string): Answer => ({
+      status,
+      ...(location !== undefined && { headers: { location } }),
+    });
+    const said = async (answer: Answer, tool: Json = { method: 'POST' }) => textOf(await resultOf(answer, tool));
+    const accepted = '202 Accepted: the upstream answered without a body';
+    assert.equal(await said(empty(202)), accepted);
+    assert.equal(await said(empty(202, '/jobs/7')), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(await said(empty(202, '/jobs/7'), { method: 'GET' }), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(
+      await said(empty(201, 'https://user:pass@api.example.com/things/9?sig=abc#x')),
+      '201 Created: the upstream answered without a body\nLocation: /things/9',
+    );
+    const noContent = await said(empty(204, '/rows/3'), { method: 'PATCH' });
+    assert.match(noContent, /^204 No Content: the upstream answered without a body\nLocation: \/rows\/3$/);
+    for (const status of [200, 201, 204]) assert.match(await said(empty(status)), /Prefer/);
+    for (const odd of ['', 'http://[', 'javascript:alert(1)', '//'])
+      assert.doesNotMatch(await said(empty(202, odd)), /Location|alert/);
+    const long = await said(empty(202, `/${'x'.repeat(5000)}`));
+    assert.ok(long.length < 400, String(long.length));
+    one.upstream.on('POST /echo', () => empty(202, `/token/${callerToken}/x`));
+    const echo = await one.serve({ method: 'POST', url: '/echo' }, { authentication: { type: 'Bearer' } });
+    assert.equal(textOf(await one.call(echo)), `${accepted}\nLocation: /token/[redacted]/x`);
+    assert.match(
+      errorOf(await resultOf(empty(202, '/jobs/7'), { method: 'POST', response_transform: 'id' })),
+      /HTTP 202 Accepted came without a body\nLocation: \/jobs\/7$/,
+    );
+  });
+
   it('[behaviour The tool result] a response_transform on what is no JSON is an error', async () => {
     const tool = { response_transform: 'data' };
     const said = 'response_transform needs a JSON answer; ';

@@ -6,7 +6,7 @@ import type { Answer } from '../outbound/door.ts';
 import { blocks, isJson, mediaType, readContent } from './read-content.ts';
 import type { Reading } from './reading.ts';
 import { redact, redactedStart } from './redact.ts';
-import { redirectTarget } from './redirect-target.ts';
+import { locationPath, redirectTarget } from './redirect-target.ts';
 
 const maxErrorBytes = 8 * 1024;
 
@@ -37,7 +37,7 @@ export function contentTypeOf(headers: Answer['headers']): string {
 export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
   const { status, body } = answer;
   if (status >= 300) throw refusal(answer, sensitive);
-  if (status === 204 || body.length === 0) return emptyResult(answer, reading);
+  if (status === 204 || body.length === 0) return emptyResult(answer, reading, sensitive);
   return readContent(body, contentTypeOf(answer.headers), reading, answerSteps);
 }
 
@@ -65,17 +65,22 @@ function errorBody(body: Buffer, sensitive: readonly string[]): string {
   return body.length > maxErrorBytes ? `${start}\n… (${body.length} bytes in all)` : start;
 }
 
-function emptyResult(answer: Answer, reading: Reading): ToolResult {
-  const hint = reading.hintPrefer
-    ? ' (the header "Prefer: return=representation" asks some upstreams for the written row)'
-    : '';
+function emptyResult(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
+  const path = locationPath(redact(String(answer.headers.location ?? ''), sensitive));
+  const more = path === undefined ? preferHint(answer, reading) : `\nLocation: ${path}`;
   if (reading.transform.length > 0) {
     throw new ToolFailure(
       'transform',
-      `response_transform needs a JSON answer; ${statusText(answer)} came without a body${hint}`,
+      `response_transform needs a JSON answer; ${statusText(answer)} came without a body${more}`,
     );
   }
   return blocks([
-    { type: 'text', text: `${statusText(answer).slice(5)}: the upstream answered without a body${hint}` },
+    { type: 'text', text: `${statusText(answer).slice(5)}: the upstream answered without a body${more}` },
   ]);
+}
+
+/** Nothing was written yet that 202 could have returned (RFC 9110, 15.3.3). */
+function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
+  if (!hintPrefer || status === 202) return '';
+  return ' (the header "Prefer: return=representation" asks some upstreams for the written row)';
 }

@@ -11,14 +11,21 @@ const sameHost = 'http://same-host.invalid';
  * the host. No query, no fragment, no user name, no address and nothing that looks like a token. Undefined without one.
  */
 export function redirectTarget(location: string): string | undefined {
+  const path = locationPath(location);
+  if (path === undefined) return undefined;
+  const { origin, hostname } = new URL(location, sameHost);
+  if (origin === sameHost) return path;
+  return literalAddress(hostname) === undefined ? `${origin}${path}` : `${path} on a host that is given by its address`;
+}
+
+/** The path of a `Location`, without what looks like a token. Undefined without one. */
+export function locationPath(location: string): string | undefined {
   if (location === '' || !URL.canParse(location, sameHost)) return undefined;
-  const { origin, protocol, hostname, pathname } = new URL(location, sameHost);
+  const { protocol, pathname } = new URL(location, sameHost);
   if (protocol !== 'http:' && protocol !== 'https:') return undefined;
-  const path = pathname
+  return pathname
     .split('/')
     .map((segment) => (segment.length > longestSegment ? '…' : segment))
     .join('/')
     .slice(0, longestPath);
-  if (origin === sameHost) return path;
-  return literalAddress(hostname) === undefined ? `${origin}${path}` : `${path} on a host that is given by its address`;
 }

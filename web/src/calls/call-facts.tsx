@@ -3,14 +3,11 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call } from '../answers.ts';
 import { PersonName } from '../ui/person-name.tsx';
+import { sizeText } from '../ui/size-text.ts';
 import { exactTime } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';
 import { callerText } from './caller-text.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
-
-function bytes(count: number): string {
-  return count < 1024 ? `${count} B` : `${(count / 1024).toFixed(1)} KiB`;
-}
 
 function factsOf(call: Call): [string, ReactNode][] {
   const upstream =
@@ -28,7 +25,7 @@ function factsOf(call: Call): [string, ReactNode][] {
     ['Took', `${call.duration_ms} ms${waiting}`],
     ['API', upstream ?? 'nothing was sent'],
     ['Caller', <Caller key="caller" call={call} />],
-    ['Size', `${bytes(call.bytes_in)} in, ${bytes(call.bytes_out)} out`],
+    ['Size', `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out`],
     [
       'Request',
       <span key="request" className="th-mono">

@@ -1,6 +1,7 @@
 import { Image, Text } from '@mantine/core';
 import type { ContentBlock } from '../../answers.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
+import { fileIn, fileText, textIn } from './file-in.ts';
 
 /** JSON with line breaks; every digit of every number stays. */
 function indented(text: string): string {
@@ -31,16 +32,17 @@ function indented(text: string): string {
 
 /** One block of a result. */
 export function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
-  if (block.type === 'text') return <CodeBlock code={indented(block.text)} label={isError ? 'error' : 'answer'} />;
-  const type = block.type === 'resource' ? block.resource.mimeType : block.mimeType;
-  if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(type)) {
+  const file = fileIn(block);
+  if (!file) return <CodeBlock code={indented(textIn(block))} label={isError ? 'error' : 'answer'} />;
+  if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(file.type)) {
     return (
-      <Image src={`data:${type};base64,${block.data}`} alt={`Image of the answer, ${type}`} maw={480} radius="md" />
+      <Image
+        src={`data:${file.type};base64,${block.data}`}
+        alt={`Image of the answer, ${file.type}`}
+        maw={480}
+        radius="md"
+      />
     );
   }
-  return (
-    <Text size="sm" c="dimmed">
-      A block of kind {block.type} ({type}), which is not shown here.
-    </Text>
-  );
+  return <Text size="sm">A file ({fileText(file)}). Agents get it as it is; it is not shown here.</Text>;
 }

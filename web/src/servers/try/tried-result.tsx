@@ -4,6 +4,7 @@ import { Folded } from '../../ui/folded.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 import { ContentView } from './content-view.tsx';
+import { fileIn, fileText } from './file-in.ts';
 import { PickTransform } from './pick-transform.tsx';
 import { TimingBar } from './timing-bar.tsx';
 
@@ -28,7 +29,7 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
         <Group gap="lg">
           {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
           <Text size="sm" c="dimmed">
-            About {(tried.estimated_tokens ?? roughTokens(tried)).toLocaleString('en')} tokens
+            {costText(tried)}
           </Text>
         </Group>
         {tried.content.map((block, index) => (
@@ -46,6 +47,14 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
       </Stack>
     </Section>
   );
+}
+
+/** What the model has to read. Nobody can say beforehand how many tokens a file costs it. */
+function costText(tried: Tried): string {
+  const files = tried.content.flatMap((block) => fileIn(block) ?? []).map((file) => fileText(file));
+  const tokens = tried.estimated_tokens ?? roughTokens(tried);
+  const text = files.length === 0 || tokens > 0 ? [`About ${tokens.toLocaleString('en')} tokens`] : [];
+  return [...text, ...files].join(' and ');
 }
 
 /** About four characters make a token. */

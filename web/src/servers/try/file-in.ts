@@ -1,0 +1,30 @@
+import type { ContentBlock } from '../../answers.ts';
+import { sizeText } from '../../ui/size-text.ts';
+import { visible } from '../../ui/visible.ts';
+
+/** What is in a block that is no text. */
+export type File = { type: string; bytes: number };
+
+/** The file in a block; undefined for text, also that of an embedded resource. */
+export function fileIn(block: ContentBlock): File | undefined {
+  if (block.type === 'text') return undefined;
+  if (block.type !== 'resource') return { type: block.mimeType, bytes: sizeOf(block.data) };
+  const { resource } = block;
+  return 'text' in resource ? undefined : { type: resource.mimeType, bytes: sizeOf(resource.blob) };
+}
+
+/** The text in a block; nothing for a file. */
+export function textIn(block: ContentBlock): string {
+  if (block.type === 'text') return block.text;
+  return block.type === 'resource' && 'text' in block.resource ? block.resource.text : '';
+}
+
+function sizeOf(base64: string): number {
+  const padding = /=*$/.exec(base64)?.[0].length ?? 0;
+  return (base64.length / 4) * 3 - padding;
+}
+
+/** `application/pdf, 12.3 KiB` */
+export function fileText({ type, bytes }: File): string {
+  return `${visible(type)}, ${sizeText(bytes)}`;
+}
