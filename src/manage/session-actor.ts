@@ -40,8 +40,8 @@ export async function sessionActor(
   look: Look,
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
-  // What no sign-in has set is not worth asking the database.
-  if (cookie === undefined || !/^[0-9A-Za-z]{43}$/.test(cookie)) return undefined;
+  // What is no cookie of a sign-in at all is not worth asking the database.
+  if (cookie === undefined || !/^[\w-]{16,100}$/.test(cookie)) return undefined;
   const hash = sessionHash(cookie);
   const session = await look(() => findSession(parts.db, hash, parts.now()));
   if (!session) return undefined;
