@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { alert, button, type Dashboard, field, type Person, startDashboard } from './support/dashboard.ts';
+import { checkPage } from './support/check-page.ts';
+import {
+  alert,
+  button,
+  type Dashboard,
+  field,
+  type Person,
+  personSession,
+  startDashboard,
+} from './support/dashboard.ts';
+import { personRequest } from './support/person-request.ts';
 import type { Json } from './support/toolhost.ts';
 
 const viewer: Person = { name: 'Vera', role: 'viewer' };
@@ -127,5 +137,38 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     );
     const { body } = await toolhost.rest('GET', '/audit');
     assert.ok(!JSON.stringify((body as Json).events).includes('garden'), 'that is of another workspace');
+  });
+
+  it('[find B8] are removed with or without the keys that they made, which the list of keys then says', async () => {
+    const { toolhost } = dashboard;
+    const workspace = 'wsp_leaving';
+    const session = await personSession(toolhost, { name: 'Ed', role: 'editor', workspace });
+    for (const name of ['deploy', 'nightly']) {
+      await personRequest(toolhost, session, 'POST', '/keys', { name, scopes: ['manage:read'] });
+    }
+    const other = await personSession(toolhost, { name: 'Ada', role: 'editor', workspace });
+    await personRequest(toolhost, other, 'POST', '/keys', { name: 'of Ada', scopes: ['call'] });
+    await dashboard.at(
+      '/settings',
+      async (page) => {
+        await button(page, 'Remove Ada').click();
+        await page.getByRole('dialog').getByText('They made one API key that still works').waitFor();
+        await button(page.getByRole('dialog'), 'Remove member').click();
+        await page.getByText('Removed the member', { exact: true }).waitFor();
+        await button(page, 'Remove Ed').click();
+        await page
+          .getByRole('dialog')
+          .getByText(/They made 2 API keys that still work.*(deploy, nightly|nightly, deploy)/)
+          .waitFor();
+        await checkPage(page);
+        await page.getByRole('checkbox', { name: 'Revoke them too' }).check();
+        await button(page.getByRole('dialog'), 'Remove member').click();
+        await page.getByText('Removed the member and revoked 2 API keys').waitFor();
+        await page.goto('/keys');
+        await page.getByText('Made by Ada; its maker has left the workspace.').waitFor();
+        assert.equal(await page.getByText('its maker has left').count(), 1, 'of a revoked key it does not matter');
+      },
+      { person: { name: 'Olga', workspace } },
+    );
   });
 });

@@ -18,6 +18,7 @@ type KeyRecord = {
   expires_at?: string;
   last_used_at?: string;
   revoked_at?: string;
+  creator_left?: true;
 };
 
 export function addKeys(program: Command): void {
@@ -133,7 +134,7 @@ function rowOf(key: KeyRecord, now: number): string[] {
     key.name,
     key.scopes.join(','),
     key.servers?.join(',') ?? 'all',
-    stateOf(key, now),
+    key.creator_left && key.revoked_at === undefined ? `${stateOf(key, now)}, its maker has left` : stateOf(key, now),
     key.last_used_at ?? 'never',
   ];
 }

@@ -5,7 +5,10 @@ import { newId } from '../domain/ids.ts';
 import { covers, keyScopes } from '../domain/scopes.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as revoke } from '../store/api-keys.ts';
+import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes.ts';
+import { originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
+import { listMembers } from '../store/members.ts';
 import { listSlugs } from '../store/servers.ts';
 import { type Context, operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
@@ -21,12 +24,21 @@ const keyRecord = z.object({
     .describe('Slugs that it is limited to; absent when it is good for every server.'),
   created_at: time,
   created_by: z.string(),
+  created_by_name: z.string().optional().describe('What the person or the key that made it is called now.'),
+  creator_left: z
+    .literal(true)
+    .optional()
+    .describe('The person who made it, themselves or with a key of theirs, is no longer a member.'),
   expires_at: time.optional(),
   last_used_at: time.optional(),
   revoked_at: time.optional(),
 });
 
-function toRecord(key: ApiKey): z.input<typeof keyRecord> {
+/** Who made keys, by what is true now. */
+type Makers = { names: ReadonlyMap<string, string>; leftIds: ReadonlySet<string> };
+
+function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
+  const name = makers.names.get(key.createdBy);
   return {
     id: key.id,
     name: key.name,
@@ -34,6 +46,8 @@ function toRecord(key: ApiKey): z.input<typeof keyRecord> {
     ...(key.servers && { servers: key.servers }),
     created_at: isoTime(key.createdAt),
     created_by: key.createdBy,
+    ...(name !== undefined && { created_by_name: name }),
+    ...(makers.leftIds.has(key.id) && { creator_left: true as const }),
     ...(key.expiresAt !== undefined && { expires_at: isoTime(key.expiresAt) }),
     ...(key.lastUsedAt !== undefined && { last_used_at: isoTime(key.lastUsedAt) }),
     ...(key.revokedAt !== undefined && { revoked_at: isoTime(key.revokedAt) }),
@@ -87,7 +101,7 @@ const createApiKey = operation({
       lastUsedAt: undefined,
     };
     await insertApiKey(context.db, stored);
-    return { ...toRecord(stored), key };
+    return { ...toRecord(stored, await makersOf(context, [stored])), key };
   },
   audit: (_input, { id, name, scopes, servers }) => ({
     target: id,
@@ -146,14 +160,37 @@ const listApiKeys = operation({
   effect: 'read',
   isReport: true,
   isTool: false,
-  input: z.strictObject(pageInputs),
+  input: z.strictObject({
+    made_by: z
+      .string()
+      .max(100)
+      .optional()
+      .describe('Id of a member: only keys that they made, themselves or with a key of theirs, and that still work.'),
+    ...pageInputs,
+  }),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
   async run(context, input) {
     await context.flushCalls();
-    const { rows, next } = await findApiKeys(context.db, context.actor.workspaceId, pageFrom(input));
-    return { keys: rows.map(toRecord), next_cursor: next };
+    const { db, actor } = context;
+    const only = input.made_by === undefined ? undefined : await keysOf(context, input.made_by);
+    const { rows, next } = await findApiKeys(db, actor.workspaceId, pageFrom(input), only);
+    const makers = await makersOf(context, rows);
+    return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };
   },
 });
+
+async function keysOf({ db, actor, now }: Context, userId: string): Promise<string[]> {
+  return (await workingKeysMadeBy(db, actor.workspaceId, userId, now())).map(({ id }) => id);
+}
+
+async function makersOf({ db, actor }: Context, keys: readonly ApiKey[]): Promise<Makers> {
+  const makers = keys.map(({ createdBy }) => createdBy);
+  const names = await namesOfActors(db, actor.workspaceId, makers);
+  const origins = await originsOfKeys(db, actor.workspaceId, keys);
+  const members = new Set((await listMembers(db, actor.workspaceId)).map(({ userId }) => userId));
+  const left = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));
+  return { names, leftIds: new Set(left.map(([id]) => id)) };
+}
 
 const revokeApiKey = operation({
   name: 'revokeApiKey',

@@ -6,6 +6,7 @@ import { connectionOperations } from './connection-check.ts';
 import { grantOperations } from './grants.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { loginCheckOperations } from './login-checks.ts';
+import { memberOperations } from './members.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
 import type { operationRoutes } from './routes.ts';
@@ -26,6 +27,7 @@ export const operations = {
   ...apiKeyOperations,
   ...grantOperations,
   ...peopleOperations,
+  ...memberOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** The same in the order of the pages, for those who go through all of them. */

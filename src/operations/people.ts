@@ -2,20 +2,14 @@ import { z } from 'zod';
 import { roles } from '../domain/scopes.ts';
 import { hiddenCharacters } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import {
-  deleteInvitation,
-  deleteMember,
-  listMembers as findMembers,
-  listInvitations,
-  saveInvitation,
-} from '../store/members.ts';
+import { deleteInvitation, listMembers as findMembers, listInvitations, saveInvitation } from '../store/members.ts';
 import { moveSession } from '../store/sessions.ts';
-import { findUser, membershipsOf, saveMember } from '../store/users.ts';
+import { findUser, membershipsOf } from '../store/users.ts';
 import { findWorkspace, renameWorkspace } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
 import { isoTime, time } from './shapes.ts';
 
-const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
+export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
 const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
 const sessionRecord = z.object({
   user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
@@ -190,53 +184,6 @@ const withdrawInvitation = operation({
   audit: ({ email }) => ({ target: email }),
 });
 
-/** A workspace without an owner could never be given one again. */
-async function keepAnOwner({ db, actor }: Context, userId: string): Promise<void> {
-  const owners = (await findMembers(db, actor.workspaceId)).filter((member) => member.role === 'owner');
-  if (owners.length === 1 && owners[0]?.userId === userId) {
-    throw new AppError('conflict', 'this is the only owner of the workspace; make somebody else an owner first');
-  }
-}
-
-const changeMember = operation({
-  name: 'changeMember',
-  summary: 'Give a member another role',
-  scope: 'manage:write',
-  effect: 'write',
-  people: 'owner',
-  isTool: false,
-  input: z.strictObject({ id: z.string().max(100), role: roleInput }),
-  output: z.object({ id: z.string(), role: z.enum(roles) }),
-  async run(context, { id, role }) {
-    const members = await findMembers(context.db, context.actor.workspaceId);
-    if (!members.some((member) => member.userId === id)) throw new AppError('notFound', 'there is no such member');
-    if (role !== 'owner') await keepAnOwner(context, id);
-    await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
-    return { id, role };
-  },
-  audit: (_input, { id, role }) => ({ target: id, detail: { role } }),
-});
-
-const removeMember = operation({
-  name: 'removeMember',
-  summary: 'Remove a member; their sessions in this workspace end',
-  scope: 'manage:write',
-  effect: 'write',
-  destructive: true,
-  people: 'owner',
-  isTool: false,
-  input: z.strictObject({ id: z.string().max(100) }),
-  output: z.object({ removed: z.string() }),
-  async run(context, { id }) {
-    await keepAnOwner(context, id);
-    if (!(await deleteMember(context.db, context.actor.workspaceId, id))) {
-      throw new AppError('notFound', 'there is no such member');
-    }
-    return { removed: id };
-  },
-  audit: ({ id }) => ({ target: id }),
-});
-
 export const peopleOperations = {
   getSession,
   switchWorkspace,
@@ -244,6 +191,4 @@ export const peopleOperations = {
   listMembers,
   inviteMember,
   withdrawInvitation,
-  changeMember,
-  removeMember,
 };

@@ -59,12 +59,25 @@ export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined
   return row && toApiKey(row);
 }
 
+export async function keysById(db: Db, workspaceId: string, ids: readonly string[]): Promise<ApiKey[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', [...ids, ''])
+    .execute();
+  return rows.map(toApiKey);
+}
+
+/** Newest first; with `only` those of these ids. */
 export async function listApiKeys(
   db: Db,
   workspaceId: string,
   page: Page,
+  only?: readonly string[],
 ): Promise<{ rows: ApiKey[]; next: string | undefined }> {
-  const query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
+  let query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
+  if (only) query = query.where('id', 'in', [...only.slice(0, 10_000), '']);
   const rows = await query
     .where(olderThan('created_at', page.after))
     .orderBy('created_at', 'desc')

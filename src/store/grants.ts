@@ -130,6 +130,17 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
+/** Live grants of a person in a workspace: agents that they signed in at the management server. */
+export async function listGrantsOfPerson(db: Db, workspaceId: string, userId: string): Promise<Grant[]> {
+  return db
+    .selectFrom('grants')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('workspace_id', '=', workspaceId)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
 /** Ends every grant of a server. */
 export async function revokeServerGrants(
   db: Db,

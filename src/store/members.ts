@@ -1,5 +1,6 @@
 import type { Role } from '../domain/scopes.ts';
 import type { Db } from './database.ts';
+import { deleteSessionsOf } from './sessions.ts';
 
 /** A person in a workspace. */
 export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
@@ -24,14 +25,14 @@ export async function listMembers(db: Db, workspaceId: string): Promise<Member[]
   }));
 }
 
-/** Whether there was such a member. */
+/** Removes a member with the sessions that show the workspace. Whether there was such a member. */
 export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<boolean> {
   const result = await db
     .deleteFrom('members')
     .where('workspace_id', '=', workspaceId)
     .where('user_id', '=', userId)
     .executeTakeFirst();
-  await db.deleteFrom('sessions').where('workspace_id', '=', workspaceId).where('user_id', '=', userId).execute();
+  await deleteSessionsOf(db, { workspaceId, userId });
   return result.numDeletedRows > 0n;
 }
 

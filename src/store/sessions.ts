@@ -32,6 +32,20 @@ export async function deleteSession(db: Db, hash: string): Promise<void> {
   await db.deleteFrom('sessions').where('hash', '=', hash).execute();
 }
 
+/** Ends the sessions of a person that show a workspace, but for the one with the hash `kept`. */
+export async function deleteSessionsOf(
+  db: Db,
+  person: { workspaceId: string; userId: string },
+  kept?: string,
+): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where('workspace_id', '=', person.workspaceId)
+    .where('user_id', '=', person.userId)
+    .where('hash', '!=', kept ?? '')
+    .execute();
+}
+
 export async function pruneSessions(db: Db, now: number): Promise<void> {
   await db.deleteFrom('sessions').where('expires_at', '<', now).execute();
 }

@@ -10,6 +10,7 @@ export const queryKeys = {
   limits: (slug: string) => ['limits', slug],
   activity: ['activity'],
   keys: ['keys'],
+  keysMadeBy: (id: string) => ['keys', 'made by', id],
   calls: (filter: object) => ['calls', filter],
   call: (id: string) => ['calls', 'one', id],
   statistics: (filter: object) => ['calls', 'statistics', filter],

@@ -23,6 +23,11 @@ const columns: Column<ApiKey>[] = [
         <Text size="xs" c="dimmed" className="th-mono">
           {key.id}
         </Text>
+        {key.creator_left && !isOver(key) && (
+          <Text size="xs" c="dimmed">
+            Made by {visible(key.created_by_name ?? key.created_by)}; its maker has left the workspace.
+          </Text>
+        )}
       </div>
     ),
   },

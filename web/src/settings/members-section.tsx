@@ -4,7 +4,6 @@ import type { Member, Role } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/confirm.tsx';
 import { Loaded } from '../ui/loaded.tsx';
 import { usePeople } from '../ui/person-name.tsx';
 import { messageOf } from '../ui/problem-alert.tsx';
@@ -14,6 +13,7 @@ import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
 import { visible } from '../ui/visible.ts';
 import { Invitations } from './invitations.tsx';
+import { RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
 
 /** Who belongs to the workspace, and who is invited. */
@@ -29,12 +29,6 @@ export function MembersSection() {
   });
   const roleProblem = (id: string) =>
     change.error && change.variables?.id === id ? messageOf(change.error) : undefined;
-  const remove = useAction({
-    run: ({ id }: Member) => api('removeMember', { id }),
-    done: () => 'Removed the member',
-    refresh: [queryKeys.members],
-    onDone: () => setRemoved(undefined),
-  });
   const onRole = (id: string, role: Role) => change.mutate({ id, role });
   return (
     <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
@@ -51,17 +45,7 @@ export function MembersSection() {
           </>
         )}
       </Loaded>
-      <Confirm
-        opened={removed !== undefined}
-        title={`Remove ${visible(removed?.name ?? removed?.email ?? '')}?`}
-        action="Remove member"
-        isPending={remove.isPending}
-        error={remove.error}
-        onClose={() => setRemoved(undefined)}
-        onConfirm={() => removed && remove.mutate(removed)}
-      >
-        <Text size="sm">Their sessions in this workspace end at once. What they made stays.</Text>
-      </Confirm>
+      <RemoveDialog member={removed} onClose={() => setRemoved(undefined)} />
     </Section>
   );
 }
