@@ -109,7 +109,9 @@ export class Connections implements Shared {
   }
 
   onUnused(pool: Pool): void {
-    if (!this.#pools.delete(pool.key)) return;
+    // A later pool of the same key may have taken its place.
+    if (this.#pools.get(pool.key) !== pool) return;
+    this.#pools.delete(pool.key);
     const { workspace } = pool;
     if (--workspace.pools === 0) this.#workspaces.delete(workspace.id);
   }
