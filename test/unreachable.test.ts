@@ -28,6 +28,8 @@ describe('an upstream that cannot be reached', () => {
   let toolhost: TestToolhost;
   let servers: { server: tls.Server; port: number }[];
   let cases: [origin: string, said: string][];
+  /** What a connection to `coded.example` fails with. */
+  let nextCode = '';
   before(async () => {
     tls.setDefaultCACertificates([...trusted, certificates.expired.cert, certificates.elsewhere.cert]);
     plain = await startRecordingUpstream();
@@ -52,12 +54,15 @@ describe('an upstream that cannot be reached', () => {
       [`http://127.0.0.1:${closed}`, 'the upstream refused the connection'],
     ];
     toolhost = await startToolhost({
-      env: { EGRESS_ALLOW: cases.map(([origin]) => new URL(origin).host).join(',') },
+      env: { EGRESS_ALLOW: ['coded.example:1', ...cases.map(([origin]) => new URL(origin).host)].join(',') },
       surroundings: {
         resolve(hostname, answer) {
-          const code = { 'missing.example': 'ENOTFOUND', 'flaky.example': 'EAI_AGAIN' }[hostname];
-          if (code === undefined) answer(null, [{ address: '127.0.0.1', family: 4 }]);
-          else answer(Object.assign(new Error('no answer'), { code }), []);
+          const code = { 'missing.example': 'ENOTFOUND', 'flaky.example': 'EAI_AGAIN', 'coded.example': nextCode }[
+            hostname
+          ];
+          const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+          if (code !== undefined) answer(Object.assign(new Error('127.0.0.1 is not it'), { code }), []);
+          else answer(null, hostname === 'closed.example' ? addresses : addresses.slice(0, 1));
         },
       },
     });
@@ -77,5 +82,23 @@ describe('an upstream that cannot be reached', () => {
     const { body } = await toolhost.rest('GET', '/calls?slug=unreachable');
     const outcomes = (body.calls as { outcome: string }[]).map(({ outcome }) => outcome);
     assert.deepEqual(new Set(outcomes), new Set(['unreachable']));
+  });
+
+  it('[find D5] whatever the system reports becomes a sentence about the host, with nothing of the report in it', async () => {
+    await toolhost.createServer({ name: 'Coded', slug: 'coded', tools: [toolAt('http://coded.example:1/')] });
+    const host = 'coded.example:1';
+    const sentences = {
+      EHOSTUNREACH: `there is no route to ${host}`,
+      ETIMEDOUT: `${host} did not accept a connection in time`,
+      EMFILE: `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
+      CERT_NOT_YET_VALID: `the TLS certificate of ${host} is not valid yet`,
+      UNABLE_TO_VERIFY_LEAF_SIGNATURE: `the TLS certificate of ${host} is not signed by an authority that is trusted here`,
+      CERT_UNHEARD_OF: `the TLS certificate of ${host} is not valid`,
+      EUNHEARDOF: `no connection to ${host} could be made`,
+    };
+    for (const [code, said] of Object.entries(sentences)) {
+      nextCode = code;
+      assert.equal(errorOf(await toolhost.callTool('coded', 'some-token', 'get')), said);
+    }
   });
 });

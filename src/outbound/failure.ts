@@ -73,15 +73,21 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error.cause instanceof OutboundError) return error.cause;
   if (error instanceof AggregateError) {
-    const ofEach = error.errors.filter((one) => one instanceof Error).map((one) => toOutboundError(one, origin));
-    // A machine without IPv6 has no route to half of the addresses; what the other half said is the news.
-    const news = ofEach.find(({ message }) => !message.startsWith('there is no route')) ?? ofEach[0];
-    if (news) return news;
+    const ofEach = error.errors.filter((one) => one instanceof Error);
+    const telling = ofEach.find((one) => !noRoute.test(codeOf(one))) ?? ofEach[0];
+    if (telling) return toOutboundError(telling, origin);
   }
-  // undici leaves the code out when even the first bytes are not HTTP.
-  const code = String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
+  const code = codeOf(error);
   const failure = failures.find(({ codes }) => codes.test(code)) ?? otherwise;
   return new OutboundError(failure.reason, failure.said(hostIn(origin)));
+}
+
+/** What a machine without IPv6 reports of half of the addresses; what became of the other half tells more. */
+const noRoute = /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT)$/;
+
+function codeOf(error: Error): string {
+  // undici leaves the code out when even the first bytes are not HTTP.
+  return String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
 }
 
 /** The host as a person knows it, or words that stand for an address. */
