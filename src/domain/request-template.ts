@@ -9,11 +9,20 @@ import {
 import { isHeaderValue } from './headers.ts';
 import { type Argument, argumentsOf, type Place } from './input-schema.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from './parameter-names.ts';
+import { encode } from './percent-encoding.ts';
 import { fillPlaceholders, placeholderNames } from './placeholders.ts';
 import type { Tool } from './tool.ts';
 import { type Encoding, encodingOf, isEncoding } from './tool-rules.ts';
-import { encode, parseUrlTemplate, type QueryPair, renderUrl, type UrlTemplate } from './url-template.ts';
-import { type ArrayFormat, arrayPairs, valueText } from './values.ts';
+import { checked, parseUrlTemplate, type QueryPair, renderUrl, type UrlTemplate } from './url-template.ts';
+import {
+  type ArrayFormat,
+  arrayPairs,
+  mostHeaderLength,
+  mostPairs,
+  mostUrlLength,
+  refuseLonger,
+  valueText,
+} from './values.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
 export type Arguments = { [name: string]: unknown };
@@ -137,7 +146,7 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
     if (value === undefined) continue;
     if (place === 'body') left.push([name, value]);
     else if (place === 'header') addArgumentHeader(headers, name, value);
-    else query.push(...queryPairs(name, value, template.arrayFormat));
+    else addQueryPairs(query, name, value, template.arrayFormat);
   }
   const body = bodyOf(template, left, headers);
   if (template.authentication && credentials.token !== undefined) {
@@ -147,7 +156,7 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
     else query.push(`${encode(credentialQueryKey(authentication) as string)}=${encode(credentials.token)}`);
   }
   const search = query.length > 0 ? `?${query.join('&')}` : '';
-  return { method: template.method, origin: template.url.origin, path: path + search, headers, body };
+  return { method: template.method, origin: template.url.origin, path: checked(path + search), headers, body };
 }
 
 /** An argument may be called `toString`; what every object inherits is not one. */
@@ -167,13 +176,21 @@ function templateText(name: string, value: unknown): string | undefined {
   return text;
 }
 
-function queryPairs(name: string, value: unknown, format: ArrayFormat): string[] {
-  return arrayPairs(name, value, format).map(([key, text]) => `${encode(key)}=${encode(text)}`);
+function addQueryPairs(query: string[], name: string, value: unknown, format: ArrayFormat): void {
+  // Each entry takes its name, two signs and a character at least.
+  if (Array.isArray(value) && format !== 'comma')
+    refuseLonger(name, value.length * (name.length + 2), mostUrlLength, 'a URL');
+  for (const [key, text] of arrayPairs(name, value, format)) {
+    refuseLonger(name, text.length, mostUrlLength, 'a URL');
+    query.push(`${encode(key)}=${encode(text)}`);
+  }
 }
 
 function addArgumentHeader(headers: string[], name: string, value: unknown): void {
   const text = valueText(name, value);
-  if (text !== undefined) addHeader(headers, name, text);
+  if (text === undefined) return;
+  refuseLonger(name, text.length, mostHeaderLength, 'a header');
+  addHeader(headers, name, text);
 }
 
 function addHeader(headers: string[], name: string, value: string): void {
@@ -208,6 +225,9 @@ function bodyOf(template: RequestTemplate, left: [string, unknown][], headers: s
     return JSON.stringify(Object.fromEntries(left));
   }
   const fields = left.flatMap(([name, value]) => arrayPairs(name, value, template.arrayFormat));
+  if (fields.length > mostPairs) {
+    throw new ToolFailure('invalid_arguments', `found ${fields.length} fields; a form has at most ${mostPairs}`);
+  }
   if (encoding === 'multipart') return { fields };
   type('application/x-www-form-urlencoded');
   return fields.map(([name, text]) => `${encode(name)}=${encode(text)}`).join('&');

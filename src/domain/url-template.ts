@@ -1,4 +1,6 @@
 import { type Problem, ToolFailure } from '../errors.ts';
+import { encode } from './percent-encoding.ts';
+import { mostUrlLength, refuseLonger } from './values.ts';
 
 /** A piece of a template: text that goes out as it is, or the name of an argument. */
 export type Part = { text: string } | { argument: string };
@@ -10,7 +12,15 @@ export type QueryPair = { name: string; parts: Part[] | undefined };
  * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
  * change the origin, the number of segments or a query name.
  */
-export type UrlTemplate = { origin: string; host: string; segments: Part[][]; query: QueryPair[]; names: string[] };
+export type UrlTemplate = {
+  origin: string;
+  host: string;
+  segments: Part[][];
+  query: QueryPair[];
+  names: string[];
+  /** Whether a token stands there more than once. */
+  hasRepeats: boolean;
+};
 
 const wordCharacter = /[A-Za-z0-9_]/;
 const word = /[A-Za-z_]\w*/y;
@@ -95,9 +105,12 @@ export function parseUrlTemplate(
     segments: segments.map((segment) => canonical(parseParts(segment, token, problems), canonicalPath)),
     query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, token, problems)),
     names: [],
+    hasRepeats: false,
   };
   if (segments.some((segment) => isDotSegment(segment))) problems.push('the path has a . or .. segment');
-  parsed.names = [...new Set([...parsed.segments, ...parsed.query.map((p) => p.parts ?? [])].flatMap(argumentsIn))];
+  const tokens = [...parsed.segments, ...parsed.query.map((p) => p.parts ?? [])].flatMap(argumentsIn);
+  parsed.names = [...new Set(tokens)];
+  parsed.hasRepeats = tokens.length > parsed.names.length;
   return problems.length > 0 ? { problems } : { template: parsed, problems };
 }
 
@@ -117,57 +130,88 @@ function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-const unreserved = /^[A-Za-z0-9._~-]*$/;
-const escapes: Record<string, string> = { '!': '%21', "'": '%27', '(': '%28', ')': '%29', '*': '%2A' };
-
-/** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. */
-export function encode(text: string): string {
-  if (unreserved.test(text)) return text;
-  return encodeURIComponent(text).replace(/[!'()*]/g, (character) => escapes[character] as string);
-}
+/** Encoded texts of arguments; undefined for an absent one. */
+type EncodedText = (argument: string) => string | undefined;
 
 /**
  * The path and query of a template with its arguments in place, each value percent-encoded.
  * `value` gives the text of an argument, or undefined when it is absent.
- * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment
+ * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment, or the URL is too long
  */
 export function renderUrl(
   template: UrlTemplate,
   value: (argument: string) => string | undefined,
 ): { path: string; query: string[] } {
+  const encoded: EncodedText = (argument) => {
+    const text = value(argument);
+    if (text !== undefined) refuseLonger(argument, text.length, mostUrlLength, 'a URL');
+    return text === undefined ? undefined : encode(text);
+  };
+  const textOf = template.hasRepeats ? rememberedTexts(encoded) : encoded;
   let path = '';
-  for (const segment of template.segments) path += `/${renderSegment(segment, value)}`;
+  for (const segment of template.segments) path = checked(`${path}/${renderSegment(segment, textOf)}`);
   const query: string[] = [];
+  let length = path.length;
   for (const pair of template.query) {
-    const rendered = renderPair(pair, value);
-    if (rendered !== undefined) query.push(rendered);
+    const rendered = renderPair(pair, textOf);
+    if (rendered === undefined) continue;
+    query.push(rendered);
+    length += rendered.length + 1;
+    if (length > mostUrlLength) throw tooLong();
   }
   return { path: path || '/', query };
 }
 
-function renderSegment(parts: readonly Part[], value: (argument: string) => string | undefined): string {
+function rememberedTexts(textOf: EncodedText): EncodedText {
+  const known = new Map<string, string | undefined>();
+  return (argument) => {
+    if (!known.has(argument)) known.set(argument, textOf(argument));
+    return known.get(argument);
+  };
+}
+
+/** A part of a URL, unless it is too long already. @throws ToolFailure invalid_arguments */
+export function checked(part: string): string {
+  if (part.length > mostUrlLength) throw tooLong();
+  return part;
+}
+
+function tooLong(): ToolFailure {
+  const message = `the arguments make a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes them in a body`;
+  return new ToolFailure('invalid_arguments', message);
+}
+
+function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
   let segment = '';
   for (const part of parts) {
     if ('text' in part) {
       segment += part.text;
       continue;
     }
-    const text = value(part.argument);
+    const text = textOf(part.argument);
     if (text === undefined) throw refusal(part.argument, 'is missing; it is part of the path');
     if (text === '' || text === '.' || text === '..') throw refusal(part.argument, 'must not be empty, "." or ".."');
-    segment += encode(text);
+    segment = checked(segment + text);
   }
   if (isDotSegment(segment)) throw refusal(argumentsIn(parts).join(', '), 'makes a "." or ".." path segment');
   return segment;
 }
 
-function renderPair(pair: QueryPair, value: (argument: string) => string | undefined): string | undefined {
+function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
   if (!pair.parts) return pair.name;
-  const names = argumentsIn(pair.parts);
-  const absent = names.filter((name) => value(name) === undefined);
-  if (names.length > 0 && absent.length === names.length) return undefined;
-  if (absent.length > 0) throw refusal(absent.join(', '), `is missing; the query value ${pair.name} needs it`);
-  return `${pair.name}=${pair.parts.map((part) => ('text' in part ? part.text : encode(value(part.argument) as string))).join('')}`;
+  let value = '';
+  let present = 0;
+  const absent: string[] = [];
+  for (const part of pair.parts) {
+    const text = 'text' in part ? part.text : textOf(part.argument);
+    if (text === undefined) absent.push((part as { argument: string }).argument);
+    else if ('argument' in part) present++;
+    value = checked(value + (text ?? ''));
+  }
+  if (present === 0 && absent.length > 0) return undefined;
+  if (absent.length > 0)
+    throw refusal([...new Set(absent)].join(', '), `is missing; the query value ${pair.name} needs it`);
+  return `${pair.name}=${value}`;
 }
 
 function refusal(argument: string, what: string): ToolFailure {

@@ -2,7 +2,7 @@ import { didYouMean, dotted, shown } from '../domain/problems.ts';
 import type { Fault } from '../domain/schema/check-run.ts';
 
 const maxValuesShown = 50;
-const maxNamesShown = 100;
+const maxNamesShown = 30;
 const longestValue = 100;
 
 /** A sentence that says where, what was found and what is allowed. */

@@ -1,6 +1,7 @@
 import type { CallSpan, ObserveCall, TraceCall } from '../domain/call-sight.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
+import { nextTurn } from '../domain/next-turn.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import { TooMuchWork } from '../domain/steps.ts';
 import { AppError, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
@@ -102,6 +103,9 @@ function outcomeOfError(error: unknown): Outcome {
   return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
 }
 
+/** A request longer than this is read, checked and built in turns of its own. */
+const longBytes = 64 * 1024;
+
 /** @throws ToolFailure with the outcome of the call */
 async function exchange(
   server: HostedServer,
@@ -112,10 +116,12 @@ async function exchange(
   trail: Trail,
 ): Promise<ToolResult> {
   const { sensitive } = trail;
+  if (call.bytesIn > longBytes) await nextTurn();
   const of = { workspaceId: server.workspaceId, onGone: call.era === 'modern' ? call.onGone : undefined };
   const prepared = prepareArguments(tool, call.args, (long) => checkOnThread(parts.threads, tool, long, of));
   const args = prepared instanceof Promise ? await prepared : prepared;
   trail.args = args;
+  if (call.bytesIn > longBytes) await nextTurn();
   const request = requestOf(server, tool, caller, args, sensitive);
   trail.host = tool.request.url.host;
   const started = performance.now();

@@ -1,4 +1,4 @@
-import { encode } from '../domain/url-template.ts';
+import { encode } from '../domain/percent-encoding.ts';
 
 /** The forms in which a credential may come back; very short ones would hit ordinary text. */
 function formsOf(value: string): string[] {

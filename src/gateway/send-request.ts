@@ -5,6 +5,7 @@ import { OutboundError, type OutboundReason, type Outcome, ToolFailure } from '.
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
 import type { Caller } from './caller.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
+import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
@@ -52,22 +53,26 @@ export function send(
   const traceparent = requestSpan?.traceparent ?? call.traceparent;
   if (traceparent !== undefined) headers.push('traceparent', traceparent);
   if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
-  const transmit = (bytes: string | Buffer | undefined) =>
-    door.send({
-      workspaceId: server.workspaceId,
-      origin: request.origin,
-      credentialHash,
-      path: request.path,
-      method: request.method,
-      headers,
-      body: bytes,
-      timeoutMs: tool.timeoutMs,
-      limitBytes: tool.limitBytes,
-      // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
-      onGone: call.era === 'modern' ? call.onGone : undefined,
-    });
-  const sent = typeof body === 'object' ? formBytes(body.fields, headers).then(transmit) : transmit(body);
+  const sent = door.send({
+    workspaceId: server.workspaceId,
+    origin: request.origin,
+    credentialHash,
+    path: request.path,
+    method: request.method,
+    headers,
+    body: typeof body === 'object' ? multipart(body.fields, headers) : body,
+    timeoutMs: tool.timeoutMs,
+    limitBytes: tool.limitBytes,
+    // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
+    onGone: call.era === 'modern' ? call.onGone : undefined,
+  });
   return requestSpan ? traced(sent, requestSpan) : sent;
+}
+
+function multipart(fields: readonly [string, string][], headers: string[]): Buffer {
+  const { contentType, body } = multipartBody(fields);
+  headers.push('Content-Type', contentType);
+  return body;
 }
 
 async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
@@ -79,15 +84,6 @@ async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer>
     span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
     throw error;
   }
-}
-
-/** A body of `multipart/form-data`, whose boundary is said in a header. */
-async function formBytes(fields: readonly [string, string][], headers: string[]): Promise<Buffer> {
-  const form = new FormData();
-  for (const [name, value] of fields) form.append(name, value);
-  const encoded = new Response(form);
-  headers.push('Content-Type', encoded.headers.get('content-type') ?? '');
-  return Buffer.from(await encoded.arrayBuffer());
 }
 
 const outcomeOf: Record<OutboundReason, Outcome> = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { encode } from '../domain/percent-encoding.ts';
 import type { UpstreamRequest } from '../domain/request-template.ts';
 import { mask } from '../domain/server-config.ts';
-import { encode } from '../domain/url-template.ts';
 import { asCurl } from './as-curl.ts';
 
 const header = z.tuple([z.string(), z.string()]);

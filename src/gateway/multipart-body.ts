@@ -1,0 +1,40 @@
+import { hash } from 'node:crypto';
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const lineEnd = Buffer.from('\r\n');
+
+/** A body of `multipart/form-data` (RFC 7578) with the boundary that its Content-Type must name. */
+export function multipartBody(fields: readonly [name: string, value: string][]): { contentType: string; body: Buffer } {
+  const heads = fields.map(([name]) => Buffer.from(`Content-Disposition: form-data; name="${quoted(name)}"\r\n\r\n`));
+  const values = fields.map(([, value]) => withLineEnds(Buffer.from(value)));
+  // Nobody can write a text that holds its own hash, so the boundary is in no value.
+  const boundary = `toolhost-${hash('sha256', Buffer.concat(values), 'hex')}`;
+  const delimiter = Buffer.from(`--${boundary}\r\n`);
+  const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);
+  const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body };
+}
+
+/** HTML, "multipart/form-data encoding algorithm". */
+function quoted(name: string): string {
+  return name.replaceAll(/["\r\n]/g, (character) => encodeURIComponent(character));
+}
+
+/** Lines of a text field end in CRLF. */
+function withLineEnds(bytes: Buffer): Buffer {
+  if (!bytes.includes(lineFeed) && !bytes.includes(carriageReturn)) return bytes;
+  const written = Buffer.allocUnsafe(2 * bytes.length);
+  let to = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte !== lineFeed && byte !== carriageReturn) {
+      written[to++] = byte;
+      continue;
+    }
+    written[to++] = carriageReturn;
+    written[to++] = lineFeed;
+    if (byte === carriageReturn && bytes[at + 1] === lineFeed) at++;
+  }
+  return written.subarray(0, to);
+}
