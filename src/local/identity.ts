@@ -5,6 +5,7 @@ import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
 import { createServer } from '../http.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import { page, pagePolicy } from '../page.ts';
+import { createFormTokens, type FormTokens, isFromOwnPage } from './form-token.ts';
 
 /** The identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
 export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };
@@ -73,14 +74,26 @@ async function startProvider(
     },
   });
   const serve = provider.callback();
+  const forms = createFormTokens(issuer, spanS);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!request.url?.startsWith('/interaction/')) serve(request, response);
+    if (!isLoopbackHost(request.headers.host, port)) refuse(response, 421, 'Open this page at 127.0.0.1.');
+    else if (!request.url?.startsWith('/interaction/')) serve(request, response);
     else
-      interact(provider, request, response).catch(() =>
-        response.writeHead(400).end('This sign-in has expired; start again.'),
+      interact(provider, forms, request, response).catch(() =>
+        refuse(response, 400, 'This sign-in has expired; start again.'),
       );
   });
   return { options: { issuer, clientId, clientSecret }, server };
+}
+
+/** A name of another host that leads here is somebody's attempt to use the person's browser (DNS rebinding). */
+function isLoopbackHost(host: string | undefined, port: number): boolean {
+  return ['127.0.0.1', 'localhost', '[::1]'].some((name) => host?.toLowerCase() === `${name}:${port}`);
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' });
+  response.end(message);
 }
 
 /** What the provider remembers, for as long as the process lives. */
@@ -113,9 +126,19 @@ async function signingKey(): Promise<{ kty: string; alg: string; use: string }> 
 }
 
 /** The page that stands for a login: whoever sits at this machine is its one user. */
-async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function interact(
+  provider: Provider,
+  forms: FormTokens,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const isForm = request.method === 'POST';
+  if (isForm && !(forms.isOwnAddress(request) && isFromOwnPage(request))) {
+    refuse(response, 403, 'This form was not shown in this browser, or cookies are off; start the sign-in again.');
+    return;
+  }
   const details = await provider.interactionDetails(request, response);
-  if (request.method === 'POST' || details.prompt.name === 'consent') {
+  if (isForm || details.prompt.name === 'consent') {
     const { grantId } = details;
     const grant =
       (grantId && (await provider.Grant.find(grantId))) || new provider.Grant({ accountId: account.sub, clientId });
@@ -124,16 +147,28 @@ async function interact(provider: Provider, request: IncomingMessage, response: 
     await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
     return;
   }
+  const { location, cookie } = forms.addressFor(request);
+  if (!forms.isOwnAddress(request)) {
+    // A second time without the cookie would never end.
+    if (request.url?.includes('?form='))
+      refuse(response, 403, 'Cookies are off for this page; allow them and start again.');
+    else response.writeHead(303, { Location: location, 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).end();
+    return;
+  }
   response.writeHead(200, {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': pagePolicy.replace("form-action 'self'; ", ''),
+    'X-Frame-Options': 'DENY',
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'same-origin',
+    'Cache-Control': 'no-store',
   });
   response.end(
     page(
       'Sign in',
       html`<h1>Sign in to Toolhost on this machine</h1>
 <p class="soft">Local mode has one user: whoever can reach this machine's loopback address. A real deployment asks your own identity provider here.</p>
-<form method="post"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
+<form method="post" action="${location}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
     ),
   );
 }
