@@ -6,7 +6,16 @@ import { describe, it } from 'node:test';
 const src = resolve(import.meta.dirname, '..', 'src');
 
 /** Who may import whom. Everybody may import the leaves; the root, app/ and local/ compose and may import everything. */
-const leaves = ['errors.ts', 'routes.ts', 'page.ts', 'log.ts', 'version.ts', 'read-body.ts', 'http.ts'];
+const leaves = [
+  'errors.ts',
+  'routes.ts',
+  'page.ts',
+  'log.ts',
+  'version.ts',
+  'read-body.ts',
+  'http.ts',
+  'thread-priority.ts',
+];
 const table: Record<string, readonly string[]> = {
   domain: [],
   outbound: [],

@@ -1,5 +1,6 @@
 /** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { yieldToCalls } from '../thread-priority.ts';
 import type { CallRow } from './schema.ts';
 import { createSqliteCallWriter } from './sqlite-call-writer.ts';
 import { openSqlite } from './sqlite-file.ts';
@@ -23,7 +24,10 @@ const options = { synchronous: 'NORMAL', busyMs: 5000, checkpointPages: 4000 } a
 const port = parentPort as MessagePort;
 const { file, access } = workerData as ThreadData;
 const database = await openSqlite(file, options);
-if (access === 'read') database.prepare('pragma query_only = on').run([]);
+if (access === 'read') {
+  database.prepare('pragma query_only = on').run([]);
+  yieldToCalls();
+}
 
 const calls = createSqliteCallWriter(database);
 const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
