@@ -19,6 +19,9 @@ export type Workers = {
   stop(ms: number): Promise<boolean>;
 };
 
+/** How often the first process asks the database for the time. */
+const timingMs = 60_000;
+
 /**
  * Does what there must be one of (it holds and migrates the database, forgets old rows, runs what local mode brings),
  * starts the workers and replaces those that die. Resolves when all of them can serve.
@@ -28,6 +31,12 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const database = await openStore(config, true, log, processClocks);
+  // This process does not look for changes, which would tell it the time.
+  const timing = setInterval(() => {
+    database.time
+      .measure()
+      .catch((error: unknown) => log.warn({ err: error }, 'could not read the clock of the database'));
+  }, timingMs).unref();
   const upkeep = startUpkeep(config, database, log, database.time.now);
   const local = await startLocalParts(config, baseUrl, port);
   const { examplePort, identity } = local;
@@ -69,6 +78,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
     givenUp: pool.givenUp,
     async stop(ms) {
       const isComplete = await pool.stop(ms);
+      clearInterval(timing);
       await upkeep.stop();
       await local.close();
       await database.close();

@@ -11,6 +11,8 @@ export type DatabaseClock = {
   now(): number;
   /** Takes what the database's clock said between two monotonic times of this process. */
   take(reading: Reading): void;
+  /** Reads the database's clock, for a process that does not look for changes. @throws whatever the database throws */
+  measure(): Promise<void>;
   /** How far the clock of this process is ahead, in ms; negative when it is behind. */
   skewMs(): number;
 };
@@ -26,12 +28,18 @@ export type ProcessClocks = {
 
 /** @throws whatever the database throws */
 export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise<DatabaseClock> {
-  if (!isPostgres(db)) return machineClock(clocks);
-  const before = clocks.clock();
-  const { rows } = await sql<{ at: number }>`
-    select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at`.execute(db);
-  return projectedClock(clocks, { at: rows[0]?.at as number, before, after: clocks.clock() });
+  if (!isPostgres(db)) return { ...machineClock(clocks), measure: async () => undefined };
+  const read = async (): Promise<Reading> => {
+    const before = clocks.clock();
+    const { rows } = await sql<{ at: number }>`
+      select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at`.execute(db);
+    return { at: rows[0]?.at as number, before, after: clocks.clock() };
+  };
+  const time = projectedClock(clocks, await read());
+  return { ...time, measure: async () => time.take(await read()) };
 }
+
+type CarriedClock = Omit<DatabaseClock, 'measure'>;
 
 /**
  * PostgreSQL: its clock, carried on by the monotonic clock of this process from one reading to the next. The database
@@ -39,7 +47,7 @@ export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise
  * two clocks lies. It moves only when it is outside of them: the error is never more than the round trip of the last
  * reading, and a slow reading does not spoil what a quick one has found. A step of the process's clock changes nothing.
  */
-export function projectedClock({ now, clock }: ProcessClocks, first: Reading): DatabaseClock {
+export function projectedClock({ now, clock }: ProcessClocks, first: Reading): CarriedClock {
   let ahead = first.at - (first.before + first.after) / 2;
   const databaseNow = () => Math.floor(clock() + ahead);
   return {
@@ -56,7 +64,7 @@ export function projectedClock({ now, clock }: ProcessClocks, first: Reading): D
  * after a sleep, so does the time here. When it steps back, time goes on at half its speed until the two meet again, so
  * that it never goes back: what has expired stays expired, and what should end soon still ends.
  */
-export function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
+export function machineClock({ now, clock }: ProcessClocks): CarriedClock {
   let last = now();
   let readAt = clock();
   const machineNow = () => {

@@ -26,7 +26,7 @@ export type FollowOptions = {
   /** Monotonic ms. */
   clock: () => number;
   /** Compared with the database's at each look. */
-  time: DatabaseClock;
+  time: Pick<DatabaseClock, 'now' | 'take'>;
   onChanges: (changes: readonly Change[]) => void;
   /** Changes may have been missed: everything that is remembered may be out of date. */
   onGap: () => void;
