@@ -23,6 +23,7 @@ import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
 import type { HostedServer } from './gateway/hosted-server.ts';
+import { createKnownCallers } from './gateway/known-callers.ts';
 import { createMcpDoor } from './gateway/mcp-door.ts';
 import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
@@ -62,7 +63,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const threads = startThreads(clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
   const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
-  const endpointOf = hosting(config, memory, callParts, log);
+  const endpointOf = hosting(config, callersOf(memory, addresses.networkOf, log), callParts);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings);
   const runner: Runner = {
@@ -176,9 +177,9 @@ function reportsOf({ engine, reports }: Database, { reportShare, clock }: Surrou
 }
 
 /** How a hosted server is served. */
-function hosting(config: FullConfig, memory: Memory, callParts: CallToolParts, log: Log) {
+function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
   const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
-  const parts = { ...callParts, callers: callersOf(memory, log), resourceMetadataUrl };
+  const parts = { ...callParts, callers, resourceMetadataUrl };
   const made = new WeakMap<HostedServer, McpEndpoint>();
   return (server: HostedServer): McpEndpoint => {
     const endpoint = made.get(server) ?? hostedEndpoint(server, parts);
@@ -213,9 +214,15 @@ function endpoints(
       : whenKnown(memory.servers.find(slug, look), (server) => server && endpointOf(server));
 }
 
-function callersOf({ keys, grants, findLogin, oauthParts }: Memory, log: Log): CallerOptions {
+function callersOf(
+  { keys, grants, findLogin, oauthParts }: Memory,
+  networkOf: CallerOptions['networkOf'],
+  log: Log,
+): CallerOptions {
   return {
     verifyApiKey: keys.verify,
+    known: createKnownCallers(),
+    networkOf,
     async findLogin(server, bearer, look) {
       const login = findLogin(server);
       const open = login && (await grants.open(login, bearer, look));

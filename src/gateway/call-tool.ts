@@ -10,6 +10,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
 import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
+import { isAccepted } from './known-callers.ts';
 import type { Limits } from './limits.ts';
 import { prepareArguments } from './prepare-arguments.ts';
 import { contentTypeOf, isLongAnswer, readAnswer } from './read-answer.ts';
@@ -73,13 +74,18 @@ export async function callTool(
   };
   let result: ToolResult | undefined;
   try {
-    const entered = parts.limits.enter(server, caller.keyId, call.era === 'modern' ? call.onGone : undefined);
-    const place = entered instanceof Promise ? await entered : entered;
+    const onGone = call.era === 'modern' ? call.onGone : undefined;
+    const entered = parts.limits.enter(server, caller.id, onGone, caller.network);
+    const slots = entered instanceof Promise ? await entered : entered;
     trail.waitMs = performance.now() - clock;
     try {
       result = await exchange(server, tool, caller, call, parts, trail);
     } finally {
-      parts.limits.leave(place);
+      if (caller.onAccepted && isAccepted(trail.status)) {
+        caller.onAccepted();
+        parts.limits.noteKnown(slots);
+      }
+      parts.limits.leave(slots);
     }
     return result;
   } catch (error) {

@@ -3,7 +3,7 @@ import { credentialHeader } from '../domain/authentication.ts';
 import { bearerToken, headerValue, isCredential } from '../domain/credential.ts';
 import { type MaybePromise, whenKnown } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
-import { holdsOurCredential, looksLikeOurs } from '../domain/own-credentials.ts';
+import { looksLikeOurs } from '../domain/own-credentials.ts';
 import { fillPlaceholders } from '../domain/placeholders.ts';
 import { covers } from '../domain/scopes.ts';
 import { configSecrets, mask } from '../domain/server-config.ts';
@@ -11,13 +11,21 @@ import type { Look, Visit } from '../domain/visit.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 import type { HostedServer } from './hosted-server.ts';
+import type { KnownCallers } from './known-callers.ts';
 import { secretFor } from './secret-use.ts';
+import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
 /** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
 export type Caller = {
   kind: CallerKind;
   /** The API key, the grant of a login, or the key or user that tries out. */
   keyId: string | undefined;
+  /** Stands for the credential under limits and circuits; undefined where anything is taken for one. */
+  id: string | undefined;
+  /** Where a caller comes from whose credential is not known to be good; undefined for all others. */
+  network: string | undefined;
+  /** Told once the upstream has accepted the credential of such a caller. */
+  onAccepted?: (() => void) | undefined;
   token: (origin: string) => string | undefined;
   /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */
   renew?: () => Promise<string | undefined>;
@@ -39,6 +47,9 @@ export type CallerOptions = {
   findLogin: (server: HostedServer, bearer: string, look: Look) => Promise<Login | undefined>;
   /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */
   isOutdated: (server: HostedServer, bearer: string) => MaybePromise<boolean>;
+  known: KnownCallers;
+  /** The address of a request, as limits count it. */
+  networkOf: (visit: Visit) => string;
   /** Told when one of our API keys was about to reach a stranger's upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
 };
@@ -59,54 +70,15 @@ export function resolveCaller(
     case 'oauth':
       return loginCaller(server, bearer, options, look);
     case 'passthrough':
-      if (holdsOurCredential(bearer))
-        throw new Unauthenticated(
-          'invalid',
-          'this server takes the token of its own provider, not a key of this service',
-        );
-      return unlessOutdated(server, bearer, options, { kind: 'oauth', keyId: undefined, token: () => bearer });
+      return tokenCaller(server, bearer, visit, options);
     case 'api_key':
       return keyCaller(server, options.verifyApiKey(bearer, look), (origin) => storedToken(server, origin));
     case 'caller_token':
-      return server.config.authentication
-        ? forwardingCaller(server, bearer, options)
-        : openApiCaller(server, bearer, options, look);
+      if (server.config.authentication) return tokenCaller(server, bearer, visit, options);
+      // Where nothing is forwarded a key identifies the caller, and so does anything else.
+      if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
+      return anonymousCaller(visit, options);
   }
-}
-
-function forwardingCaller(server: HostedServer, bearer: string, options: CallerOptions): MaybePromise<Caller> {
-  if (holdsOurCredential(bearer)) {
-    options.onMisdirectedKey(server);
-    throw new Unauthenticated(
-      'invalid',
-      'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
-    );
-  }
-  return unlessOutdated(server, bearer, options, { kind: 'caller_token', keyId: undefined, token: () => bearer });
-}
-
-/** A login's own token goes only where the person agreed that it goes. */
-function unlessOutdated(
-  server: HostedServer,
-  bearer: string,
-  options: CallerOptions,
-  caller: Caller,
-): MaybePromise<Caller> {
-  const answer = options.isOutdated(server, bearer);
-  if (answer === false) return caller;
-  return whenKnown(answer, (isOutdated) => {
-    if (!isOutdated) return caller;
-    throw new Unauthenticated(
-      'invalid',
-      'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
-    );
-  });
-}
-
-/** On a server that forwards nothing a key identifies the caller, and so does anything else. */
-function openApiCaller(server: HostedServer, bearer: string, options: CallerOptions, look: Look): MaybePromise<Caller> {
-  if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
-  return { kind: 'caller_token', keyId: undefined, token: () => undefined };
 }
 
 function keyCaller(
@@ -120,7 +92,7 @@ function keyCaller(
     if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
       throw new Unauthenticated('forbidden', 'the API key may not call this server');
     }
-    return { kind: 'api_key', keyId: key.id, token };
+    return { kind: 'api_key', keyId: key.id, id: key.id, network: undefined, token };
   });
 }
 
@@ -128,7 +100,7 @@ async function loginCaller(server: HostedServer, bearer: string, options: Caller
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return { kind: 'oauth', keyId, token: () => token, renew, giveUp };
+  return { kind: 'oauth', keyId, id: keyId, network: undefined, token: () => token, renew, giveUp };
 }
 
 /** The stored credential of `authentication.token`. */

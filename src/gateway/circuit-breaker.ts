@@ -1,12 +1,22 @@
 import type { CircuitState } from '../domain/limits.ts';
 import { OutboundError, type OutboundReason } from '../errors.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
-import { type Circuit, close, createCircuits, windowMs } from './circuits.ts';
-import { countAt, recentTotal } from './recent-count.ts';
+import {
+  type CallerCircuit,
+  type Circuit,
+  callerOf,
+  createCircuits,
+  noteAttempt,
+  noteFailure,
+  noteSuccess,
+  openUntil,
+  stateOf,
+  windowMs,
+} from './circuits.ts';
 
 /**
- * Spares an upstream that fails, and its callers the waiting: when most calls of one workspace to one origin fail,
- * the next ones fail at once, until one that is let through succeeds.
+ * Spares an upstream that fails, and its callers the waiting: when most calls to one origin fail, of one caller or of
+ * several in one workspace, the next ones fail at once, until one that is let through succeeds.
  */
 export type CircuitBreaker = {
   /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open, and what the door throws */
@@ -15,9 +25,6 @@ export type CircuitBreaker = {
   /** Plain numbers of the whole process, for metrics; `refused` since the start. */
   snapshot(): { closed: number; open: number; halfOpen: number; refused: number };
 };
-
-const leastFailures = 20;
-const openMs = 10_000;
 
 type Meaning = 'good' | 'failed' | 'unrelated';
 
@@ -42,15 +49,15 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
   const circuits = createCircuits(clock);
   let refused = 0;
 
-  /** One call is let through an open circuit once its time has come: the attempt that decides. The others are refused. */
-  function takeAttempt(circuit: Circuit): OutboundError | undefined {
-    const left = circuit.openUntil - clock();
-    if (left <= 0 && !circuit.isTried) {
-      circuit.isTried = true;
+  /** One call of a caller is let through an open circuit once its time has come: the attempt that decides. */
+  function takeAttempt(circuit: Circuit, caller: CallerCircuit): OutboundError | undefined {
+    const left = openUntil(circuit, caller) - clock();
+    if (left <= 0 && !caller.isTried) {
+      caller.isTried = true;
       return undefined;
     }
     refused++;
-    return new OutboundError('circuit_open', refusalText(circuit.isTried ? undefined : left));
+    return new OutboundError('circuit_open', refusalText(caller.isTried ? undefined : left));
   }
 
   return {
@@ -58,16 +65,18 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
       ...door,
       send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
-        const isAttempt = circuit.openUntil !== 0;
-        const refusal = isAttempt ? takeAttempt(circuit) : undefined;
+        const caller = callerOf(circuit, exchange.caller?.id, exchange.caller?.network);
+        const isAttempt = openUntil(circuit, caller) !== 0;
+        const refusal = isAttempt ? takeAttempt(circuit, caller) : undefined;
         if (refusal) return Promise.reject(refusal);
         return door.send(exchange).then(
           (answer) => {
-            note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
+            note(circuit, caller, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
             return answer;
           },
           (error: unknown) => {
-            note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
+            const meaning = error instanceof OutboundError ? meanings[error.reason] : 'unrelated';
+            note(circuit, caller, isAttempt, meaning, clock());
             throw error;
           },
         );
@@ -77,8 +86,9 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
     snapshot() {
       const now = clock();
       const counted = { closed: 0, open: 0, halfOpen: 0 };
-      for (const { openUntil } of circuits.all()) {
-        counted[openUntil === 0 ? 'closed' : openUntil > now ? 'open' : 'halfOpen']++;
+      for (const circuit of circuits.all()) {
+        const { state } = stateOf(circuit, now);
+        counted[state === 'half_open' ? 'halfOpen' : state]++;
       }
       return { ...counted, refused };
     },
@@ -90,28 +100,16 @@ function isFault(status: number): boolean {
 }
 
 /** Takes the ending of a call into account. */
-function note(circuit: Circuit, isAttempt: boolean, meaning: Meaning, now: number): void {
+function note(circuit: Circuit, caller: CallerCircuit, isAttempt: boolean, meaning: Meaning, now: number): void {
   if (isAttempt) {
-    circuit.isTried = false;
-    if (meaning === 'failed') circuit.openUntil = now + openMs;
-    if (meaning === 'good') close(circuit);
+    caller.isTried = false;
+    if (meaning !== 'unrelated') noteAttempt(circuit, caller, meaning === 'good', now);
     return;
   }
   // Calls that began before the circuit opened decide nothing any more.
-  if (meaning === 'unrelated' || circuit.openUntil !== 0) return;
-  countAt(circuit.calls, now);
-  if (meaning === 'good') return;
-  countAt(circuit.failures, now);
-  const { total } = circuit.failures;
-  if (total >= leastFailures && total * 2 > circuit.calls.total) circuit.openUntil = now + openMs;
-}
-
-function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
-  if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryMs: undefined };
-  const counts = { calls: recentTotal(circuit.calls, now), failures: recentTotal(circuit.failures, now) };
-  if (circuit.openUntil === 0) return { state: 'closed', ...counts, retryMs: undefined };
-  const retryMs = Math.max(0, circuit.openUntil - now);
-  return { state: retryMs > 0 ? 'open' : 'half_open', ...counts, retryMs };
+  if (meaning === 'unrelated' || openUntil(circuit, caller) !== 0) return;
+  if (meaning === 'good') noteSuccess(caller, now);
+  else noteFailure(circuit, caller, now);
 }
 
 /** `leftMs` undefined: the attempt is under way. */

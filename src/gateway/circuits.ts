@@ -1,13 +1,23 @@
-import { clearCount, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
+import type { CircuitState } from '../domain/limits.ts';
+import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
 
-/** What is known of the calls of one workspace to one origin. */
-export type Circuit = {
+/** How the calls of one caller to an origin went of late, and whether more of them are sent. */
+export type CallerCircuit = {
+  /** Whether the credential is known to be good; unknown callers of one address are one caller. */
+  isKnown: boolean;
   calls: RecentCount;
   failures: RecentCount;
   /** Monotonic ms from when one attempt is let through; 0 while closed. */
   openUntil: number;
   /** Whether that attempt is under way. */
   isTried: boolean;
+};
+
+/** What is known of the calls of one workspace to one origin. */
+export type Circuit = {
+  callers: Map<string, CallerCircuit>;
+  /** The same for all callers together. */
+  openUntil: number;
 };
 
 /** The circuits in use. What one workspace does never makes another one's be forgotten. */
@@ -19,6 +29,10 @@ export type Circuits = {
 
 export const windowMs = 30_000;
 const slots = 30;
+const openMs = 10_000;
+const leastFailures = 20;
+/** Of one circuit; above it those who are not known are forgotten first. */
+const mostCallers = 64;
 const mostPerWorkspace = 500;
 const sweepAbove = 10_000;
 
@@ -42,12 +56,7 @@ export function createCircuits(clock: () => number): Circuits {
       own.delete(own.keys().next().value ?? '');
       count--;
     }
-    const circuit = {
-      calls: createRecentCount(windowMs, slots),
-      failures: createRecentCount(windowMs, slots),
-      openUntil: 0,
-      isTried: false,
-    };
+    const circuit = { callers: new Map(), openUntil: 0 };
     own.set(origin, circuit);
     count++;
     return circuit;
@@ -68,7 +77,7 @@ function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number):
   let left = 0;
   for (const [workspaceId, own] of workspaces) {
     for (const [origin, circuit] of own) {
-      if (circuit.openUntil < now && recentTotal(circuit.calls, now) === 0) own.delete(origin);
+      if (circuit.openUntil < now && activeCallers(circuit, now).length === 0) own.delete(origin);
     }
     left += own.size;
     if (own.size === 0) workspaces.delete(workspaceId);
@@ -76,8 +85,91 @@ function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number):
   return left;
 }
 
-export function close(circuit: Circuit): void {
+/** What is known of a caller; `network` as in `Exchange`. */
+export function callerOf(circuit: Circuit, id: string | undefined, network: string | undefined): CallerCircuit {
+  const { callers } = circuit;
+  const key = network ?? id ?? '';
+  const known = callers.get(key);
+  if (known) return known;
+  if (callers.size >= mostCallers) forgetOne(callers);
+  const caller: CallerCircuit = {
+    isKnown: network === undefined,
+    calls: createRecentCount(windowMs, slots),
+    failures: createRecentCount(windowMs, slots),
+    openUntil: 0,
+    isTried: false,
+  };
+  callers.set(key, caller);
+  return caller;
+}
+
+function forgetOne(callers: Map<string, CallerCircuit>): void {
+  for (const [key, { isKnown }] of callers) {
+    if (isKnown) continue;
+    callers.delete(key);
+    return;
+  }
+  callers.delete(callers.keys().next().value ?? '');
+}
+
+/** When an attempt of a caller is let through; 0 when all its calls are. */
+export function openUntil(circuit: Circuit, caller: CallerCircuit): number {
+  return Math.max(circuit.openUntil, caller.openUntil);
+}
+
+export function noteSuccess(caller: CallerCircuit, now: number): void {
+  countAt(caller.calls, now);
+}
+
+/**
+ * A caller whose calls fail is held back. All are once the calls of several fail, and of more than half of those who
+ * call: what one caller does alone, and what unknown ones do, holds nobody else back.
+ */
+export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number): void {
+  countAt(caller.calls, now);
+  countAt(caller.failures, now);
+  if (caller.failures.total >= leastFailures && isFailing(caller, now)) caller.openUntil = now + openMs;
+  if (!caller.isKnown) return;
+  const known = activeCallers(circuit, now).filter((other) => other.isKnown);
+  const failing = known.filter((other) => isFailing(other, now));
+  const failures = failing.reduce((sum, other) => sum + other.failures.total, 0);
+  if (failing.length > 1 && failing.length * 2 > known.length && failures >= leastFailures)
+    circuit.openUntil = now + openMs;
+}
+
+function isFailing({ failures, calls }: CallerCircuit, now: number): boolean {
+  return recentTotal(failures, now) * 2 > recentTotal(calls, now);
+}
+
+function activeCallers({ callers }: Circuit, now: number): CallerCircuit[] {
+  return [...callers.values()].filter((caller) => caller.openUntil !== 0 || recentTotal(caller.calls, now) > 0);
+}
+
+/** Takes the ending of an attempt into account. */
+export function noteAttempt(circuit: Circuit, caller: CallerCircuit, isGood: boolean, now: number): void {
+  if (!isGood) {
+    // The others make attempts of their own.
+    caller.openUntil = now + openMs;
+    return;
+  }
+  const closed = circuit.openUntil === 0 ? [caller] : circuit.callers.values();
   circuit.openUntil = 0;
-  clearCount(circuit.calls);
-  clearCount(circuit.failures);
+  for (const each of closed) {
+    each.openUntil = 0;
+    clearCount(each.calls);
+    clearCount(each.failures);
+  }
+}
+
+/** What the workspace is told: what holds for all callers, and for the one caller where there is only one. */
+export function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
+  const active = circuit ? activeCallers(circuit, now) : [];
+  const sum = (count: 'calls' | 'failures') =>
+    active.reduce((total, caller) => total + recentTotal(caller[count], now), 0);
+  const counts = { calls: sum('calls'), failures: sum('failures') };
+  const only = active.length === 1 ? active[0] : undefined;
+  const until = Math.max(circuit?.openUntil ?? 0, only?.openUntil ?? 0);
+  if (until === 0) return { state: 'closed', ...counts, retryMs: undefined };
+  const retryMs = Math.max(0, until - now);
+  return { state: retryMs > 0 ? 'open' : 'half_open', ...counts, retryMs };
 }

@@ -1,15 +1,23 @@
 import { type RecentCount, recentTotal } from './recent-count.ts';
 
-/** What one server, workspace or key has under way, and who waits for a place. */
+/** Whose calls a lane has: of one caller, one address, those who are not known at a server or workspace, or all of one. */
+export type LaneOf = 'key' | 'address' | 'strangers' | 'server' | 'workspace';
+
+/** What a caller, an address, a server or a workspace has under way, and who waits for a slot. */
 export type Lane = {
+  of: LaneOf;
   /** How many may run at once; 0 is no limit. It may change at any time. */
-  places: number;
+  slots: number;
+  /** Calls a second; 0 is no limit. It may change at any time. */
+  rate: number;
   running: number;
   /** Calls that run, wait here, or wait elsewhere and will come here. */
   inside: number;
   waiting: Waiting[];
   /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
   dueAt: number;
+  /** When somebody called last whose credential is known to be good, in monotonic ms. */
+  knownAt: number;
   /** Calls refused in the last minute; undefined before the first. */
   refused: RecentCount | undefined;
 };
@@ -23,13 +31,23 @@ export const queueLength = 50;
 const burstMs = 1000;
 const sweepAbove = 10_000;
 
-function createLane(): Lane {
-  return { places: 0, running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined };
+function createLane(of: LaneOf): Lane {
+  return {
+    of,
+    slots: 0,
+    rate: 0,
+    running: 0,
+    inside: 0,
+    waiting: [],
+    dueAt: 0,
+    knownAt: Number.NEGATIVE_INFINITY,
+    refused: undefined,
+  };
 }
 
 /** Whether a call may run at once, without overtaking one that waits. */
-export function hasPlace(lane: Lane): boolean {
-  return lane.places === 0 || (lane.running < lane.places && lane.waiting.length === 0);
+export function hasSlot(lane: Lane): boolean {
+  return lane.slots === 0 || (lane.running < lane.slots && lane.waiting.length === 0);
 }
 
 export function giveBack(lane: Lane): void {
@@ -38,17 +56,17 @@ export function giveBack(lane: Lane): void {
 }
 
 function advance(lane: Lane): void {
-  while (lane.waiting.length > 0 && (lane.places === 0 || lane.running < lane.places)) {
+  while (lane.waiting.length > 0 && (lane.slots === 0 || lane.running < lane.slots)) {
     lane.running++;
     lane.waiting.shift()?.start();
   }
 }
 
 /**
- * Waits in the queue of a lane, first come, first served. The place is taken when it resolves with `started`; `late`
+ * Waits in the queue of a lane, first come, first served. The slot is taken when it resolves with `started`; `late`
  * is after `forMs`, `gone` when the caller went away.
  */
-export function waitForPlace(
+export function waitForSlot(
   lane: Lane,
   forMs: number,
   onGone: ((cancel: () => void) => void) | undefined,
@@ -73,17 +91,17 @@ export function waitForPlace(
   return promise;
 }
 
-/** How long until the next call is due under a rate (GCRA); 0 when it may come now. */
-export function overdueMs(lane: Lane, perSecond: number, now: number): number {
-  return perSecond === 0 ? 0 : Math.max(0, lane.dueAt - now - burstMs);
+/** How long until the next call is due under the rate of a lane (GCRA); 0 when it may come now. */
+export function overdueMs(lane: Lane, now: number): number {
+  return lane.rate === 0 ? 0 : Math.max(0, lane.dueAt - now - burstMs);
 }
 
-export function noteArrival(lane: Lane, perSecond: number, now: number): void {
-  if (perSecond !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / perSecond;
+export function noteArrival(lane: Lane, now: number): void {
+  if (lane.rate !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / lane.rate;
 }
 
 /** The lanes in use, by id. Those that nobody needs any more are forgotten now and then, not after each call. */
-export function createLanes(clock: () => number) {
+export function createLanes(of: LaneOf, clock: () => number) {
   const lanes = new Map<string, Lane>();
   let most = sweepAbove;
   return {
@@ -95,7 +113,7 @@ export function createLanes(clock: () => number) {
         for (const [old, lane] of lanes) if (isIdle(lane, now)) lanes.delete(old);
         most = Math.max(sweepAbove, lanes.size * 2);
       }
-      const lane = createLane();
+      const lane = createLane(of);
       lanes.set(id, lane);
       return lane;
     },

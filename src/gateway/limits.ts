@@ -1,40 +1,21 @@
-import type { CallLimits, LimitUse } from '../domain/limits.ts';
+import type { LimitUse } from '../domain/limits.ts';
 import { type AppError, ToolFailure } from '../errors.ts';
-import {
-  createLanes,
-  giveBack,
-  hasPlace,
-  type Lane,
-  noteArrival,
-  overdueMs,
-  queueLength,
-  waitForPlace,
-} from './lane.ts';
+import { giveBack, hasSlot, type Lane, type LaneOf, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
+import { createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
 import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
 import { type RefusedBy, refusal, refusals } from './refusal.ts';
 
-export type LimitOptions = {
-  /** Calls with one key at once; 0 is no limit. */
-  concurrentPerKey: number;
-  /** Monotonic milliseconds. */
-  clock: () => number;
+export type LimitOptions = LaneBookOptions & {
   /** How late the event loop is, in ms. */
   lagMs: () => number;
-  /** How long a call waits for all its places together, in ms. */
+  /** How long a call waits for all its slots together, in ms. */
   queueMs: number;
-  /** Calls that the process has room for, waiting ones too. */
+  /** Calls that may be in the process at once, waiting ones too. */
   places?: number;
 };
 
-/** What is called, as far as limits go. */
-export type Limited = {
-  id: string;
-  workspaceId: string;
-  limits: { server: CallLimits; workspace: CallLimits };
-};
-
-/** The place of one call; given back with `leave`. */
-export type Place = { key: Lane | undefined; server: Lane; workspace: Lane };
+/** The slots of one call, one of each of its lanes; given back with `leave`. */
+export type Slots = readonly Lane[];
 
 export type LimitsSnapshot = {
   running: number;
@@ -49,11 +30,15 @@ type OnGone = (cancel: () => void) => void;
 /** Lets calls in, holds them for a moment, or refuses them. */
 export type Limits = {
   /**
-   * A place, at once unless the call has to wait for it. `onGone` ends the waiting early.
+   * The slots of a call, at once unless it has to wait for them. `callerId` stands for the credential; `network` for the
+   * address of a caller whose credential is not known to be good, and is undefined for all others. `onGone` ends the
+   * waiting early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(server: Limited, keyId: string | undefined, onGone?: OnGone): Place | Promise<Place>;
-  leave(place: Place): void;
+  enter(server: Limited, callerId: string | undefined, onGone?: OnGone, network?: string): Slots | Promise<Slots>;
+  leave(slots: Slots): void;
+  /** Notes that the caller of a call is known from now on. */
+  noteKnown(slots: Slots): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
   /** Plain numbers of the whole process, for metrics. */
@@ -74,41 +59,37 @@ type Counts = {
 };
 
 export function createLimits(options: LimitOptions): Limits {
-  const { clock, concurrentPerKey, lagMs, queueMs, places = usualPlaces } = options;
-  const servers = createLanes(clock);
-  const workspaces = createLanes(clock);
-  const keys = createLanes(clock);
+  const { clock, lagMs, queueMs, places = usualPlaces } = options;
+  const book = createLaneBook(options);
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs };
   return {
-    enter({ id, workspaceId, limits }, keyId, onGone) {
-      const key = keyId === undefined || concurrentPerKey === 0 ? undefined : keys.laneOf(keyId);
-      const place: Place = { key, server: servers.laneOf(id), workspace: workspaces.laneOf(workspaceId) };
-      if (lagMs() > shedAboveMs) throw refuse(counts, place, 'overload');
-      // What one workspace has inside is never more than what is left: another one always finds room.
-      if (place.workspace.inside >= places - counts.inside) throw refuse(counts, place, 'fair_share');
-      checkRates(counts, place, limits);
-      if (key) key.places = concurrentPerKey;
-      place.server.places = limits.server.concurrentCalls;
-      place.workspace.places = limits.workspace.concurrentCalls;
-      goIn(counts, place);
-      if ((key && !hasPlace(key)) || !hasPlace(place.server) || !hasPlace(place.workspace))
-        return wait(counts, place, onGone);
-      if (key) key.running++;
-      place.server.running++;
-      place.workspace.running++;
+    enter(server, callerId, onGone, network) {
+      const now = clock();
+      const lanes = book.lanesOf(server, callerId, network, now);
+      const workspace = lanes[lanes.length - 1] as Lane;
+      if (lagMs() > shedAboveMs) throw refuse(counts, lanes, 'overload');
+      // What one workspace has inside is never more than what is left: another one always finds a place.
+      if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, 'fair_share');
+      checkRates(counts, lanes, now);
+      if (network !== undefined) checkQueues(counts, lanes);
+      counts.inside++;
+      for (const lane of lanes) lane.inside++;
+      if (!lanes.every(hasSlot)) return wait(counts, lanes, onGone);
+      for (const lane of lanes) lane.running++;
       counts.running++;
-      return place;
+      return lanes;
     },
-    leave(place) {
+    leave(slots) {
       counts.running--;
-      goOut(counts, place);
-      giveBack(place.workspace);
-      giveBack(place.server);
-      if (place.key) giveBack(place.key);
+      goOut(counts, slots);
+      for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);
     },
-    serverUse: (id) => lanedUse(servers.find(id), clock),
-    workspaceUse: (id) => lanedUse(workspaces.find(id), clock),
+    noteKnown(slots) {
+      for (const lane of slots.slice(-2)) lane.knownAt = clock();
+    },
+    serverUse: (id) => useOf(book.findServer(id), clock),
+    workspaceUse: (id) => useOf(book.findWorkspace(id), clock),
     snapshot: () => ({
       running: counts.running,
       waiting: counts.inside - counts.running,
@@ -117,85 +98,79 @@ export function createLimits(options: LimitOptions): Limits {
   };
 }
 
-function goIn(counts: Counts, place: Place): void {
-  counts.inside++;
-  place.workspace.inside++;
-  place.server.inside++;
-  if (place.key) place.key.inside++;
-}
-
-function goOut(counts: Counts, place: Place): void {
+function goOut(counts: Counts, lanes: Slots): void {
   counts.inside--;
-  place.workspace.inside--;
-  place.server.inside--;
-  if (place.key) place.key.inside--;
+  for (const lane of lanes) lane.inside--;
 }
 
-/** A call that one rate refuses does not count in the other. */
-function checkRates(counts: Counts, place: Place, { server, workspace }: Limited['limits']): void {
-  if (server.callsPerSecond === 0 && workspace.callsPerSecond === 0) return;
-  const now = counts.clock();
-  const serverMs = overdueMs(place.server, server.callsPerSecond, now);
-  if (serverMs > 0) throw refuse(counts, place, 'server_rate', server.callsPerSecond, serverMs);
-  const workspaceMs = overdueMs(place.workspace, workspace.callsPerSecond, now);
-  if (workspaceMs > 0) throw refuse(counts, place, 'workspace_rate', workspace.callsPerSecond, workspaceMs);
-  noteArrival(place.server, server.callsPerSecond, now);
-  noteArrival(place.workspace, workspace.callsPerSecond, now);
+const rateRefusals: Partial<Record<LaneOf, RefusedBy>> = {
+  strangers: 'strangers_rate',
+  server: 'server_rate',
+  workspace: 'workspace_rate',
+};
+
+/** A call that one rate refuses does not count in the others. */
+function checkRates(counts: Counts, lanes: Slots, now: number): void {
+  for (const lane of lanes) {
+    const ms = overdueMs(lane, now);
+    if (ms > 0) throw refuse(counts, lanes, rateRefusals[lane.of] ?? 'server_rate', lane.rate, ms);
+  }
+  for (const lane of lanes) noteArrival(lane, now);
 }
 
-/** One lane after the other: a call that waits for its key keeps no place of the server, nor for it of the workspace. */
-async function wait(counts: Counts, place: Place, onGone: OnGone | undefined): Promise<Place> {
+/** Unknown callers wait in queues of their own, whose length is bounded for all of them together. */
+function checkQueues(counts: Counts, lanes: Slots): void {
+  for (const lane of lanes) {
+    if (lane.of === 'strangers' && lane.slots !== 0 && lane.inside >= lane.slots + queueLength)
+      throw refuse(counts, lanes, 'strangers_concurrency', lane.slots, counts.queueMs);
+  }
+}
+
+/** One lane after the other: a call that waits for its key keeps no slot of the server, nor for it of the workspace. */
+async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): Promise<Slots> {
   const until = counts.clock() + counts.queueMs;
-  const lanes = [
-    [place.key, 'key_concurrency'],
-    [place.server, 'server_concurrency'],
-    [place.workspace, 'workspace_concurrency'],
-  ] as const;
   const taken: Lane[] = [];
   try {
-    for (const [lane, by] of lanes) {
-      if (!lane) continue;
-      await take(counts, lane, by, place, until, onGone);
+    for (const lane of lanes) {
+      if (hasSlot(lane)) lane.running++;
+      else await takeTurn(counts, lane, lanes, until, onGone);
       taken.push(lane);
     }
     counts.running++;
-    return place;
+    return lanes;
   } catch (error) {
-    goOut(counts, place);
+    goOut(counts, lanes);
     for (const lane of taken) giveBack(lane);
     throw error;
   }
 }
 
-async function take(
+async function takeTurn(
   counts: Counts,
   lane: Lane,
-  by: RefusedBy,
-  place: Place,
+  lanes: Slots,
   until: number,
   onGone: OnGone | undefined,
 ): Promise<void> {
-  if (hasPlace(lane)) {
-    lane.running++;
-    return;
-  }
-  if (lane.waiting.length >= queueLength) throw refuse(counts, place, by, lane.places, counts.queueMs);
-  const how = await waitForPlace(lane, Math.max(0, until - counts.clock()), onGone);
-  if (how === 'late') throw refuse(counts, place, by, lane.places, counts.queueMs);
+  const by: RefusedBy = `${lane.of}_concurrency`;
+  if (lane.waiting.length >= queueLength) throw refuse(counts, lanes, by, lane.slots, counts.queueMs);
+  const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
+  if (how === 'late') throw refuse(counts, lanes, by, lane.slots, counts.queueMs);
   if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
 }
 
-function refuse({ refused, clock }: Counts, place: Place, by: RefusedBy, limit = 0, waitMs = 1000): AppError {
+/** The refusal counts for the server and the workspace, which are the last two lanes. */
+function refuse({ refused, clock }: Counts, lanes: Slots, by: RefusedBy, limit = 0, waitMs = 1000): AppError {
   refused[by]++;
   const now = clock();
-  for (const lane of [place.server, place.workspace]) {
+  for (const lane of lanes.slice(-2)) {
     lane.refused ??= createRecentCount(minuteMs, 12);
     countAt(lane.refused, now);
   }
   return refusal(by, limit, waitMs);
 }
 
-function lanedUse(lane: Lane | undefined, clock: () => number): LimitUse {
+function useOf(lane: Lane | undefined, clock: () => number): LimitUse {
   if (!lane) return { running: 0, waiting: 0, refused: 0 };
   const refused = lane.refused ? recentTotal(lane.refused, clock()) : 0;
   return { running: lane.running, waiting: lane.inside - lane.running, refused };

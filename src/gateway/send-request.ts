@@ -9,8 +9,11 @@ import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
-/** The request of a call, and a digest of the credentials in it, which decides over which connections it may go. */
-export type CallRequest = { request: UpstreamRequest; credentialHash: string };
+/**
+ * The request of a call, a digest of the credentials in it, which decides over which connections it may go, and whose
+ * failure it would be.
+ */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string; caller: Caller };
 
 /**
  * Builds the request of a call; `sensitive` gets the credentials of the call.
@@ -36,7 +39,7 @@ export function requestOf(
   };
   const request = buildRequest(tool.request, args, { token, secret });
   refuseOwnKey(request);
-  return { request, credentialHash: tool.credentialHash(sent) };
+  return { request, credentialHash: tool.credentialHash(sent), caller };
 }
 
 /** @throws OutboundError */
@@ -44,7 +47,7 @@ export function send(
   server: HostedServer,
   tool: HostedTool,
   call: ToolCall,
-  { request, credentialHash }: CallRequest,
+  { request, credentialHash, caller }: CallRequest,
   door: OutboundDoor,
   span: CallSpan | undefined,
 ): Promise<Answer> {
@@ -57,6 +60,7 @@ export function send(
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,
+    caller,
     path: request.path,
     method: request.method,
     headers,

@@ -59,7 +59,13 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       const written: { row?: CallRow } = {};
       const result = await callTool(
         server,
-        { kind: 'try_out', keyId: call.actorId, token: (origin) => tokenFor(server, call.token, origin) },
+        {
+          kind: 'try_out',
+          keyId: call.actorId,
+          id: call.actorId,
+          network: undefined,
+          token: (origin) => tokenFor(server, call.token, origin),
+        },
         {
           name: call.tool,
           args: call.args,

@@ -11,6 +11,11 @@ export type Exchange = {
    * is closed after this request.
    */
   credentialHash: string | undefined;
+  /**
+   * Whose request it is, for what stands in front of the connections: a digest or id of the credential, and for a caller
+   * who is not known the address that the request came from.
+   */
+  caller?: { readonly id: string | undefined; readonly network: string | undefined };
   path: string;
   method: Dispatcher.HttpMethod;
   headers: string[];
