@@ -4,6 +4,7 @@ import { checkPage } from './support/check-page.ts';
 import {
   alert,
   button,
+  choose,
   type Dashboard,
   field,
   type Person,
@@ -151,6 +152,8 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at(
       '/settings',
       async (page) => {
+        await choose(page, 'Role of Ada', 'Viewer');
+        await page.getByText('The role is viewer now; one API key that they made still works').waitFor();
         await button(page, 'Remove Ada').click();
         await page.getByRole('dialog').getByText('They made one API key that still works').waitFor();
         await button(page.getByRole('dialog'), 'Remove member').click();

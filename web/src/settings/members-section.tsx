@@ -13,7 +13,7 @@ import { Time } from '../ui/time.tsx';
 import { useAction } from '../ui/use-action.ts';
 import { visible } from '../ui/visible.ts';
 import { Invitations } from './invitations.tsx';
-import { RemoveDialog } from './remove-dialog.tsx';
+import { keysText, RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
 
 /** Who belongs to the workspace, and who is invited. */
@@ -24,7 +24,10 @@ export function MembersSection() {
   const [removed, setRemoved] = useState<Member>();
   const change = useAction({
     run: ({ id, role }: { id: string; role: Role }) => api('changeMember', { id, role }),
-    done: (_, { role }) => `The role is ${role} now`,
+    done: ({ key_count: keys }, { role }) =>
+      role === 'viewer' && keys > 0
+        ? `The role is viewer now; ${keysText(keys)} that they made still ${keys === 1 ? 'works' : 'work'}`
+        : `The role is ${role} now`,
     refresh: [queryKeys.members, queryKeys.session],
   });
   const roleProblem = (id: string) =>

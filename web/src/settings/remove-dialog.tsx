@@ -68,6 +68,6 @@ function MadeKeys(props: { member: Member; revokes: boolean; onChange: (revokes:
   );
 }
 
-function keysText(count: number): string {
+export function keysText(count: number): string {
   return count === 1 ? 'one API key' : `${count} API keys`;
 }
