@@ -42,7 +42,6 @@ function credentialWarnings({ type, token }: Authentication): Remark[] {
 /** Arguments that give way to the credential in the query. */
 export function replacedArguments(tool: Tool, at: string, authentication: Authentication | undefined): Remark[] {
   const credential = credentialQueryNames(authentication);
-  if (credential.size === 0) return [];
   const inBody = tool.body === undefined || tool.body === 'json';
   return argumentNames(tool.input_schema)
     .filter((name) => isReadAs(name, credential))

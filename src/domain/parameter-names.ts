@@ -52,11 +52,11 @@ function foldedName(name: string): string {
   return underscored(plain(decoded(name)));
 }
 
-/** Every name that a receiver could read in a name that is not plain. */
+/** Every name that a receiver could read in a name that is decoded and plain. */
 function readings(name: string): Set<string> {
   const found = new Set<string>();
   // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
-  for (const piece of plain(decoded(name)).split(/[&;=?#]/)) {
+  for (const piece of name.split(/[&;=?#]/)) {
     const inner = piece.replaceAll(outerBlanks, '').replace(/^[[\]]+/, '');
     // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
     for (const text of [piece, inner, inner.replaceAll('[', '_').replaceAll(']', '')]) found.add(underscored(text));
@@ -66,26 +66,41 @@ function readings(name: string): Set<string> {
   return found;
 }
 
-/** Names that the service sets itself, as `isReadAs` compares them. */
-export type OwnedNames = ReadonlySet<string>;
+/** Names that the service sets itself, as `isReadAs` compares them: folded, and by their letters and digits. */
+export type OwnedNames = { folded: ReadonlySet<string>; letters: readonly string[] };
 
 export function ownedNames(names: readonly string[]): OwnedNames {
-  return new Set(names.map(foldedName));
+  const folded = new Set(names.map(foldedName));
+  return { folded, letters: [...folded].map(lettersOf) };
 }
 
-/** No receiver needs a longer name; what cannot be judged cheaply counts as owned. */
+function lettersOf(text: string): string {
+  return text.replaceAll(/[^a-z0-9]/g, '');
+}
+
+/** Whether the letters of an owned name are in a text that is decoded and plain; hardly any text has them. */
+function hasLettersOf(text: string, owned: OwnedNames): boolean {
+  const letters = lettersOf(text);
+  return owned.letters.some((own) => letters.includes(own));
+}
+
+/** No receiver needs a longer name; one that holds the letters of an owned name counts as that. */
 const maxOddName = 300;
 
 /** Whether some receiver could take `name` for one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
-  if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.has(name.toLowerCase());
+  if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.folded.has(name.toLowerCase());
+  const text = plain(decoded(name));
+  if (!hasLettersOf(text, owned)) return false;
   if (name.length > maxOddName) return true;
-  for (const reading of readings(name)) if (owned.has(reading)) return true;
+  for (const reading of readings(text)) if (owned.folded.has(reading)) return true;
   return false;
 }
 
 /** Names of the pairs of a query string, encoded as they stand there, that some receiver could take for one of `owned`. */
 export function ownedInQuery(query: string, owned: OwnedNames): string[] {
+  // Once for all pairs: a query of thousands of odd names is judged at the price of one.
+  if (!hasLettersOf(plain(decoded(query)), owned)) return [];
   return query
     .split(/[&;]/)
     .map((pair) => pair.replace(/=.*$/s, ''))
