@@ -113,6 +113,26 @@ describe('two replicas on one database', () => {
     assert.equal(bearers().size, 2);
   });
 
+  it('[find B6] refuse a passthrough token that either of them handed out before the server changed at one', async () => {
+    slug = await world.serve({}, { token_mode: 'passthrough' });
+    here = await world.client(slug);
+    there = clientWithId(here.id, { issuer: `${second.url}/mcp/${slug}` });
+    const { access_token, refresh_token } = await world.tokens(here);
+    const later = tokensOf(await there.refresh(refresh_token));
+    const handedOut = [access_token, later.access_token];
+    const tools = [toolAt(`${world.upstream.url}/things`)];
+    for (const token of handedOut) assert.equal(await statusThere(token), 200);
+    await world.change(slug, { tools: [...tools, { ...toolAt('https://collector.example.com/'), name: 'collect' }] });
+    for (const token of handedOut) assert.equal((await world.list(slug, token)).status, 401);
+    await eventually(async () => {
+      for (const token of handedOut) assert.equal(await statusThere(token), 401);
+    }, noticedMs);
+    assert.equal(await statusThere('a-token-of-mine'), 200);
+    // The person agrees anew at one of them; the other asks the database before it refuses.
+    const again = await world.tokens(here);
+    assert.equal(await statusThere(again.access_token), 200);
+  });
+
   const endings: [how: string, end: (tokens: Tokens) => Promise<unknown>][] = [
     ['its client ends it', ({ refresh_token }) => here.revoke(refresh_token)],
     [

@@ -2,7 +2,7 @@ import { OAuthError } from '../errors.ts';
 import { hasGrantOfClient } from '../store/grants.ts';
 import { type Client, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
-import { clientRedirect, strayPage } from './client-redirect.ts';
+import { clientRedirect, errorWithLink } from './client-redirect.ts';
 import { consentCookie, cookieJar } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
@@ -71,7 +71,7 @@ export async function authorize(
     if (!(error instanceof OAuthError)) throw error;
     const outcome = { error, state: query.get('state') ?? undefined };
     if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
-    return strayPage(server, client, redirectUri, outcome);
+    return errorWithLink(server, client, redirectUri, outcome);
   }
 }
 

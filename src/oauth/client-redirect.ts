@@ -35,7 +35,7 @@ export function clientAnswerPage(
 }
 
 /** An error of a client that anybody could be: it ends here, and the person decides whether it goes on to the client. */
-export function strayPage(
+export function errorWithLink(
   server: LoginServer,
   client: Client,
   redirectUri: string,

@@ -204,7 +204,7 @@ const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 /** Codes whose meaning our own sentence says. */
 const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
 
-/** Of the provider's words clients see the error code alone. Providers have many codes for a login that is over. */
+/** Of the provider's words clients see only the error code. Providers have many codes for a login that is over. */
 function refusal({ status }: Answer, error: unknown, secrets: readonly string[]): OAuthError {
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
