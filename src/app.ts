@@ -6,7 +6,7 @@ import { type FullConfig, openStore, operationParts, type Store, type Surroundin
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
-import { createPresence } from './app/presence.ts';
+import { createPresence, type Presence } from './app/presence.ts';
 import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
@@ -49,7 +49,6 @@ export type App = {
 
 /** Builds every part and introduces them to one another. */
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const { clock } = surroundings;
   const database = await openStore(config, config.siblings === undefined, log, surroundings);
   const { now } = database.time;
   const keyring = createKeyring(config.masterKeys);
@@ -57,10 +56,11 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const doors = outboundDoors(config, surroundings, sight, log);
   const { door } = doors;
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const memory = remember({ ...sight, ...doors, config, store: database, keyring, log, clock });
+  const memory = remember({ ...sight, ...doors, ...surroundings, config, store: database, keyring, log });
   const callLog = callLogOf(database, keyring, sight, log);
+  const presence = createPresence(database, config);
   const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
-  const threads = startThreads(clock);
+  const threads = startThreads(surroundings.clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
   const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
   const endpointOf = hosting(config, callersOf(memory, addresses.networkOf, log), callParts);
@@ -84,7 +84,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     const { createWeb } = await import('./app/web.ts');
     return createWeb({ config, memory, runner, sight, onUnexpected, ...addresses });
   });
-  const others = await join(database, config, memory, log);
+  const others = await join(presence, database, memory, log);
   sight.watch(roomSources({ ...database, ...addresses, ...others, door, memory, callLog, limits, breaker, reports }));
   const find = endpoints(config, memory, endpointOf, runner);
   const mcpDoor = { ...surroundings, ...addresses, ...sight.ofMcpDoor, onUnexpected };
@@ -138,9 +138,8 @@ function outboundDoors({ egressAllow }: FullConfig, surroundings: Surroundings, 
 }
 
 /** Becomes one of the processes that serve from the database. What it remembers from now on is kept up to date. */
-async function join(store: Store, config: FullConfig, { changes }: Memory, log: Log) {
+async function join(presence: Presence, store: Store, { changes }: Memory, log: Log) {
   const readiness = createReadiness(store, changes, log);
-  const presence = createPresence(store, config);
   const tell = async () => {
     readiness.watchClock();
     await presence.announce();
