@@ -30,13 +30,15 @@ export async function holdAnswers(page: Page, method: string, path: string, hold
     const isMeant = request.method() === method && (request.postData() ?? '').includes(holds);
     if (!isHolding || !isMeant) return route.fallback();
     const response = await route.fetch();
-    waiting.push(async () => {
+    const release = async () => {
       // A page that has asked something else meanwhile has given this request up.
       if (request.failure() !== null) return;
       await route.fulfill({ response });
       await eventually(() => assert.ok(request.timing().responseEnd >= 0 || request.failure()), 20_000);
       await drawn(page);
-    });
+    };
+    if (isHolding) waiting.push(release);
+    else await release();
   };
   await page.route((url) => url.pathname === path, hold);
   return {
