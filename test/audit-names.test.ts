@@ -32,6 +32,25 @@ describe('the names in the audit log, and what a person is told of the service',
     assert.deepEqual([event?.actor_kind, event?.actor_id, event?.actor_name], ['api_key', id, 'of the build']);
   });
 
+  it('[find D4] names who stored a version, and who called', async () => {
+    const { toolhost } = world;
+    const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the robot', scopes: ['manage', 'call'] } });
+    const { key, id } = made.body as { key: string; id: string };
+    const session = await personSession(toolhost, { name: 'Vera' });
+    await toolhost.rest('POST', '/servers', { key, body: serverAt('with-authors', 'https://api.example') });
+    await as(session, 'PATCH', '/servers/with-authors', { description: 'By a person' });
+    await toolhost.rest('DELETE', `/keys/${id}`);
+    const { body } = await toolhost.rest('GET', '/servers/with-authors/versions');
+    assert.deepEqual(
+      (body.versions as Json[]).map(({ created_by_name }) => created_by_name),
+      ['Vera', 'of the robot'],
+    );
+    await as(session, 'POST', '/servers/with-authors/tools/get/call', {});
+    const calls = (await toolhost.rest('GET', '/calls?slug=with-authors')).body.calls as Json[];
+    const call = await toolhost.rest('GET', `/calls/${calls[0]?.id}`);
+    assert.equal(call.body.caller_name, 'Vera');
+  });
+
   it('names a person as they are called now, also after they have left', async () => {
     const { toolhost } = world;
     const [anna, bob] = [

@@ -2,13 +2,24 @@ import { z } from 'zod';
 import { type CallerKind, callerKinds } from '../domain/access.ts';
 import { parseJson } from '../domain/json.ts';
 import { AppError, outcomes } from '../errors.ts';
+import { namesOfActors } from '../store/audit-events.ts';
 import type { CallRecord } from '../store/call-writer.ts';
 import { type CallFilter, findCall, listCalls as findCalls } from '../store/calls.ts';
 import { type Capture, captureKeptMs, findCapture } from '../store/captures.ts';
 import type { Page } from '../store/page.ts';
 import { toCsv } from './csv.ts';
 import { type Context, operation } from './operation.ts';
-import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from './shapes.ts';
+import {
+  actorName,
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  toolInput,
+} from './shapes.ts';
 import { headersShape, requestShape, shownRequest } from './shown-request.ts';
 
 const callRecord = z.object({
@@ -158,7 +169,7 @@ const getCall = operation({
     id: z.string().min(1).max(200).describe('Id of the call, call_…'),
     slug: slugInput.optional(),
   }),
-  output: z.object({ call: callRecord, capture: captureShape.optional() }),
+  output: z.object({ call: callRecord, caller_name: actorName, capture: captureShape.optional() }),
   async run(context, { id, slug }) {
     await context.flushCalls();
     const { db, actor, keyring } = context;
@@ -167,7 +178,12 @@ const getCall = operation({
     if (!row || (visible && !visible.includes(row.slug)))
       throw new AppError('notFound', 'there is no such call in this workspace; records are kept for a limited time');
     const document = await findCapture(db, keyring, actor.workspaceId, id, context.now());
-    return { call: toRecord(row), ...(document !== undefined && { capture: shownCapture(document, row.started_at) }) };
+    const names = await namesOfActors(db, actor.workspaceId, row.key_id === null ? [] : [row.key_id]);
+    return {
+      call: toRecord(row),
+      caller_name: row.key_id === null ? undefined : names.get(row.key_id),
+      ...(document !== undefined && { capture: shownCapture(document, row.started_at) }),
+    };
   },
 });
 

@@ -7,6 +7,7 @@ import { listAuditEvents as findAuditEvents, namesOfActors } from '../store/audi
 import { callRecordOperations } from './call-records.ts';
 import { operation } from './operation.ts';
 import {
+  actorName,
   argumentsInput,
   getServer,
   isoTime,
@@ -100,10 +101,7 @@ const auditRecord = z.object({
   at: time,
   actor_kind: z.string(),
   actor_id: z.string(),
-  actor_name: z
-    .string()
-    .optional()
-    .describe('What the user or the API key is called now, or the client called itself; absent where it has no name.'),
+  actor_name: actorName,
   operation: z.string(),
   target: z.string().optional(),
   detail: z.record(z.string(), z.unknown()),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
+import { namesOfActors } from '../store/audit-events.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
@@ -8,6 +9,7 @@ import { isCaptured } from './captures.ts';
 import { checkMcpServer } from './check-server.ts';
 import { type Context, operation } from './operation.ts';
 import {
+  actorName,
   getServer,
   isoTime,
   nextCursor,
@@ -208,7 +210,13 @@ const deleteMcpServer = operation({
   say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
 });
 
-const versionRecord = z.object({ version: z.int(), created_at: time, created_by: z.string(), config: configOutput });
+const versionRecord = z.object({
+  version: z.int(),
+  created_at: time,
+  created_by: z.string(),
+  created_by_name: actorName,
+  config: configOutput,
+});
 
 const listServerVersions = operation({
   name: 'listVersions',
@@ -222,11 +230,14 @@ const listServerVersions = operation({
   async run(context, { slug, limit }) {
     const server = await getServer(context, slug);
     const versions = await listVersions(context.db, context.actor.workspaceId, server.id, limit);
+    const ids = versions.map(({ createdBy }) => createdBy);
+    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
     return {
       versions: versions.map(({ version, config, createdAt, createdBy }) => ({
         version,
         created_at: isoTime(createdAt),
         created_by: createdBy,
+        created_by_name: names.get(createdBy),
         config,
       })),
     };

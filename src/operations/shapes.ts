@@ -44,6 +44,11 @@ export const serverRecord = z.object({
   created_by: z.string(),
 });
 
+export const actorName = z
+  .string()
+  .optional()
+  .describe('What the user or the API key is called now, or the client called itself; absent where it has no name.');
+
 export function isoTime(at: number): string {
   return new Date(at).toISOString();
 }

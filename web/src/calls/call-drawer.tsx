@@ -30,10 +30,10 @@ export function CallDrawer({ id, known, onClose }: Props) {
   return (
     <Drawer opened={id !== undefined} onClose={onClose} position="right" size="lg" title={title}>
       <Loaded query={query}>
-        {({ call, capture }) => (
+        {(detail) => (
           <Stack gap="lg">
-            <CallFacts call={call} />
-            <CaptureView call={call} capture={capture} />
+            <CallFacts detail={detail} />
+            <CaptureView call={detail.call} capture={detail.capture} />
           </Stack>
         )}
       </Loaded>

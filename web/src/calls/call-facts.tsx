@@ -1,7 +1,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import type { Call } from '../answers.ts';
+import type { Call, CallDetail } from '../answers.ts';
 import { PersonName } from '../ui/person-name.tsx';
 import { sizeText } from '../ui/size-text.ts';
 import { exactTime } from '../ui/time.tsx';
@@ -9,7 +9,7 @@ import { visible } from '../ui/visible.ts';
 import { callerText } from './caller-text.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
 
-function factsOf(call: Call): [string, ReactNode][] {
+function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
   const upstream =
     call.upstream_host && `${visible(call.upstream_host)}${call.upstream_status ? `, ${call.upstream_status}` : ''}`;
   const waiting = call.upstream_ms === undefined ? '' : `, of it ${call.upstream_ms} ms at the API`;
@@ -24,7 +24,7 @@ function factsOf(call: Call): [string, ReactNode][] {
     ['Time', exactTime(call.at)],
     ['Took', `${call.duration_ms} ms${waiting}`],
     ['API', upstream ?? 'nothing was sent'],
-    ['Caller', <Caller key="caller" call={call} />],
+    ['Caller', <Caller key="caller" call={call} name={caller_name} />],
     ['Size', `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out`],
     [
       'Request',
@@ -35,20 +35,19 @@ function factsOf(call: Call): [string, ReactNode][] {
   ];
 }
 
-function Caller({ call: { caller_kind, key_id } }: { call: Call }) {
-  const isPerson = key_id?.startsWith('usr_');
+function Caller({ call: { caller_kind, key_id }, name }: { call: Call; name: string | undefined }) {
   return (
     <>
       {callerText(caller_kind)}
-      {caller_kind === 'try_out' && ' by'} {key_id && (isPerson ? <PersonName id={key_id} /> : visible(key_id))}
+      {caller_kind === 'try_out' && ' by'} {key_id && <PersonName id={key_id} name={name} />}
     </>
   );
 }
 
-export function CallFacts({ call }: { call: Call }) {
+export function CallFacts({ detail }: { detail: CallDetail }) {
   return (
     <dl className="th-facts">
-      {factsOf(call).map(([name, value]) => (
+      {factsOf(detail).map(([name, value]) => (
         <Group key={name} component="div" gap="sm" wrap="nowrap" align="baseline">
           <Text component="dt" size="sm" c="dimmed" w={80} flex="none">
             {name}

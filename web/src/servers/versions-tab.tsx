@@ -83,7 +83,7 @@ function VersionItem({ version, before, isCurrent, onRestore }: ItemProps) {
           <Text fw={600}>Version {version.version}</Text>
           {isCurrent && <Badge color="green">current</Badge>}
           <Text size="sm" c="dimmed">
-            <Time at={version.created_at} /> by <PersonName id={version.created_by} />
+            <Time at={version.created_at} /> by <PersonName id={version.created_by} name={version.created_by_name} />
           </Text>
         </Group>
         {!isCurrent && onRestore && (

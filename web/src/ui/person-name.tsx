@@ -11,10 +11,10 @@ export function usePeople() {
   });
 }
 
-/** A member by name; a key or whoever has left by id. */
-export function PersonName({ id }: { id: string }) {
+/** Whoever did something, by the name that came with it; else a member by name, and others by id. */
+export function PersonName({ id, name }: { id: string; name?: string | undefined }) {
   const { data } = usePeople();
   const member = data?.members.find((candidate) => candidate.id === id);
   if (id === 'operator') return <span title="at the machine itself">the operator</span>;
-  return <span title={visible(id)}>{visible(member?.name ?? member?.email ?? id)}</span>;
+  return <span title={visible(id)}>{visible(name ?? member?.name ?? member?.email ?? id)}</span>;
 }
