@@ -30,6 +30,28 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
+  it('[find D4] is told of none before anything was typed, however one begins', async () => {
+    for (const from of ['json', 'form', 'example']) {
+      await dashboard.at(`/servers/new?from=${from}`, async (page) => {
+        await page.getByText(/^Not stored yet/).waitFor();
+        await page.waitForLoadState('networkidle');
+        assert.equal(await page.getByText('Before it can be stored').count(), 0, from);
+        assert.equal(await page.locator('[aria-invalid=true]').count(), 0, from);
+        assert.equal(await page.getByText(/problems? to solve/).count(), 0, from);
+      });
+    }
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      assert.equal(await json.inputValue(), '');
+      assert.match((await json.getAttribute('placeholder')) ?? '', /Paste a configuration here/);
+      await json.focus();
+      await field(page, 'Name').focus();
+      assert.equal(await json.inputValue(), '');
+      await button(page, 'Create server').click();
+      await page.getByText('Before it can be stored').waitFor();
+    });
+  });
+
   it('is told where JSON cannot be read', async () => {
     await dashboard.at('/servers/new?from=json', async (page) => {
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });

@@ -33,9 +33,30 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       await row.getByRole('cell', { name: '2', exact: true }).waitFor();
       await row.getByRole('img', { name: '3 calls in the last 24 hours, 1 with errors' }).waitFor();
       const other = page.getByRole('row').filter({ hasText: 'The idle' });
-      await other.getByText("Caller's token", { exact: true }).waitFor();
+      await other.getByText('Open', { exact: true }).waitFor();
       await other.getByRole('img', { name: '1 calls in the last 24 hours' }).waitFor();
     });
+  });
+
+  it('[find D4] beside what a caller sends and the API receives', async () => {
+    const { toolhost, config } = dashboard;
+    const badges: [slug: string, more: Json, badge: string][] = [
+      ['badge-open', {}, 'Open'],
+      ['badge-own', { authentication: { type: 'Bearer' } }, "Caller's token"],
+      ['badge-key', { authentication: { type: 'Bearer', token: 'of-the-service' } }, 'API key'],
+    ];
+    for (const [slug, more] of badges) await toolhost.createServer(config(slug, more));
+    await dashboard.at('/servers', async (page) => {
+      for (const [slug, , badge] of badges) {
+        const row = page.getByRole('row').filter({ hasText: `/mcp/${slug}` });
+        await row.getByText(badge, { exact: true }).waitFor();
+      }
+    });
+    const servers = (await toolhost.rest('GET', '/servers?limit=50')).body.servers as Json[];
+    assert.deepEqual(
+      badges.map(([slug]) => servers.find((server) => server.slug === slug)?.open),
+      [true, undefined, undefined],
+    );
   });
 
   it('is narrowed by server, tool, outcome, key and time, and exported as it is narrowed', async () => {

@@ -17,3 +17,8 @@ export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' |
   );
   return stored || filled ? 'api_key' : 'caller_token';
 }
+
+/** Whether nothing that a caller sends reaches the upstream, because it asks for nothing; then any token will do. */
+export function isOpen(config: Parameters<typeof accessOf>[0]): boolean {
+  return accessOf(config) === 'caller_token' && config.authentication === undefined;
+}

@@ -84,5 +84,5 @@ export type McpEndpoint = {
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;
   /** What people are shown who open the address in a browser; nothing secret. */
-  about: { name: string; description: string | undefined; access: Access | 'management'; tools: number };
+  about: { name: string; description: string | undefined; access: Access | 'open' | 'management'; tools: number };
 };

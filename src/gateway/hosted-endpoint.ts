@@ -1,3 +1,4 @@
+import { isOpen } from '../domain/access.ts';
 import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
 import { enabledTools } from '../domain/tool.ts';
@@ -27,7 +28,7 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     about: {
       name: config.name,
       description: config.description,
-      access: server.access,
+      access: isOpen(config) ? 'open' : server.access,
       tools: enabledTools(config).length,
     },
   };

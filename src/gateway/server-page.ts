@@ -9,6 +9,7 @@ const credential: Record<About['access'], string> = {
   passthrough: 'Your client opens a login page when it connects; nothing needs to be copied.',
   api_key: 'Send an API key of the workspace that runs this server as the bearer.',
   caller_token: 'Send your own token of the upstream service as the bearer.',
+  open: 'The API gets no credential. Send an API key of the workspace that runs this server, or any other token, as the bearer.',
   management: 'Send an API key with the scope manage as the bearer.',
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accessKinds, accessOf } from '../domain/access.ts';
+import { accessKinds, accessOf, isOpen } from '../domain/access.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { enabledTools } from '../domain/tool.ts';
 
@@ -37,6 +37,10 @@ export const serverRecord = z.object({
     .describe(
       'Who may call it: oauth and passthrough by login, api_key with a key of the workspace, caller_token with a token of the upstream.',
     ),
+  open: z
+    .literal(true)
+    .optional()
+    .describe('Present for caller_token where the upstream gets no credential; then any token of a caller will do.'),
   tool_count: z.int().describe('Tools that agents get; disabled ones do not count.'),
   version: z.int(),
   created_at: time,
@@ -66,6 +70,7 @@ export function toRecord(server: StoredServer, serverUrl: (slug: string) => stri
     ...(config.description !== undefined && { description: config.description }),
     url: serverUrl(server.slug),
     access: accessOf(config),
+    ...(isOpen(config) && { open: true as const }),
     tool_count: enabledTools(config).length,
     version: server.version,
     created_at: isoTime(server.createdAt),

@@ -1,3 +1,4 @@
+import { accessOf, isOpen } from '../domain/access.ts';
 import { newId } from '../domain/ids.ts';
 import { checkServerConfig, configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/server-config.ts';
 import { type Warning, warningsOf } from '../domain/warnings.ts';
@@ -165,7 +166,12 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
     );
-  const header = server.config.oauth ? '' : ' --header "Authorization: Bearer $TOKEN"';
+  const header = server.config.oauth ? '' : ` --header "Authorization: Bearer $TOKEN" (${tokenText(server.config)})`;
   steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
   return steps;
+}
+
+function tokenText(config: ServerConfig): string {
+  if (isOpen(config)) return 'TOKEN: an API key with the scope call, or anything else, as the API gets no credential';
+  return accessOf(config) === 'api_key' ? 'TOKEN: an API key with the scope call' : 'TOKEN: your own token of the API';
 }

@@ -22,7 +22,7 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
       </Box>
     ),
   },
-  { label: 'Access', cell: (server) => <AccessBadge access={server.access} /> },
+  { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
   { label: 'Tools', cell: (server) => server.tool_count, end: true },
   { label: 'Calls, 24 h', cell: (server) => <Calls activity={activityOf(server.slug)} /> },
   { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },

@@ -48,7 +48,7 @@ function Heading({ detail: { server } }: { detail: ServerDetail }) {
         </Anchor>
       }
     >
-      <AccessBadge access={server.access} />
+      <AccessBadge server={server} />
       <Group gap={6} wrap="nowrap">
         <Text className="th-mono" size="sm" component="span">
           {server.url}

@@ -1,7 +1,7 @@
 import { Badge, Tooltip } from '@mantine/core';
-import type { Access } from '../answers.ts';
+import type { Access, ServerRecord } from '../answers.ts';
 
-export const accessKinds: Record<Access, { name: string; text: string; color: string }> = {
+const kinds: Record<Access | 'open', { name: string; text: string; color: string }> = {
   oauth: { name: 'Login', text: 'People log in at the provider; agents hold a token of Toolhost.', color: 'accent' },
   passthrough: {
     name: 'Login, passed through',
@@ -18,10 +18,15 @@ export const accessKinds: Record<Access, { name: string; text: string; color: st
     text: 'Callers send their own token of the API, which is passed on.',
     color: 'gray',
   },
+  open: {
+    name: 'Open',
+    text: 'No credential is sent to the API. Callers send an API key of this workspace, or any other token.',
+    color: 'gray',
+  },
 };
 
-export function AccessBadge({ access }: { access: Access }) {
-  const kind = accessKinds[access];
+export function AccessBadge({ server: { access, open } }: { server: ServerRecord }) {
+  const kind = kinds[open ? 'open' : access];
   return (
     <Tooltip label={kind.text} multiline maw={280}>
       <Badge color={kind.color}>{kind.name}</Badge>

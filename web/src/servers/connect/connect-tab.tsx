@@ -2,7 +2,6 @@ import { Alert, Stack, Text } from '@mantine/core';
 import { IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation } from 'react-router';
-import { isObject } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { Clients } from './clients.tsx';
 import { ConnectionCheckSection } from './connection-check.tsx';
@@ -10,11 +9,11 @@ import { CredentialSection } from './credential-section.tsx';
 
 /** From the address to a connected client: the credential, the snippet, the check. */
 export function ConnectTab() {
-  const { server, config } = useShownServer();
+  const { server } = useShownServer();
   const isNew = (useLocation().state as { isNew?: boolean } | null)?.isNew === true;
   const [credential, setCredential] = useState('');
   const isLogin = server.access === 'oauth' || server.access === 'passthrough';
-  const isForwarded = server.access === 'caller_token' && isObject(config.authentication);
+  const isForwarded = server.access === 'caller_token' && !server.open;
   const placeholder = isForwarded ? 'YOUR_TOKEN' : 'YOUR_API_KEY';
   return (
     <Stack gap="md">

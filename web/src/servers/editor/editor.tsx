@@ -40,7 +40,7 @@ type Props = {
 export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
   const { saving, onScreen, storedSecrets, callbackUrl, conflict } = props;
   const { beforeClick } = usePress();
-  const model = useEditorModel(initial, changed);
+  const model = useEditorModel(initial, changed, startsInJson);
   const { view, isWide, choose } = useView(startsInJson);
   const [isRevealed, setRevealed] = useState(!isNew);
   const { judged, isBehind } = useVerdict(model.config);

@@ -14,6 +14,25 @@ type Props = {
   isReadOnly: boolean;
 };
 
+const example = `Paste a configuration here, such as
+
+{
+  "name": "GitHub, read only",
+  "slug": "github-read",
+  "tools": [
+    {
+      "name": "get_repository",
+      "description": "Get a public GitHub repository by owner and name",
+      "method": "GET",
+      "url": "https://api.github.com/repos/:owner/:repo",
+      "input_schema": {
+        "owner": { "type": "string" },
+        "repo": { "type": "string" }
+      }
+    }
+  ]
+}`;
+
 /** The configuration as JSON, with the names and values that are allowed where the caret stands. */
 export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props) {
   const caret = useCaret();
@@ -47,6 +66,7 @@ export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props)
           minRows={18}
           maxRows={36}
           spellCheck={false}
+          placeholder={example}
           value={text}
           readOnly={isReadOnly}
           error={problem}

@@ -21,8 +21,12 @@ function parsed(text: string): { config: Config } | { problem: string } {
 }
 
 /** The one model behind the form and the JSON view. */
-export function useEditorModel(initial: Config, changed: Config | undefined) {
-  const [state, setState] = useState<State>({ config: changed ?? initial, draft: undefined, draftProblem: undefined });
+export function useEditorModel(initial: Config, changed: Config | undefined, startsEmpty: boolean) {
+  const [state, setState] = useState<State>({
+    config: changed ?? initial,
+    draft: startsEmpty ? '' : undefined,
+    draftProblem: undefined,
+  });
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const set = useCallback((path: readonly PathPart[], value: unknown) => {
     setState(({ config }) => ({
@@ -49,7 +53,8 @@ export function useEditorModel(initial: Config, changed: Config | undefined) {
     touched,
     set,
     setText,
-    settleText: () => setState((now) => (now.draftProblem ? now : { ...now, draft: undefined })),
+    settleText: () =>
+      setState((now) => (now.draftProblem || now.draft?.trim() === '' ? now : { ...now, draft: undefined })),
     reset: () => setState({ config: initial, draft: undefined, draftProblem: undefined }),
     touch,
   };
