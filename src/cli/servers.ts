@@ -64,14 +64,7 @@ async function list(options: Options): Promise<void> {
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
     return print('There are no servers yet; create one with: bin/toolhost servers create server.yaml');
-  const rows = servers.map((s) => [
-    s.slug,
-    s.name,
-    s.open ? `${s.access} (open)` : s.access,
-    String(s.tool_count),
-    String(s.version),
-    s.url,
-  ]);
+  const rows = servers.map((s) => [s.slug, s.name, s.access, String(s.tool_count), String(s.version), s.url]);
   print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', 'URL'], rows));
 }
 
