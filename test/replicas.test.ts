@@ -83,7 +83,7 @@ describe('two replicas on one PostgreSQL', () => {
       const replies = await Promise.all(asked);
       assert.deepEqual(replies.map((reply) => reply.status).toSorted(), [201, 409, 409, 409]);
       const refused = replies.find((reply) => reply.status === 409);
-      assert.match(refused?.text ?? '', /taken or was used before/);
+      assert.match(refused?.text ?? '', /is taken/);
     }
   });
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { StoreFault } from './faults.ts';
+import { StoreFault, toStoreFault } from './faults.ts';
 
 /** How much a process may trust what it remembers; told by the follower of changes. */
 export type Freshness = {
@@ -87,7 +87,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
     } catch (error) {
       const known = entries.peek(key)?.value;
       // The look for changes may not have noticed yet that the database does not answer.
-      if (known && clock() < freshUntil() && error instanceof StoreFault) return known;
+      if (known && clock() < freshUntil() && toStoreFault(error) instanceof StoreFault) return known;
       throw error;
     } finally {
       readings.delete(reading);
