@@ -70,7 +70,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     db: database.db,
     reports,
     parts: {
-      ...operationParts(config, keyring, now),
+      ...operationParts(config, keyring, now, threads),
       ...createTryOut(memory.servers, callParts),
       probeConnection: createConnectionProbe({ servers: memory.servers, endpointOf, login, oauth: memory.oauthParts }),
       finishLogin: createLoginCheck({ oauth: memory.oauthParts, grants: memory.grants }),

@@ -25,7 +25,7 @@ const table: Record<string, readonly string[]> = {
   operations: ['domain', 'store', 'outbound'],
   manage: ['domain', 'store', 'operations'],
   telemetry: ['domain'],
-  threads: ['domain', 'gateway'],
+  threads: ['domain', 'gateway', 'operations'],
   edge: ['domain', 'manage', ''],
   cli: ['domain', 'operations', 'app', ''],
 };

@@ -3,18 +3,21 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
+import { type RuleSource, rulesOf } from '../operations/config-rules.ts';
 import type { Parts } from '../operations/operation.ts';
 import type { Resolve } from '../outbound/connector.ts';
-import { type EgressAllow, urlProblem } from '../outbound/egress.ts';
+import { type EgressAllow, egressText } from '../outbound/egress.ts';
 import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/database-clock.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Metric } from '../telemetry/metric.ts';
+import type { ThreadPool } from '../threads/thread-pool.ts';
 import { version } from '../version.ts';
 import { faultLog } from './fault-log.ts';
 import type { LoopLag } from './loop-lag.ts';
+import { judgeWork } from './threads.ts';
 
 /** The workspace of whoever is at the machine. */
 export const localWorkspace = { id: 'local', name: 'Local' };
@@ -93,19 +96,23 @@ export async function openStore(config: Config, exclusive: boolean, log: Log, cl
   }
 }
 
-/** What operations need that does not depend on serving; the command line has nothing else. */
+/** What the deployment decides about configurations. */
+function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
+  return { managementSlug, egressAllow: egressText(egressAllow), ownHosts: [new URL(baseUrl).host] };
+}
+
+/** What operations need that does not depend on serving; the command line has nothing else, and no threads. */
 export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
+  threads?: ThreadPool,
 ): Omit<Parts, 'callTool' | 'previewCall' | 'probeConnection' | 'finishLogin' | 'flushCalls' | 'presentUse'> {
-  const ownHosts = [new URL(config.baseUrl).host];
+  const rules = ruleSource(config);
   return {
     keyring,
-    rules: {
-      managementSlug: config.managementSlug,
-      urlProblem: (url) => urlProblem(url, config.egressAllow, ownHosts),
-    },
+    rules: rulesOf(rules),
+    judgeOnThread: threads && judgeWork(threads, rules),
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),

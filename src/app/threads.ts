@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { ThreadWork } from '../gateway/thread-work.ts';
+import type { RuleSource } from '../operations/config-rules.ts';
+import type { JudgeOnThread } from '../operations/judge-config.ts';
 import { ThreadPool } from '../threads/thread-pool.ts';
 
 /** Two at least, so that one workspace never has all of them; more do not help where the event loop needs a core too. */
@@ -12,7 +14,7 @@ const waitMs = 20_000;
 const idleMs = 60_000;
 
 /** Many times what the largest input takes on an idle machine. */
-const limitMs = { 'check-arguments': 5000, 'read-answer': 10_000 };
+const limitMs = { 'check-arguments': 5000, 'read-answer': 10_000, 'judge-configuration': 10_000 };
 
 export function startThreads(clock: () => number): ThreadPool {
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
@@ -32,5 +34,13 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
       const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
       return threads.run({ kind, input, limitMs: limitMs[kind], transfer: isOwn ? [buffer] : [], ...of });
     },
+  };
+}
+
+/** What the operations have judged on threads. */
+export function judgeWork(threads: ThreadPool, rules: RuleSource): JudgeOnThread {
+  return (input, workspaceId) => {
+    const kind = 'judge-configuration';
+    return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind] });
   };
 }

@@ -63,6 +63,34 @@ export function isDeeperThan(value: unknown, limit: number): boolean {
   return true;
 }
 
+/** Whether a text or a name in a value holds the character U+0000. */
+export function holdsNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0');
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(holdsNul);
+  for (const name in value) {
+    if (name.includes('\0') || holdsNul((value as { [name: string]: unknown })[name])) return true;
+  }
+  return false;
+}
+
+/** Whether a value holds more values, or more characters in its texts and names, than that. Looks no further. */
+export function isLargerThan(value: unknown, most: { values: number; characters: number }): boolean {
+  let { values, characters } = most;
+  const count = (inner: unknown): boolean => {
+    if (typeof inner === 'string') characters -= inner.length;
+    if (--values < 0 || characters < 0) return true;
+    if (typeof inner !== 'object' || inner === null) return false;
+    if (Array.isArray(inner)) return inner.some(count);
+    for (const name in inner) {
+      characters -= name.length;
+      if (count((inner as { [name: string]: unknown })[name])) return true;
+    }
+    return false;
+  };
+  return count(value);
+}
+
 /**
  * How much there may be in a posted body. Making a value takes a tenth of a microsecond, a name that is new three times as
  * long, and each is looked at several times.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { accessKinds, accessOf } from '../domain/access.ts';
-import { checkServerConfig, serverConfigSchema } from '../domain/server-config.ts';
-import { warningsOf } from '../domain/warnings.ts';
+import { serverConfigSchema } from '../domain/server-config.ts';
+import { judge } from './judge-config.ts';
 import { operation } from './operation.ts';
 import { problemShape } from './shapes.ts';
 
@@ -21,8 +21,8 @@ export const checkMcpServer = operation({
     access: z.enum(accessKinds).optional(),
   }),
   async run(context, input) {
-    const { config, problems } = checkServerConfig(input, context.rules);
-    if (!config) return { valid: false, problems, warnings: [] };
-    return { valid: true, problems, warnings: warningsOf(config, new Set()), access: accessOf(config) };
+    const { config, problems, warnings } = await judge(context, input, []);
+    if (!config) return { valid: false, problems: [...problems], warnings: [] };
+    return { valid: true, problems: [], warnings: [...warnings], access: accessOf(config) };
   },
 });

@@ -9,6 +9,7 @@ import type { Db } from '../store/database.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
 import type { ConnectionProbe } from './connection-probe.ts';
+import type { Foreseen, JudgeOnThread } from './judge-config.ts';
 import type { GivenLogin, LoginAttempt } from './login-checks.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
@@ -73,11 +74,19 @@ export type Parts = {
   probeConnection: (slug: string) => Promise<ConnectionProbe>;
   /** Redeems a login that was begun to try it, and ends it. */
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
+  /** Undefined where nobody else waits for this process, which then judges everything itself. */
+  judgeOnThread: JudgeOnThread | undefined;
   /** Writes the call records that are still waiting, so that a list shows them. */
   flushCalls: () => Promise<void>;
 };
 
-export type Context = { db: Db; actor: Actor; requestId: string } & Parts;
+export type Context = {
+  db: Db;
+  actor: Actor;
+  requestId: string;
+  /** What `foresee` made. */
+  foreseen?: Foreseen | undefined;
+} & Parts;
 
 /** What the audit log keeps of an operation; never a secret. */
 export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };
@@ -115,6 +124,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** `run` gets the input as it came and judges it itself, because it can report more at once than the schema does. */
   judgesInput?: boolean;
   output: Output;
+  /** Judges a large configuration ahead of the transaction of a `write`. */
+  foresee?(context: Context, input: z.output<Input>): Promise<Foreseen | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
   /** The answer of the REST API is a file rather than JSON: this text, under this media type. */

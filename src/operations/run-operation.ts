@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { newId } from '../domain/ids.ts';
-import { plainNumbers } from '../domain/json.ts';
+import { holdsNul, isLargerThan, plainNumbers } from '../domain/json.ts';
+import { nextTurn } from '../domain/next-turn.ts';
 import { problemsOf } from '../domain/problems.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
@@ -31,14 +32,18 @@ export async function runOperation<Op extends Operation>(
   requestId: string,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
+  const isLarge = isLargerThan(raw, large);
+  if (isLarge) await nextTurn();
   refuseNul(raw);
+  if (isLarge) await nextTurn();
   const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
+  const foreseen = await op.foresee?.(context(runner.db), input);
   const output = await transact(runner.db, async (transaction) => {
-    const result = await op.run(context(transaction), input);
+    const result = await op.run({ ...context(transaction), foreseen }, input);
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {
       id: newId(runner.parts.random, 'aud'),
@@ -57,6 +62,9 @@ export async function runOperation<Op extends Operation>(
   return output as OutputOf<Op>;
 }
 
+/** What is larger than this is looked at in turns. */
+const large = { values: 5000, characters: 200_000 };
+
 type Input = Record<string, unknown>;
 
 /** Arguments of a tool keep the digits of their numbers, as in a call; everything else is plain. */
@@ -70,7 +78,7 @@ function parseInput(op: Operation, raw: unknown): Input {
 
 /** PostgreSQL stores no such character in a text, and no honest input has one. */
 function refuseNul(raw: unknown): void {
-  if (!/(?<!\\)(?:\\\\)*\\u0000/.test(JSON.stringify(raw) ?? '')) return;
+  if (!holdsNul(raw)) return;
   throw invalid([{ path: '', message: 'a text holds the character U+0000; leave it out' }]);
 }
 

@@ -6,7 +6,9 @@ import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
 import { isCaptured } from './captures.ts';
+import { changed, changeInput, versionOf } from './change-input.ts';
 import { checkMcpServer } from './check-server.ts';
+import { foresee } from './judge-config.ts';
 import { type Context, operation } from './operation.ts';
 import {
   actorName,
@@ -22,7 +24,7 @@ import {
   toRecord,
   versionInput,
 } from './shapes.ts';
-import { changeServer, createServer, nextSteps, noteChange, warningsFor } from './store-server.ts';
+import { changeServer, createServer, foreseeChange, nextSteps, noteChange, warningsFor } from './store-server.ts';
 
 const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
 const stored = z.object({
@@ -89,6 +91,7 @@ const createMcpServer = operation({
   input: serverConfigSchema,
   judgesInput: true,
   output: stored,
+  foresee,
   async run(context, input) {
     const server = await createServer(context, input);
     return answer(context, server);
@@ -126,29 +129,6 @@ const getMcpServer = operation({
   },
 });
 
-const changeable = serverConfigSchema.shape;
-
-/** The fields of a stored configuration that a change may remove by sending null. */
-const removable = ['description', 'authentication', 'oauth'] as const;
-
-const changeInput = z.strictObject({
-  slug: slugInput,
-  expected_version: versionInput,
-  name: changeable.name.optional(),
-  description: changeable.description.nullable(),
-  authentication: changeable.authentication.nullable(),
-  oauth: changeable.oauth.nullable(),
-  tools: changeable.tools.optional(),
-});
-
-type Raw = { [field: string]: unknown };
-
-function versionOf(raw: Raw): number | undefined {
-  const parsed = versionInput.safeParse(raw.expected_version);
-  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
-  return parsed.data;
-}
-
 const updateMcpServer = operation({
   name: 'updateMcpServer',
   summary: 'Change fields of a hosted server',
@@ -160,12 +140,13 @@ const updateMcpServer = operation({
   input: changeInput,
   judgesInput: true,
   output: stored,
+  async foresee(context, input) {
+    const current = await getServer(context, String(input.slug));
+    return foreseeChange(context, current, changed(current, input));
+  },
   async run(context, input) {
-    const { slug, expected_version, ...fields } = input as Raw;
-    const current = await getServer(context, String(slug));
-    const merged: Raw = { ...current.config, ...fields };
-    for (const field of removable) if (merged[field] === null) delete merged[field];
-    const server = await changeServer(context, current, merged, versionOf({ expected_version }));
+    const current = await getServer(context, String(input.slug));
+    const server = await changeServer(context, current, changed(current, input), versionOf(input));
     return answer(context, server);
   },
   audit: auditStored,
@@ -181,8 +162,10 @@ const replaceMcpServer = operation({
   input: serverConfigSchema.extend({ expected_version: versionInput }),
   judgesInput: true,
   output: stored,
-  async run(context, input) {
-    const { expected_version, ...config } = input as Raw;
+  async foresee(context, { expected_version: _, ...config }) {
+    return foreseeChange(context, await getServer(context, String(config.slug)), config);
+  },
+  async run(context, { expected_version, ...config }) {
     const current = await getServer(context, String(config.slug));
     const server = await changeServer(context, current, config, versionOf({ expected_version }));
     return answer(context, server);
@@ -257,6 +240,14 @@ const restoreVersion = operation({
     expected_version: versionInput,
   }),
   output: stored,
+  async foresee(context, { slug, version }) {
+    const current = await getServer(context, slug);
+    return foreseeChange(
+      context,
+      current,
+      (await findVersion(context.db, current.workspaceId, current.id, version))?.config,
+    );
+  },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
     const old = await findVersion(context.db, context.actor.workspaceId, current.id, version);

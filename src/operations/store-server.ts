@@ -1,24 +1,18 @@
 import { accessOf, isOpen } from '../domain/access.ts';
 import { newId } from '../domain/ids.ts';
-import { checkServerConfig, configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/server-config.ts';
-import { type Warning, warningsOf } from '../domain/warnings.ts';
+import { configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/server-config.ts';
+import type { Warning } from '../domain/warnings.ts';
 import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../store/servers.ts';
+import { type Foreseen, foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Context } from './operation.ts';
 import { originsOf } from './shapes.ts';
 
-/** Judges a whole configuration. @throws AppError invalid with every problem */
-export function validConfig(context: Context, raw: unknown): ServerConfig {
-  const { config, problems } = checkServerConfig(raw, context.rules);
-  if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
-  return config;
-}
-
 /** @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
-  const config = validConfig(context, raw);
+  const config = await validConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
   refuseMasks(config, new Set());
   const at = context.now();
@@ -50,7 +44,7 @@ export async function changeServer(
   expectedVersion: number | undefined,
 ): Promise<StoredServer> {
   if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
-  const config = validConfig(context, raw);
+  const config = await validConfig(context, raw);
   if (config.slug !== current.slug) {
     throw invalid([
       { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
@@ -71,6 +65,20 @@ export async function changeServer(
   await sealConfigSecrets(context, next, secrets);
   await noteChange(context, next);
   return next;
+}
+
+/** Judges a large configuration of a server ahead of the transaction that stores it. */
+export async function foreseeChange(
+  context: Context,
+  current: StoredServer,
+  raw: unknown,
+): Promise<Foreseen | undefined> {
+  const secrets = await listSecrets(context.db, current);
+  return foresee(
+    context,
+    raw,
+    secrets.map((secret) => secret.name),
+  );
 }
 
 /** Of a slug of another workspace nothing is told but that it cannot be had. */
@@ -152,7 +160,8 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
       path: 'tools',
       message: `the secret ${secret.name} was set for ${secret.origins.join(', ') || 'no host'}; set it again to let it go to the other hosts too`,
     }));
-  return [...warningsOf(server.config, new Set(secrets.map((secret) => secret.name))), ...moved];
+  const names = secrets.map((secret) => secret.name);
+  return [...(await warningsOfStored(context, server.config, names)), ...moved];
 }
 
 /** What the person must still do before the server works. */

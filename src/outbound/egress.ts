@@ -33,6 +33,11 @@ export function parseEgressAllow(text: string): EgressAllow {
     });
 }
 
+/** The exceptions as text that `parseEgressAllow` takes. */
+export function egressText(allow: EgressAllow): string {
+  return allow.map(({ host, range, port }) => `${host ?? `${range?.[0].toString()}/${range?.[1]}`}:${port}`).join(',');
+}
+
 /** Whether the operator let this address be reached on this port, either by its own or by the name it was found under. */
 export function isAllowed(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return allow.some((entry) => {

@@ -1,8 +1,13 @@
 import type { AnswerJob } from '../gateway/answer-job.ts';
 import type { ArgumentJob } from '../gateway/argument-job.ts';
+import type { ConfigurationJob } from '../operations/configuration-job.ts';
 
 /** What runs on threads: the input and the output of each kind of job. Both cross by structured clone. */
-export type Jobs = { 'check-arguments': ArgumentJob; 'read-answer': AnswerJob };
+export type Jobs = {
+  'check-arguments': ArgumentJob;
+  'judge-configuration': ConfigurationJob;
+  'read-answer': AnswerJob;
+};
 
 export type JobKind = keyof Jobs;
 export type JobInput<Kind extends JobKind> = Jobs[Kind]['input'];
@@ -14,5 +19,6 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 /** Loaded by a thread when it gets the first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
   'check-arguments': async () => (await import('../gateway/argument-job.ts')).checkArguments,
+  'judge-configuration': async () => (await import('../operations/configuration-job.ts')).judgeConfiguration,
   'read-answer': async () => (await import('../gateway/answer-job.ts')).readAnswerBody,
 };

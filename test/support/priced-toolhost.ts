@@ -15,6 +15,8 @@ export type PricedToolhost = {
   upstream: RecordingUpstream;
   /** A request of the REST API. */
   rest(method: string, path: string, body?: unknown): Promise<Answered>;
+  /** A legacy JSON-RPC request. */
+  rpc(slug: string, method: string, params: Json): Promise<Answered>;
   /** A `tools/call` with its arguments as JSON text. */
   call(slug: string, tool: string, args: string): Promise<Answered>;
   /**
@@ -42,6 +44,12 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
     return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
   };
+  const post = (slug: string, message: string) =>
+    send(`/mcp/${slug}`, {
+      method: 'POST',
+      headers: { accept: 'application/json, text/event-stream' },
+      body: `{"jsonrpc":"2.0","id":1,${message}}`,
+    });
   const ratioOf = async (work: () => Promise<unknown>): Promise<number> => {
     await ask(forked, { ask: 'watch' });
     const probing = new AbortController();
@@ -61,12 +69,8 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
         method,
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       }),
-    call: (slug, tool, args) =>
-      send(`/mcp/${slug}`, {
-        method: 'POST',
-        headers: { accept: 'application/json, text/event-stream' },
-        body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${tool}","arguments":${args}}}`,
-      }),
+    rpc: (slug, method, params) => post(slug, `"method":"${method}","params":${JSON.stringify(params)}`),
+    call: (slug, tool, args) => post(slug, `"method":"tools/call","params":{"name":"${tool}","arguments":${args}}`),
     async costsLittle(what, work) {
       let result: Awaited<ReturnType<typeof work>> | undefined;
       const ratios: number[] = [];
@@ -91,9 +95,13 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
 }
 
 async function ask<Answer extends Reply>(forked: ChildProcess, question: Question): Promise<Answer> {
-  const replied = once(forked, 'message');
+  const ended = new AbortController();
+  const onExit = () => ended.abort();
+  forked.once('exit', onExit);
+  const replied = once(forked, 'message', { signal: ended.signal });
   forked.send(question);
   const [reply] = (await replied) as [Answer];
+  forked.off('exit', onExit);
   return reply;
 }
 

@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { serverConfigSchema } from '../domain/server-config.ts';
+import { AppError } from '../errors.ts';
+import type { StoredServer } from '../store/servers.ts';
+import { slugInput, versionInput } from './shapes.ts';
+
+const changeable = serverConfigSchema.shape;
+
+/** The fields of a stored configuration that a change may remove by sending null. */
+const removable = ['description', 'authentication', 'oauth'] as const;
+
+export const changeInput = z.strictObject({
+  slug: slugInput,
+  expected_version: versionInput,
+  name: changeable.name.optional(),
+  description: changeable.description.nullable(),
+  authentication: changeable.authentication.nullable(),
+  oauth: changeable.oauth.nullable(),
+  tools: changeable.tools.optional(),
+});
+
+type Raw = { [field: string]: unknown };
+
+/** @throws AppError invalid */
+export function versionOf(raw: Raw): number | undefined {
+  const parsed = versionInput.safeParse(raw.expected_version);
+  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
+  return parsed.data;
+}
+
+/** A stored configuration with the fields that an update sends. */
+export function changed(current: StoredServer, { slug: _, expected_version: _version, ...fields }: Raw): Raw {
+  const merged: Raw = { ...current.config, ...fields };
+  for (const field of removable) if (merged[field] === null) delete merged[field];
+  return merged;
+}
