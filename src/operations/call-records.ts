@@ -4,10 +4,10 @@ import { parseJson } from '../domain/json.ts';
 import { AppError, outcomes } from '../errors.ts';
 import { namesOfActors } from '../store/audit-events.ts';
 import type { CallRecord } from '../store/call-writer.ts';
-import { type CallFilter, findCall, listCalls as findCalls } from '../store/calls.ts';
+import { type CallFilter, findCall, listCalls as findCalls, searchedAtOnce } from '../store/calls.ts';
 import { type Capture, captureKeptMs, findCapture } from '../store/captures.ts';
-import type { Page } from '../store/page.ts';
-import { toCsv } from './csv.ts';
+import { decodeCursor, type Page } from '../store/page.ts';
+import { csvLine, csvLines } from './csv.ts';
 import { type Context, operation } from './operation.ts';
 import {
   actorName,
@@ -78,9 +78,10 @@ type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefine
 
 /** The calls of the workspace that the actor may see and asks for, newest first. */
 async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
+  const { servers } = context.actor;
+  const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
   const filter: CallFilter = {
-    ...(wanted.slug !== undefined && { slug: wanted.slug }),
-    ...(context.actor.servers && { slugs: context.actor.servers }),
+    ...(slug === undefined ? servers && { slugs: servers } : { slug }),
     ...(wanted.tool !== undefined && { tool: wanted.tool }),
     ...(wanted.outcome !== undefined && { outcome: wanted.outcome }),
     ...(wanted.caller_kind !== undefined && { callerKind: wanted.caller_kind }),
@@ -88,7 +89,6 @@ async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
     ...(wanted.since !== undefined && { since: Date.parse(wanted.since) }),
     ...(wanted.until !== undefined && { until: Date.parse(wanted.until) }),
   };
-  await context.flushCalls();
   return findCalls(context.db, context.actor.workspaceId, filter, page);
 }
 
@@ -100,10 +100,23 @@ const listCalls = operation({
   isReport: true,
   isTool: true,
   input: z.strictObject({ slug: slugInput.optional(), ...filters, ...pageInputs }),
-  output: z.object({ calls: z.array(callRecord), next_cursor: nextCursor }),
+  output: z.object({
+    calls: z.array(callRecord),
+    next_cursor: nextCursor,
+    searched_to: time
+      .optional()
+      .describe(
+        `Where a filter is rare, a page may have few calls or none: only ${searchedAtOnce} are looked through for it, back to this time. next_cursor goes on before it.`,
+      ),
+  }),
   async run(context, input) {
-    const { rows, next } = await wantedCalls(context, input, pageFrom(input));
-    return { calls: rows.map(toRecord), next_cursor: next };
+    await context.flushCalls();
+    const { rows, next, searchedTo } = await wantedCalls(context, input, pageFrom(input));
+    return {
+      calls: rows.map(toRecord),
+      next_cursor: next,
+      ...(searchedTo !== undefined && { searched_to: isoTime(searchedTo) }),
+    };
   },
 });
 
@@ -123,11 +136,15 @@ const listServerCalls = operation({
 });
 
 const maxExported = 10_000;
+/** Rows that are read and written as CSV in one go, so that the calls that are due run between. */
+const exportedAtOnce = 500;
+/** How often calls are looked through for those that fit. */
+const maxSearches = 6;
 
 const exportCalls = operation({
   name: 'exportCalls',
   summary: 'The calls of the workspace as a CSV file, newest first',
-  description: `No more than the newest ${maxExported}; since and until choose others.`,
+  description: `No more than the newest ${maxExported}, of the newest ${maxSearches * searchedAtOnce} where a filter is rare; since and until choose others.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -136,8 +153,20 @@ const exportCalls = operation({
   output: z.object({ csv: z.string().describe('The file; the REST API answers with it alone, as text/csv.') }),
   file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
   async run(context, input) {
-    const { rows } = await wantedCalls(context, input, { limit: maxExported, after: undefined });
-    return { csv: toCsv(Object.keys(callRecord.shape), rows.map(toRecord)) };
+    await context.flushCalls();
+    const columns = Object.keys(callRecord.shape);
+    const parts = [csvLine(columns)];
+    let [exported, searches] = [0, 0];
+    let after: Page['after'];
+    do {
+      const limit = Math.min(exportedAtOnce, maxExported - exported);
+      const { rows, next, searchedTo } = await wantedCalls(context, input, { limit, after });
+      parts.push(csvLines(columns, rows.map(toRecord)));
+      exported += rows.length;
+      if (searchedTo !== undefined) searches += 1;
+      after = next === undefined ? undefined : decodeCursor(next);
+    } while (after && exported < maxExported && searches < maxSearches);
+    return { csv: parts.join('') };
   },
 });
 

@@ -1,9 +1,12 @@
 type Row = { readonly [column: string]: string | number | undefined };
 
-/** A CSV file with a line of names (RFC 4180). */
-export function toCsv(columns: readonly string[], rows: readonly Row[]): string {
-  const lines = rows.map((row) => columns.map((column) => field(row[column])).join(','));
-  return [columns.map(field).join(','), ...lines, ''].join('\r\n');
+/** Lines of a CSV file (RFC 4180). */
+export function csvLines(columns: readonly string[], rows: readonly Row[]): string {
+  return rows.map((row) => csvLine(columns.map((column) => row[column]))).join('');
+}
+
+export function csvLine(values: readonly Row[string][]): string {
+  return `${values.map(field).join(',')}\r\n`;
 }
 
 /** What a spreadsheet takes for the beginning of a formula, or strips to find one (OWASP, CSV injection). */
