@@ -10,9 +10,11 @@ import {
   takeInvitations,
 } from '../src/store/members.ts';
 import { deleteSession, findSession, insertSession, moveSession, pruneSessions } from '../src/store/sessions.ts';
-import { findUser, membershipsOf, saveMember, saveUser } from '../src/store/users.ts';
+import { findUser, saveMember, saveUser, workspacesOf } from '../src/store/users.ts';
 import { findWorkspace, insertWorkspace, renameWorkspace } from '../src/store/workspaces.ts';
 import { engines, type Stores, startStores } from './support/stores.ts';
+
+const all = { limit: 10, after: undefined };
 
 for (const engine of engines) {
   describe(`people on ${engine}`, () => {
@@ -50,7 +52,8 @@ for (const engine of engines) {
       await join('bob', 'ours', 1);
       await join('ada', 'ours', 2);
       await join('ada', 'theirs', 3);
-      const [first, second, ...more] = await listMembers(db, 'ours');
+      const { rows } = await listMembers(db, 'ours', all);
+      const [first, second, ...more] = rows;
       assert.deepEqual(
         { ...first },
         { userId: 'bob', email: 'bob@b.example', name: null, role: 'editor', createdAt: 1 },
@@ -69,7 +72,7 @@ for (const engine of engines) {
       assert.equal(await deleteMember(db, 'ours', 'ada'), false);
       assert.equal(await findSession(db, 'h', 50), undefined);
       assert.ok(await findSession(db, 'other', 50));
-      assert.deepEqual(await membershipsOf(db, 'ada'), [{ workspaceId: 'theirs', role: 'editor' }]);
+      assert.deepEqual(await workspacesOf(db, 'ada', 10), [{ id: 'theirs', name: 'theirs', role: 'editor' }]);
     });
 
     it('keeps one invitation of an address to each workspace, and takes them all at once', async () => {
@@ -84,7 +87,7 @@ for (const engine of engines) {
       await saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
       await saveInvitation(db, { ...invitation, workspaceId: 'theirs' });
       await saveInvitation(db, { ...invitation, email: 'zoe@b.example', createdAt: 7 });
-      const listed = await listInvitations(db, 'ours');
+      const { rows: listed } = await listInvitations(db, 'ours', all);
       assert.deepEqual(
         listed.map(({ email, role }) => [email, role]),
         [
@@ -102,7 +105,7 @@ for (const engine of engines) {
           { workspaceId: 'theirs', role: 'viewer' },
         ],
       );
-      assert.deepEqual(await listInvitations(db, 'ours'), []);
+      assert.deepEqual((await listInvitations(db, 'ours', all)).rows, []);
     });
 
     it('keeps a session until it expires, is ended or moves on', async () => {

@@ -4,15 +4,14 @@ import type { Db } from '../src/store/database.ts';
 import { decodeCursor, type Page } from '../src/store/page.ts';
 import { createKeyring } from '../src/store/sealing.ts';
 import { deleteSecret, listSecrets, openSecrets, saveSecret } from '../src/store/secrets.ts';
+import { listServers } from '../src/store/server-list.ts';
+import { findVersion, listVersions } from '../src/store/server-versions.ts';
 import {
   deleteServer,
   findServer,
   findServingServer,
-  findVersion,
   insertServer,
   isSlugTaken,
-  listServers,
-  listVersions,
   type StoredServer,
   updateServer,
 } from '../src/store/servers.ts';
@@ -21,6 +20,7 @@ import { aServer } from './support/rows.ts';
 import { engines, type Stores, startStores } from './support/stores.ts';
 
 const keyring = createKeyring([Buffer.alloc(32, 1)]);
+const all: Page = { limit: 10, after: undefined };
 const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredServer => ({
   ...server,
   version: server.version + 1,
@@ -57,7 +57,7 @@ for (const engine of engines) {
       );
       assert.deepEqual(asked.toSorted(), [false, false, true]);
       const winner = await findServingServer(db, 'sample');
-      assert.equal((await listVersions(db, winner?.workspaceId ?? '', winner?.id ?? '', 10)).length, 1);
+      assert.equal((await listVersions(db, winner as StoredServer, all)).rows.length, 1);
     });
 
     it('[sec E2] keeps the slug of a deleted server for ever, and drops its secrets', async () => {
@@ -89,7 +89,7 @@ for (const engine of engines) {
       );
       assert.equal(racers.filter((won) => won).length, 1);
       assert.equal((await findServer(db, 'ours', 'sample'))?.version, 3);
-      assert.equal((await listVersions(db, 'ours', first.id, 10)).length, 3);
+      assert.equal((await listVersions(db, first, all)).rows.length, 3);
     });
 
     it('keeps every version with its author, newest first', async () => {
@@ -99,7 +99,7 @@ for (const engine of engines) {
         server = next(server);
         await updateServer(db, server, by);
       }
-      const versions = await listVersions(db, 'ours', server.id, 10);
+      const { rows: versions } = await listVersions(db, server, all);
       assert.deepEqual(
         versions.map(({ version, createdBy, createdAt }) => [version, createdBy, createdAt]),
         [
@@ -109,11 +109,15 @@ for (const engine of engines) {
         ],
       );
       assert.deepEqual(versions[0]?.config, server.config);
-      assert.equal((await listVersions(db, 'ours', server.id, 2)).length, 2);
-      assert.deepEqual(await listVersions(db, 'theirs', server.id, 10), []);
-      assert.equal((await findVersion(db, 'ours', server.id, 2))?.createdBy, 'key_2');
-      assert.equal(await findVersion(db, 'ours', server.id, 4), undefined);
-      assert.equal(await findVersion(db, 'theirs', server.id, 2), undefined);
+      const page = await listVersions(db, server, { limit: 2, after: undefined });
+      assert.equal(page.rows.length, 2);
+      const rest = await listVersions(db, server, { limit: 2, after: decodeCursor(page.next ?? '') });
+      assert.deepEqual([rest.rows.map(({ version }) => version), rest.next], [[1], undefined]);
+      const foreign = { ...server, workspaceId: 'theirs' };
+      assert.deepEqual((await listVersions(db, foreign, all)).rows, []);
+      assert.equal((await findVersion(db, server, 2))?.createdBy, 'key_2');
+      assert.equal(await findVersion(db, server, 4), undefined);
+      assert.equal(await findVersion(db, foreign, 2), undefined);
     });
 
     it('pages through the servers of one workspace, or some of them', async () => {

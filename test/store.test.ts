@@ -7,7 +7,7 @@ import { type CallFilter, listCalls } from '../src/store/calls.ts';
 import type { Database, Db } from '../src/store/database.ts';
 import { decodeCursor, type Page } from '../src/store/page.ts';
 import { pruneCalls } from '../src/store/prune-calls.ts';
-import { membershipsOf, saveMember, saveUser } from '../src/store/users.ts';
+import { saveMember, saveUser, workspacesOf } from '../src/store/users.ts';
 import { findWorkspace, insertWorkspace } from '../src/store/workspaces.ts';
 import { aCall, anApiKey } from './support/rows.ts';
 import { engines, type Stores, startStores } from './support/stores.ts';
@@ -179,12 +179,12 @@ for (const engine of engines) {
       await save('ours', 'viewer');
       await save('theirs', 'editor');
       await save('ours', 'owner');
-      const found = (await membershipsOf(db, userId)).toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId));
+      const found = (await workspacesOf(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
       assert.deepEqual(found, [
-        { workspaceId: 'ours', role: 'owner' },
-        { workspaceId: 'theirs', role: 'editor' },
+        { id: 'ours', name: 'ours', role: 'owner' },
+        { id: 'theirs', name: 'theirs', role: 'editor' },
       ]);
-      assert.deepEqual(await membershipsOf(db, 'usr_2'), []);
+      assert.deepEqual(await workspacesOf(db, 'usr_2', 10), []);
       await assert.rejects(save('nowhere', 'owner'));
     });
 

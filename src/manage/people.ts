@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/database.ts';
 import { takeInvitations } from '../store/members.ts';
-import { membershipsOf, saveMember, saveUser } from '../store/users.ts';
+import { findRole, saveMember, saveUser, workspacesOf } from '../store/users.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
 
@@ -38,8 +38,8 @@ export async function welcome(
   for (const invitation of email === undefined ? [] : await takeInvitations(db, email.toLowerCase())) {
     await saveMember(db, { ...invitation, userId: user.id, at });
   }
-  const [membership] = await membershipsOf(db, user.id);
-  if (membership) return { userId: user.id, workspaceId: membership.workspaceId };
+  const [workspace] = await workspacesOf(db, user.id, 1);
+  if (workspace) return { userId: user.id, workspaceId: workspace.id };
   const workspaceId = parts.commonWorkspace ?? newId(random, 'wsp');
   await insertWorkspace(db, { id: workspaceId, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
   await saveMember(db, { workspaceId, userId: user.id, role: 'owner', at });
@@ -54,10 +54,9 @@ export async function actorOfPerson(
   db: Db,
   person: { userId: string; workspaceId: string; granted: readonly Scope[] },
 ): Promise<Actor> {
-  const memberships = await membershipsOf(db, person.userId);
-  const membership = memberships.find((candidate) => candidate.workspaceId === person.workspaceId);
-  if (!membership) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
-  const own = scopesOf(membership.role);
+  const role = await findRole(db, person.userId, person.workspaceId);
+  if (!role) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
+  const own = scopesOf(role);
   const scopes = person.granted.filter((scope) => covers(own, scope));
   // Who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');

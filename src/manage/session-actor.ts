@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/database.ts';
 import { findSession } from '../store/sessions.ts';
-import { membershipsOf } from '../store/users.ts';
+import { findRole } from '../store/users.ts';
 import { type HostCookie, hostCookie, readCookie } from './cookies.ts';
 
 /** SHA-256 in hex: all that is stored of a session's cookie. */
@@ -45,11 +45,9 @@ export async function sessionActor(
   const hash = sessionHash(cookie);
   const session = await look(() => findSession(parts.db, hash, parts.now()));
   if (!session) return undefined;
-  const memberships = await membershipsOf(parts.db, session.userId);
-  const membership = memberships.find(({ workspaceId }) => workspaceId === session.workspaceId);
-  if (!membership) return undefined;
+  const role = await findRole(parts.db, session.userId, session.workspaceId);
+  if (!role) return undefined;
   if (!safeMethods.has(request.method ?? '')) checkOwnPage(request.headers, parts.baseUrl);
-  const { role } = membership;
   const { userId: id, workspaceId } = session;
   return { kind: 'user', id, workspaceId, scopes: scopesOf(role), servers: undefined, role, sessionHash: hash };
 }

@@ -8,8 +8,8 @@ import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as 
 import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes.ts';
 import { originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
-import { listMembers } from '../store/members.ts';
-import { listSlugs } from '../store/servers.ts';
+import { membersAmong } from '../store/members.ts';
+import { listSlugs } from '../store/server-list.ts';
 import { type Context, operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
 import { insteadOf } from './unknown-server.ts';
@@ -20,6 +20,7 @@ const keyRecord = z.object({
   scopes: z.array(z.enum(keyScopes)),
   servers: z
     .array(z.string())
+    .max(100)
     .optional()
     .describe('Slugs that it is limited to; absent when it is good for every server.'),
   created_at: time,
@@ -187,7 +188,7 @@ async function makersOf({ db, actor }: Context, keys: readonly ApiKey[]): Promis
   const makers = keys.map(({ createdBy }) => createdBy);
   const names = await namesOfActors(db, actor.workspaceId, makers);
   const origins = await originsOfKeys(db, actor.workspaceId, keys);
-  const members = new Set((await listMembers(db, actor.workspaceId)).map(({ userId }) => userId));
+  const members = await membersAmong(db, actor.workspaceId, [...new Set(origins.values())]);
   const left = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));
   return { names, leftIds: new Set(left.map(([id]) => id)) };
 }

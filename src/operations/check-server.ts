@@ -3,7 +3,7 @@ import { accessKinds, accessOf } from '../domain/access.ts';
 import { serverConfigSchema } from '../domain/server-config.ts';
 import { judge } from './judge-config.ts';
 import { operation } from './operation.ts';
-import { problemShape } from './shapes.ts';
+import { firstWarnings, problemsShape, warningsShape } from './shapes.ts';
 
 export const checkMcpServer = operation({
   name: 'checkMcpServer',
@@ -16,13 +16,13 @@ export const checkMcpServer = operation({
   judgesInput: true,
   output: z.object({
     valid: z.boolean(),
-    problems: z.array(problemShape),
-    warnings: z.array(problemShape),
+    problems: problemsShape,
+    warnings: warningsShape,
     access: z.enum(accessKinds).optional(),
   }),
   async run(context, input) {
     const { config, problems, warnings } = await judge(context, input, []);
     if (!config) return { valid: false, problems: [...problems], warnings: [] };
-    return { valid: true, problems: [], warnings: [...warnings], access: accessOf(config) };
+    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config) };
   },
 });

@@ -14,15 +14,17 @@ const checkConnection = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({
-    checks: z.array(
-      z.object({
-        id: z.string(),
-        title: z.string(),
-        status: z.enum(['ok', 'warning', 'problem']),
-        detail: z.string(),
-        clients: z.array(z.string()).describe('Clients that it concerns.'),
-      }),
-    ),
+    checks: z
+      .array(
+        z.object({
+          id: z.string(),
+          title: z.string(),
+          status: z.enum(['ok', 'warning', 'problem']),
+          detail: z.string(),
+          clients: z.array(z.string()).max(50).describe('Clients that it concerns.'),
+        }),
+      )
+      .max(50),
   }),
   async run(context, { slug }) {
     const { db, actor } = context;

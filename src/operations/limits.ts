@@ -11,6 +11,7 @@ import {
   type SourcedLimit,
   workspaceShare,
 } from '../domain/limits.ts';
+import { maxTools } from '../domain/server-config.ts';
 import { recordChange } from '../store/changes.ts';
 import { type StoredServer, setServerLimits as storeServerLimits } from '../store/servers.ts';
 import { findWorkspaceLimits, setWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
@@ -57,6 +58,7 @@ const serverLimits = limitsRecord.extend({
         next_attempt_at: time.optional(),
       }),
     )
+    .max(maxTools)
     .describe('What the process that answers knows of the upstreams.'),
 });
 

@@ -18,6 +18,9 @@ export type GivenLogin = { scope: string | undefined; expiresInS: number | undef
 
 const text = z.string().min(1).max(8192);
 
+/** How many are told. */
+const mostScopes = 200;
+
 const checkLogin = operation({
   name: 'checkLogin',
   summary: 'Finish a login that was begun to try it, say what the provider gave, and end it at once',
@@ -35,8 +38,14 @@ const checkLogin = operation({
     redirect_uri: text.describe('To which the code came.'),
   }),
   output: z.object({
-    scopes: z.array(z.string()).describe('That the provider granted; those asked for where it does not say.'),
-    missing_scopes: z.array(z.string()).describe('Asked for, and not among those that the provider says it granted.'),
+    scopes: z
+      .array(z.string())
+      .max(mostScopes)
+      .describe('That the provider granted; those asked for where it does not say.'),
+    missing_scopes: z
+      .array(z.string())
+      .max(mostScopes)
+      .describe('Asked for, and not among those that the provider says it granted.'),
     expires_in_s: z.int().optional().describe('How long the access token lasts; absent when the provider did not say.'),
     renewable: z.boolean().describe('Whether the provider gave a refresh token.'),
   }),
@@ -48,8 +57,8 @@ const checkLogin = operation({
     // Some providers put commas between them. Saying nothing means that all were granted (RFC 6749, 5.1).
     const granted = given.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
     return {
-      scopes: granted ?? oauth.scopes,
-      missing_scopes: granted ? oauth.scopes.filter((scope) => !granted.includes(scope)) : [],
+      scopes: (granted ?? oauth.scopes).slice(0, mostScopes),
+      missing_scopes: granted ? oauth.scopes.filter((scope) => !granted.includes(scope)).slice(0, mostScopes) : [],
       ...(given.expiresInS !== undefined && { expires_in_s: given.expiresInS }),
       renewable: given.isRenewable,
     };

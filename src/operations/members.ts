@@ -1,25 +1,25 @@
 import { z } from 'zod';
 import { newId } from '../domain/ids.ts';
-import { type Role, roles } from '../domain/scopes.ts';
+import { keyScopes, type Role, roles } from '../domain/scopes.ts';
 import { AppError } from '../errors.ts';
 import { type ApiKey, revokeApiKey } from '../store/api-keys.ts';
 import { recordChange } from '../store/changes.ts';
 import { listGrantsOfPerson, revokeGrant } from '../store/grants.ts';
 import { workingKeysMadeBy } from '../store/key-makers.ts';
-import { deleteMember, listInvitations, listMembers } from '../store/members.ts';
+import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../store/members.ts';
 import { deleteSessionsOf } from '../store/sessions.ts';
 import { saveMember } from '../store/users.ts';
 import { type Context, operation } from './operation.ts';
 import { roleInput } from './people.ts';
 import { isoTime, time } from './shapes.ts';
 
-/** How many keys are named; `key_count` counts all. */
+/** How many keys and addresses are named; `key_count` counts all. */
 const maxNamed = 100;
 
 const keyLeft = z.object({
   id: z.string(),
   name: z.string(),
-  scopes: z.array(z.string()),
+  scopes: z.array(z.enum(keyScopes)),
   last_used_at: time.optional(),
 });
 
@@ -27,9 +27,10 @@ const keyLeft = z.object({
 const remains = {
   keys: z
     .array(keyLeft)
+    .max(maxNamed)
     .describe(`API keys that they made, themselves or with a key of theirs, and that still work; at most ${maxNamed}.`),
   key_count: z.int().describe('How many such keys there are.'),
-  revoked_keys: z.array(z.string()).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
+  revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
   revoked_key_count: z.int(),
 };
 const revokeKeys = z
@@ -70,11 +71,9 @@ async function endAccess(context: Context, userId: string): Promise<void> {
 
 /** The member as they are now. A workspace without an owner could never be given one again. */
 async function findMember({ db, actor }: Context, id: string, isOwnerStill: boolean) {
-  const members = await listMembers(db, actor.workspaceId);
-  const member = members.find(({ userId }) => userId === id);
+  const member = await findMemberById(db, actor.workspaceId, id);
   if (!member) throw new AppError('notFound', 'there is no such member');
-  const owners = members.filter(({ role }) => role === 'owner');
-  if (!isOwnerStill && owners.length === 1 && owners[0]?.userId === id)
+  if (!isOwnerStill && member.role === 'owner' && !(await hasOtherOwner(db, actor.workspaceId, id)))
     throw new AppError('conflict', 'this is the only owner of the workspace; make somebody else an owner first');
   return member;
 }
@@ -115,15 +114,17 @@ const removeMember = operation({
   output: z.object({
     removed: z.string(),
     ...remains,
-    invitations: z.array(z.string()).describe('Addresses that they invited and that have not joined yet.'),
+    invitations: z
+      .array(z.string())
+      .max(maxNamed)
+      .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
   }),
   async run(context, { id, revoke_keys }) {
     const { actor, db } = context;
     await findMember(context, id, false);
     await deleteMember(db, actor.workspaceId, id);
     await endAccess(context, id);
-    const waiting = await listInvitations(db, actor.workspaceId);
-    const invitations = waiting.filter(({ invitedBy }) => invitedBy === id).map(({ email }) => email);
+    const invitations = await invitedBy(db, actor.workspaceId, id, maxNamed);
     return { removed: id, ...(await settleKeys(context, id, revoke_keys)), invitations };
   },
   audit: ({ id }, { invitations, removed: _, ...left }) => ({

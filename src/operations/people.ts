@@ -2,19 +2,23 @@ import { z } from 'zod';
 import { roles } from '../domain/scopes.ts';
 import { hiddenCharacters } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import { deleteInvitation, listMembers as findMembers, listInvitations, saveInvitation } from '../store/members.ts';
+import { deleteInvitation, isMemberAddress, saveInvitation } from '../store/members.ts';
+import { encodeCursor } from '../store/page.ts';
+import { pageOfPeople } from '../store/people-page.ts';
 import { moveSession } from '../store/sessions.ts';
-import { findUser, membershipsOf } from '../store/users.ts';
-import { findWorkspace, renameWorkspace } from '../store/workspaces.ts';
+import { findUser, findWorkspaceOf, workspacesOf } from '../store/users.ts';
+import { renameWorkspace } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
-import { isoTime, time } from './shapes.ts';
+import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
+/** How many workspaces of a person are shown to choose from. */
+const maxWorkspaces = 100;
 const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
 const sessionRecord = z.object({
   user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
   workspace: workspaceRecord,
-  workspaces: z.array(workspaceRecord),
+  workspaces: z.array(workspaceRecord).max(maxWorkspaces).describe('The first hundred that they joined.'),
   base_url: z.string(),
   management_url: z.string(),
   call_retention_days: z.int().describe('How long call records are kept.'),
@@ -23,11 +27,8 @@ const sessionRecord = z.object({
 async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
   const { actor, db } = context;
   const user = await findUser(db, actor.id);
-  const workspaces = [];
-  for (const { workspaceId: id, role } of await membershipsOf(db, actor.id)) {
-    workspaces.push({ id, name: (await findWorkspace(db, id))?.name ?? id, role });
-  }
-  const workspace = workspaces.find(({ id }) => id === workspaceId);
+  const workspaces = await workspacesOf(db, actor.id, maxWorkspaces);
+  const workspace = await findWorkspaceOf(db, actor.id, workspaceId);
   if (!user || !workspace) throw new AppError('notFound', 'this workspace is not one of yours');
   return {
     user: {
@@ -102,7 +103,7 @@ const listMembers = operation({
   isReport: true,
   people: 'any',
   isTool: false,
-  input: z.strictObject({}),
+  input: z.strictObject({ ...pageInputs, limit: pageInputs.limit.default(200) }),
   output: z.object({
     members: z.array(
       z.object({
@@ -114,10 +115,10 @@ const listMembers = operation({
       }),
     ),
     invitations: z.array(z.object({ email: z.string(), role: z.enum(roles), created_at: time })),
+    next_cursor: nextCursor,
   }),
-  async run({ db, actor }) {
-    const members = await findMembers(db, actor.workspaceId);
-    const invitations = await listInvitations(db, actor.workspaceId);
+  async run({ db, actor }, input) {
+    const { members, invitations, next } = await pageOfPeople(db, actor.workspaceId, pageFrom(input));
     return {
       members: members.map(({ userId, name, email, role, createdAt }) => ({
         id: userId,
@@ -127,6 +128,7 @@ const listMembers = operation({
         created_at: isoTime(createdAt),
       })),
       invitations: invitations.map(({ email, role, createdAt }) => ({ email, role, created_at: isoTime(createdAt) })),
+      ...(next && { next_cursor: encodeCursor(next) }),
     };
   },
 });
@@ -149,8 +151,7 @@ const inviteMember = operation({
   async run(context, { email, role }) {
     const { actor, db } = context;
     const address = email.toLowerCase();
-    const members = await findMembers(db, actor.workspaceId);
-    if (members.some((member) => member.email?.toLowerCase() === address)) {
+    if (await isMemberAddress(db, actor.workspaceId, address)) {
       throw new AppError('conflict', `${address} is a member already`);
     }
     await saveInvitation(db, {

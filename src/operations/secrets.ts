@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
-import type { ServerConfig } from '../domain/server-config.ts';
+import { maxTools, type ServerConfig } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
 import { operation } from './operation.ts';
@@ -25,12 +25,17 @@ const valueInput = z
   )
   .describe('The secret itself. It is stored sealed and never shown again.');
 
+/** Of one server. */
+export const mostSecrets = 200;
+const mostUses = 100;
+
 const secretRecord = z.object({
   name: z.string(),
   origins: z
     .array(z.string())
+    .max(maxTools)
     .describe('The only places that the value is sent to: those of the server when it was set.'),
-  used_by: z.array(z.string()).describe('Where the configuration refers to it.'),
+  used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
   updated_at: time,
 });
 
@@ -41,7 +46,7 @@ function usesOf(config: ServerConfig, name: string): string[] {
       if (placeholderNames(value).includes(name)) uses.push(`${tool.name}: ${header}`);
     }
   }
-  return uses;
+  return uses.slice(0, mostUses);
 }
 
 const setSecret = operation({
@@ -98,12 +103,12 @@ const listSecrets = operation({
   isReport: true,
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
-  output: z.object({ secrets: z.array(secretRecord) }),
+  output: z.object({ secrets: z.array(secretRecord).max(mostSecrets) }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = (await findSecrets(context.db, server)).filter((secret) => secretNamePattern.test(secret.name));
     return {
-      secrets: secrets.map(({ name, origins, updatedAt }) => ({
+      secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({
         name,
         origins,
         used_by: usesOf(server.config, name),

@@ -1,15 +1,19 @@
 import { z } from 'zod';
+import { nextTurn } from '../domain/next-turn.ts';
 import { serverConfigSchema } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { namesOfActors } from '../store/audit-events.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
-import { deleteServer, findVersion, listServers, listVersions, type StoredServer } from '../store/servers.ts';
+import { listServers, summaryOf } from '../store/server-list.ts';
+import { findVersion, listVersions } from '../store/server-versions.ts';
+import { deleteServer, type StoredServer } from '../store/servers.ts';
 import { isCaptured } from './captures.ts';
 import { changed, changeInput, versionOf } from './change-input.ts';
 import { checkMcpServer } from './check-server.ts';
 import { foresee } from './judge-config.ts';
 import { type Context, operation } from './operation.ts';
+import { mostSecrets } from './secrets.ts';
 import {
   actorName,
   getServer,
@@ -17,28 +21,36 @@ import {
   nextCursor,
   pageFrom,
   pageInputs,
-  problemShape,
   serverRecord,
   slugInput,
   time,
   toRecord,
   versionInput,
+  warningsShape,
 } from './shapes.ts';
-import { changeServer, createServer, foreseeChange, nextSteps, noteChange, warningsFor } from './store-server.ts';
+import {
+  changeServer,
+  createServer,
+  foreseeChange,
+  mostSteps,
+  nextSteps,
+  noteChange,
+  warningsFor,
+} from './store-server.ts';
 
 const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
 const stored = z.object({
   server: serverRecord,
   url: z.string().describe('Address of the MCP server.'),
-  warnings: z.array(problemShape).describe('What is valid but will probably disappoint.'),
-  next_steps: z.array(z.string()).describe('What the person must still do.'),
+  warnings: warningsShape,
+  next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
 });
 
 /** What every operation that stores a server answers. */
 async function answer(context: Context, server: StoredServer): Promise<z.input<typeof stored>> {
   const warnings = await warningsFor(context, server);
   return {
-    server: toRecord(server, context.serverUrl),
+    server: toRecord(server, summaryOf(server.config), context.serverUrl),
     url: context.serverUrl(server.slug),
     warnings,
     next_steps: nextSteps(context, server, warnings),
@@ -65,6 +77,11 @@ const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
   },
 });
 
+/** As many as a workspace usually may have, so that a list without input is all of them. */
+const mostListed = 1000;
+/** How many are put into words before what else is due. */
+const shownAtOnce = 250;
+
 const listMcpServers = operation({
   name: 'listMcpServers',
   summary: 'List the hosted servers of the workspace',
@@ -72,12 +89,21 @@ const listMcpServers = operation({
   effect: 'read',
   isReport: true,
   isTool: true,
-  input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
+  input: z.strictObject({
+    slug: slugInput.optional(),
+    ...pageInputs,
+    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most servers to return.'),
+  }),
   output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
   async run(context, input) {
     const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
     const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, pageFrom(input));
-    return { servers: rows.map((server) => toRecord(server, context.serverUrl)), next_cursor: next };
+    const servers = [];
+    for (const [index, server] of rows.entries()) {
+      if (index % shownAtOnce === shownAtOnce - 1) await nextTurn();
+      servers.push(toRecord(server, server, context.serverUrl));
+    }
+    return { servers, next_cursor: next };
   },
 });
 
@@ -110,8 +136,8 @@ const getMcpServer = operation({
   output: z.object({
     server: serverRecord,
     config: configOutput,
-    warnings: z.array(problemShape),
-    secrets: z.array(z.string()).describe('Names of the secrets that have a value.'),
+    warnings: warningsShape,
+    secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
     callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
     capture_until: time.optional().describe('Until when calls are captured; absent when they are not.'),
   }),
@@ -119,10 +145,13 @@ const getMcpServer = operation({
     const server = await getServer(context, slug);
     const secrets = await listSecrets(context.db, server);
     return {
-      server: toRecord(server, context.serverUrl),
+      server: toRecord(server, summaryOf(server.config), context.serverUrl),
       config: server.config,
       warnings: await warningsFor(context, server),
-      secrets: secrets.map((secret) => secret.name).filter((name) => !name.includes('.')),
+      secrets: secrets
+        .map((secret) => secret.name)
+        .filter((name) => !name.includes('.'))
+        .slice(0, mostSecrets),
       ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
       ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
     };
@@ -208,15 +237,16 @@ const listServerVersions = operation({
   effect: 'read',
   isReport: true,
   isTool: true,
-  input: z.strictObject({ slug: slugInput, limit: pageInputs.limit }),
-  output: z.object({ versions: z.array(versionRecord) }),
-  async run(context, { slug, limit }) {
+  input: z.strictObject({ slug: slugInput, ...pageInputs }),
+  output: z.object({ versions: z.array(versionRecord), next_cursor: nextCursor }),
+  async run(context, { slug, ...page }) {
     const server = await getServer(context, slug);
-    const versions = await listVersions(context.db, context.actor.workspaceId, server.id, limit);
-    const ids = versions.map(({ createdBy }) => createdBy);
+    const { rows, next } = await listVersions(context.db, server, pageFrom(page));
+    const ids = rows.map(({ createdBy }) => createdBy);
     const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
     return {
-      versions: versions.map(({ version, config, createdAt, createdBy }) => ({
+      next_cursor: next,
+      versions: rows.map(({ version, config, createdAt, createdBy }) => ({
         version,
         created_at: isoTime(createdAt),
         created_by: createdBy,
@@ -245,12 +275,12 @@ const restoreVersion = operation({
     return foreseeChange(
       context,
       current,
-      (await findVersion(context.db, current.workspaceId, current.id, version))?.config,
+      (await findVersion(context.db, current, version))?.config,
     );
   },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
-    const old = await findVersion(context.db, context.actor.workspaceId, current.id, version);
+    const old = await findVersion(context.db, current, version);
     if (!old) throw new AppError('notFound', `the server has no version ${version}`);
     const server = await changeServer(context, current, old.config, expected_version);
     return answer(context, server);

@@ -1,9 +1,11 @@
 import { z } from 'zod';
-import { accessKinds, accessOf, isOpen } from '../domain/access.ts';
+import { accessKinds } from '../domain/access.ts';
+import { mostProblems } from '../domain/problems.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
-import { enabledTools } from '../domain/tool.ts';
 
+import type { Problem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
+import type { ConfigSummary, ServerSummary } from '../store/server-list.ts';
 import { findServer, type StoredServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
 import { unknownServer, visibleAround } from './unknown-server.ts';
@@ -19,12 +21,27 @@ export const versionInput = z
   .describe('Version that the change was made from; a conflict is reported when it is not the current one.');
 export const pageInputs = {
   limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
-  cursor: z.string().max(200).optional().describe('next_cursor of the page before.'),
+  cursor: z.string().max(500).optional().describe('next_cursor of the page before.'),
 };
 export const nextCursor = z.string().optional().describe('Pass as cursor for the next page; absent on the last one.');
 export const time = z.iso.datetime().describe('ISO 8601, UTC.');
 
 export const problemShape = z.object({ path: z.string(), message: z.string() });
+/** With the line that says how many more there are. */
+export const problemsShape = z.array(problemShape).max(mostProblems + 1);
+
+const mostWarnings = 100;
+export const warningsShape = z
+  .array(problemShape)
+  .max(mostWarnings)
+  .describe('What is valid but will probably disappoint.');
+
+/** As many warnings as are told, the last one with the number of the others. */
+export function firstWarnings(warnings: readonly Problem[]): Problem[] {
+  if (warnings.length <= mostWarnings) return [...warnings];
+  const shown = warnings.slice(0, mostWarnings - 1);
+  return [...shown, { path: '', message: `and ${warnings.length - shown.length} more warnings` }];
+}
 
 export const serverRecord = z.object({
   id: z.string(),
@@ -61,17 +78,20 @@ export function pageFrom(input: { limit: number; cursor?: string | undefined }):
   return { limit: input.limit, after: input.cursor === undefined ? undefined : decodeCursor(input.cursor) };
 }
 
-export function toRecord(server: StoredServer, serverUrl: (slug: string) => string): z.input<typeof serverRecord> {
-  const { config } = server;
+export function toRecord(
+  server: Omit<ServerSummary, keyof ConfigSummary>,
+  { description, access, isOpen, toolCount }: ConfigSummary,
+  serverUrl: (slug: string) => string,
+): z.input<typeof serverRecord> {
   return {
     id: server.id,
     name: server.name,
     slug: server.slug,
-    ...(config.description !== undefined && { description: config.description }),
+    ...(description !== undefined && { description }),
     url: serverUrl(server.slug),
-    access: accessOf(config),
-    ...(isOpen(config) && { open: true as const }),
-    tool_count: enabledTools(config).length,
+    access,
+    ...(isOpen && { open: true as const }),
+    tool_count: toolCount,
     version: server.version,
     created_at: isoTime(server.createdAt),
     updated_at: isoTime(server.updatedAt),

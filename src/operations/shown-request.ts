@@ -5,7 +5,8 @@ import { mask } from '../domain/server-config.ts';
 import { asCurl } from './as-curl.ts';
 
 const header = z.tuple([z.string(), z.string()]);
-export const headersShape = z.array(header).describe('Name and value of each.');
+const mostHeaders = 300;
+export const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
 
 /** An upstream request as people and agents see it. */
 export const requestShape = {
@@ -24,7 +25,7 @@ export function shownRequest(built: UpstreamRequest): z.input<typeof shown> {
   // In a query the mask comes encoded, which nobody would recognise.
   const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
   const headers: [string, string][] = [];
-  for (let i = 0; i < request.headers.length; i += 2)
+  for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
     headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
   const body =
     typeof request.body === 'object'

@@ -11,7 +11,7 @@ import {
   minutesKeptMs,
   mostCalled,
 } from '../store/call-statistics.ts';
-import { listSlugs } from '../store/servers.ts';
+import { listSlugs } from '../store/server-list.ts';
 import { type Context, operation } from './operation.ts';
 import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from './shapes.ts';
 

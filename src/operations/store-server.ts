@@ -8,7 +8,7 @@ import { listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import { type Foreseen, foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Context } from './operation.ts';
-import { originsOf } from './shapes.ts';
+import { firstWarnings, originsOf } from './shapes.ts';
 
 /** @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
@@ -161,16 +161,19 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
       message: `the secret ${secret.name} was set for ${secret.origins.join(', ') || 'no host'}; set it again to let it go to the other hosts too`,
     }));
   const names = secrets.map((secret) => secret.name);
-  return [...(await warningsOfStored(context, server.config, names)), ...moved];
+  return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
 }
+
+/** The secrets that are wanted, and two more. */
+export const mostSteps = 52;
 
 /** What the person must still do before the server works. */
 export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
-  const steps = [...new Set(missing)].map(
-    (name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${server.slug} ${name})`,
-  );
+  const steps = [...new Set(missing)]
+    .slice(0, mostSteps - 2)
+    .map((name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${server.slug} ${name})`);
   if (server.config.oauth)
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,

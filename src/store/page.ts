@@ -12,7 +12,7 @@ export function encodeCursor(cursor: Cursor): string {
 
 /** @throws AppError invalid */
 export function decodeCursor(text: string): Cursor {
-  const [, at, id] = /^(\d{1,15})\.([\w-]{1,100})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
+  const [, at, id] = /^(\d{1,15})\.([!-~]{1,300})$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
   if (at === undefined || id === undefined) {
     throw new AppError('invalid', 'cursor: not one that this service gave out; start again without it', {
       problems: [{ path: 'cursor', message: 'not one that this service gave out; start again without it' }],
@@ -24,6 +24,12 @@ export function decodeCursor(text: string): Cursor {
 /** The condition that a row comes after a cursor in the order "newest first"; true without one. */
 export function olderThan(column: string, after: Cursor | undefined): RawBuilder<SqlBool> {
   return after ? sql<SqlBool>`(${sql.ref(column)}, id) < (${after.at}, ${after.id})` : sql<SqlBool>`1 = 1`;
+}
+
+/** The condition that a row comes after a cursor in the order "oldest first"; true without one. */
+export function newerThan(timeColumn: string, idColumn: string, after: Cursor | undefined): RawBuilder<SqlBool> {
+  if (!after) return sql<SqlBool>`1 = 1`;
+  return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) > (${after.at}, ${after.id})`;
 }
 
 /** Rows were asked for with one more than the limit; that one only says that there is a next page. */

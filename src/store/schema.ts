@@ -47,6 +47,8 @@ export type Tables = {
     deleted_at: number | null;
     capture_until: number | null;
     limits: string | null;
+    summary: string | null;
+    summary_version: number | null;
   };
   server_versions: {
     server_id: string;

@@ -3,8 +3,9 @@ import type { SetLimits } from '../domain/limits.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { deleteServerCaptures } from './captures.ts';
 import type { Db } from './database.ts';
-import { olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
+import { summaryText } from './server-list.ts';
+import { insertVersion, type NewVersion } from './server-versions.ts';
 
 /** A hosted server as stored; `config` has every secret masked. */
 export type StoredServer = {
@@ -39,10 +40,12 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
   };
 }
 
+/** How many versions of a server are kept. */
+const mostVersions = 0;
+
 /** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
-  const config = JSON.stringify(server.config);
   const result = await db
     .insertInto('servers')
     .values({
@@ -50,7 +53,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       workspace_id: workspaceId,
       slug,
       name,
-      config,
+      ...configColumns(server),
       version,
       created_by: createdBy,
       created_at: createdAt,
@@ -59,8 +62,20 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
     .onConflict((c) => c.column('slug').doNothing())
     .executeTakeFirst();
   if (!result.numInsertedOrUpdatedRows) return false;
-  await insertVersion(db, server, config, createdBy);
+  await insertVersion(db, versionOf(server, createdBy), mostVersions);
   return true;
+}
+
+function configColumns({ config, version }: StoredServer) {
+  return {
+    config: JSON.stringify(config),
+    summary: summaryText(config),
+    summary_version: version,
+  };
+}
+
+function versionOf({ id, workspaceId, version, config, updatedAt }: StoredServer, createdBy: string): NewVersion {
+  return { id, workspaceId, version, config: JSON.stringify(config), createdBy, createdAt: updatedAt };
 }
 
 /**
@@ -68,26 +83,18 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
  * False, and nothing stored, when the stored version is not the one before it.
  */
 export async function updateServer(db: Db, server: StoredServer, updatedBy: string): Promise<boolean> {
-  const config = JSON.stringify(server.config);
+  const { name, version, updatedAt } = server;
   const result = await db
     .updateTable('servers')
-    .set({ config, name: server.name, version: server.version, updated_at: server.updatedAt })
+    .set({ ...configColumns(server), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  await insertVersion(db, server, config, updatedBy);
+  await insertVersion(db, versionOf(server, updatedBy), mostVersions);
   return true;
-}
-
-async function insertVersion(db: Db, server: StoredServer, config: string, by: string): Promise<void> {
-  const { id, workspaceId, version, updatedAt } = server;
-  await db
-    .insertInto('server_versions')
-    .values({ server_id: id, workspace_id: workspaceId, version, config, created_by: by, created_at: updatedAt })
-    .execute();
 }
 
 /** Captures the calls of a server until a time, or no longer. */
@@ -162,81 +169,4 @@ const mostAround = 250;
 /** Whether a slug was ever used, by anyone. No workspace: slugs are unique in the whole service. */
 export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
   return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;
-}
-
-export async function listServers(
-  db: Db,
-  workspaceId: string,
-  slugs: readonly string[] | undefined,
-  page: Page,
-): Promise<{ rows: StoredServer[]; next: string | undefined }> {
-  const rows = await pageOfServers(db, workspaceId, slugs, page).selectAll().execute();
-  return pageOf(rows.map(toServer), page.limit, (server) => ({ at: server.createdAt, id: server.id }));
-}
-
-/** Slugs of the servers that `listServers` gives for the same page. */
-export async function listSlugs(
-  db: Db,
-  workspaceId: string,
-  slugs: readonly string[] | undefined,
-  page: Page,
-): Promise<{ rows: { slug: string }[]; next: string | undefined }> {
-  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
-  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
-}
-
-/** Newest first, one more than the page has room for. */
-function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
-  let query = db.selectFrom('servers').where('workspace_id', '=', workspaceId).where('deleted_at', 'is', null);
-  if (slugs) query = query.where('slug', 'in', [...slugs, '']);
-  return query
-    .where(olderThan('created_at', page.after))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1);
-}
-
-export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
-
-/** Newest first. */
-export async function listVersions(
-  db: Db,
-  workspaceId: string,
-  serverId: string,
-  limit: number,
-): Promise<StoredVersion[]> {
-  const rows = await db
-    .selectFrom('server_versions')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('server_id', '=', serverId)
-    .orderBy('version', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.map(toVersion);
-}
-
-export async function findVersion(
-  db: Db,
-  workspaceId: string,
-  serverId: string,
-  version: number,
-): Promise<StoredVersion | undefined> {
-  const row = await db
-    .selectFrom('server_versions')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('server_id', '=', serverId)
-    .where('version', '=', version)
-    .executeTakeFirst();
-  return row && toVersion(row);
-}
-
-function toVersion(row: Selectable<Tables['server_versions']>): StoredVersion {
-  return {
-    version: row.version,
-    config: JSON.parse(row.config) as ServerConfig,
-    createdBy: row.created_by,
-    createdAt: row.created_at,
-  };
 }

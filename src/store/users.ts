@@ -34,10 +34,35 @@ export async function saveMember(
     .execute();
 }
 
-/** The workspaces of a person; the one query that starts from the user and not from a workspace. */
-export async function membershipsOf(db: Db, userId: string): Promise<{ workspaceId: string; role: Role }[]> {
-  const rows = await db.selectFrom('members').select(['workspace_id', 'role']).where('user_id', '=', userId).execute();
-  return rows.map((row) => ({ workspaceId: row.workspace_id, role: row.role as Role }));
+/** The role of a person in a workspace. */
+export async function findRole(db: Db, userId: string, workspaceId: string): Promise<Role | undefined> {
+  return (await findWorkspaceOf(db, userId, workspaceId))?.role;
+}
+
+/** The workspaces that a person joined first, `most` of them, with their names. */
+export async function workspacesOf(db: Db, userId: string, most: number): Promise<OwnWorkspace[]> {
+  return (await ownWorkspaces(db, userId).orderBy('members.created_at').orderBy('id').limit(most).execute()).map(
+    toOwnWorkspace,
+  );
+}
+
+export async function findWorkspaceOf(db: Db, userId: string, id: string): Promise<OwnWorkspace | undefined> {
+  const row = await ownWorkspaces(db, userId).where('workspaces.id', '=', id).executeTakeFirst();
+  return row && toOwnWorkspace(row);
+}
+
+export type OwnWorkspace = { id: string; name: string; role: Role };
+
+function ownWorkspaces(db: Db, userId: string) {
+  return db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.id', 'workspaces.name', 'members.role'])
+    .where('members.user_id', '=', userId);
+}
+
+function toOwnWorkspace(row: { id: string; name: string; role: string }): OwnWorkspace {
+  return { ...row, role: row.role as Role };
 }
 
 /** No workspace: people belong to several. */

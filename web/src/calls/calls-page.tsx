@@ -50,6 +50,7 @@ export function CallsPage() {
         <Loaded query={pages}>
           {({ pages: answers }) => {
             const calls = answers.flatMap((page) => page.calls);
+            const searchedTo = answers.at(-1)?.searched_to;
             return (
               <>
                 <div className="th-card">
@@ -59,7 +60,9 @@ export function CallsPage() {
                       title="No calls"
                       text={
                         isNarrowed(filter)
-                          ? 'None fit the filter and the time.'
+                          ? searchedTo
+                            ? `None of the calls since ${new Date(searchedTo).toLocaleString('en')} fit the filter. Older ones were not looked through yet.`
+                            : 'None fit the filter and the time.'
                           : 'None in this time. Try a tool, or connect a client to a server: its calls appear here as they happen.'
                       }
                     />

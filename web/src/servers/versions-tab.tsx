@@ -1,5 +1,5 @@
-import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Badge, Box, Button, Center, Group, Stack, Text } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Version } from '../answers.ts';
 import { api } from '../api.ts';
@@ -20,9 +20,13 @@ export function VersionsTab() {
   const { server } = useShownServer();
   const canEdit = useCanEdit();
   const [wanted, setWanted] = useState<Version>();
-  const query = useQuery({
+  const pages = useInfiniteQuery({
     queryKey: queryKeys.versions(server.slug),
-    queryFn: ({ signal }) => api('listVersions', { slug: server.slug, limit: 100 }, { signal }),
+    queryFn: ({ pageParam, signal }) =>
+      api('listVersions', { slug: server.slug, limit: 100, cursor: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+    select: ({ pages: answers }) => answers.flatMap((page) => page.versions),
   });
   const restore = useAction({
     run: ({ version }: Version) => api('restoreVersion', { slug: server.slug, version }, { version: server.version }),
@@ -32,11 +36,11 @@ export function VersionsTab() {
   });
   const current = (versions: Version[]) => versions.find(({ version }) => version === server.version);
   return (
-    <Loaded query={query}>
-      {({ versions }) => (
+    <Loaded query={pages}>
+      {(versions) => (
         <Section
           title="Versions"
-          text="Saving never overwrites: each change is a new version, and so is a restored one."
+          text="Saving never overwrites: each change is a new version, and so is a restored one. The newest are kept."
         >
           <Stack gap="sm">
             {versions.map((version, index) => (
@@ -49,6 +53,13 @@ export function VersionsTab() {
               />
             ))}
           </Stack>
+          {pages.hasNextPage && (
+            <Center mt="sm">
+              <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
+                Show older versions
+              </Button>
+            </Center>
+          )}
           <Confirm
             opened={wanted !== undefined}
             title={`Restore version ${wanted?.version ?? ''}?`}
@@ -98,7 +109,7 @@ function VersionItem({ version, before, isCurrent, onRestore }: ItemProps) {
         </Folded>
       ) : (
         <Text size="sm" c="dimmed">
-          {version.version === 1 ? 'The first version.' : 'Older versions are not shown.'}
+          {version.version === 1 ? 'The first version.' : 'Older versions are not kept, or not shown.'}
         </Text>
       )}
     </Box>
