@@ -2,20 +2,17 @@ import { z } from 'zod';
 import { nextTurn } from '../domain/next-turn.ts';
 import { serverConfigSchema } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import { namesOfActors } from '../store/audit-events.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { listServers, summaryOf } from '../store/server-list.ts';
-import { findVersion, listVersions } from '../store/server-versions.ts';
-import { deleteServer, type StoredServer } from '../store/servers.ts';
+import { deleteServer } from '../store/servers.ts';
 import { isCaptured } from './captures.ts';
 import { changed, changeInput, versionOf } from './change-input.ts';
 import { checkMcpServer } from './check-server.ts';
 import { foresee } from './judge-config.ts';
-import { type Context, operation } from './operation.ts';
+import { operation } from './operation.ts';
 import { mostSecrets } from './secrets.ts';
 import {
-  actorName,
   getServer,
   isoTime,
   nextCursor,
@@ -28,54 +25,9 @@ import {
   versionInput,
   warningsShape,
 } from './shapes.ts';
-import {
-  changeServer,
-  createServer,
-  foreseeChange,
-  mostSteps,
-  nextSteps,
-  noteChange,
-  warningsFor,
-} from './store-server.ts';
-
-const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
-const stored = z.object({
-  server: serverRecord,
-  url: z.string().describe('Address of the MCP server.'),
-  warnings: warningsShape,
-  next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
-});
-
-/** What every operation that stores a server answers. */
-async function answer(context: Context, server: StoredServer): Promise<z.input<typeof stored>> {
-  const warnings = await warningsFor(context, server);
-  return {
-    server: toRecord(server, summaryOf(server.config), context.serverUrl),
-    url: context.serverUrl(server.slug),
-    warnings,
-    next_steps: nextSteps(context, server, warnings),
-  };
-}
-
-function saidOf(verb: string) {
-  return (output: z.input<typeof stored>): string =>
-    [
-      `${verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
-      `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
-      ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
-      ...output.next_steps.map((step) => `Next: ${step}`),
-    ].join('\n');
-}
-
-const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
-  target: output.server.slug,
-  detail: {
-    version: output.server.version,
-    name: output.server.name,
-    tools: output.server.tool_count,
-    access: output.server.access,
-  },
-});
+import { changeServer, createServer, foreseeChange, noteChange, warningsFor } from './store-server.ts';
+import { answer, auditStored, configOutput, saidOf, stored } from './stored-answer.ts';
+import { versionOperations } from './versions.ts';
 
 /** As many as a workspace usually may have, so that a list without input is all of them. */
 const mostListed = 1000;
@@ -222,76 +174,6 @@ const deleteMcpServer = operation({
   say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
 });
 
-const versionRecord = z.object({
-  version: z.int(),
-  created_at: time,
-  created_by: z.string(),
-  created_by_name: actorName,
-  config: configOutput,
-});
-
-const listServerVersions = operation({
-  name: 'listVersions',
-  summary: 'List the stored versions of a hosted server, newest first',
-  scope: 'manage:read',
-  effect: 'read',
-  isReport: true,
-  isTool: true,
-  input: z.strictObject({ slug: slugInput, ...pageInputs }),
-  output: z.object({ versions: z.array(versionRecord), next_cursor: nextCursor }),
-  async run(context, { slug, ...page }) {
-    const server = await getServer(context, slug);
-    const { rows, next } = await listVersions(context.db, server, pageFrom(page));
-    const ids = rows.map(({ createdBy }) => createdBy);
-    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
-    return {
-      next_cursor: next,
-      versions: rows.map(({ version, config, createdAt, createdBy }) => ({
-        version,
-        created_at: isoTime(createdAt),
-        created_by: createdBy,
-        created_by_name: names.get(createdBy),
-        config,
-      })),
-    };
-  },
-});
-
-const restoreVersion = operation({
-  name: 'restoreVersion',
-  summary: 'Make an older version of a hosted server the current one',
-  description: 'The older configuration becomes a new version, so nothing is lost. Secrets stay as they are.',
-  scope: 'manage:write',
-  effect: 'write',
-  isTool: true,
-  input: z.strictObject({
-    slug: slugInput,
-    version: z.int().min(1).describe('Version to restore.'),
-    expected_version: versionInput,
-  }),
-  output: stored,
-  async foresee(context, { slug, version }) {
-    const current = await getServer(context, slug);
-    return foreseeChange(
-      context,
-      current,
-      (await findVersion(context.db, current, version))?.config,
-    );
-  },
-  async run(context, { slug, version, expected_version }) {
-    const current = await getServer(context, slug);
-    const old = await findVersion(context.db, current, version);
-    if (!old) throw new AppError('notFound', `the server has no version ${version}`);
-    const server = await changeServer(context, current, old.config, expected_version);
-    return answer(context, server);
-  },
-  audit: (input, output) => ({
-    target: input.slug,
-    detail: { restored: input.version, version: output.server.version },
-  }),
-  say: saidOf('Restored'),
-});
-
 export const serverOperations = {
   listMcpServers,
   createMcpServer,
@@ -300,6 +182,5 @@ export const serverOperations = {
   replaceMcpServer,
   deleteMcpServer,
   checkMcpServer,
-  listVersions: listServerVersions,
-  restoreVersion,
+  ...versionOperations,
 };
