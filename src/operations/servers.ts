@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { nextTurn } from '../domain/next-turn.ts';
 import { serverConfigSchema } from '../domain/server-config.ts';
-import { AppError } from '../errors.ts';
 import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { listServers, summaryOf } from '../store/server-list.ts';
