@@ -161,7 +161,7 @@ describe('the management server', () => {
     await refused(
       'getMcpServer',
       { slug: 'none' },
-      /^there is no such server in this workspace; listMcpServers .* lists them$/,
+      /^there is no such server in this workspace; it has: first-server$/,
     );
     await refused('getMcpServer', {}, /slug: required/);
     await refused('getMcpServer', { slug: 'first-server', slugg: 1 }, /slugg: unknown field; did you mean `slug`\?/);

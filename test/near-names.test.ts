@@ -52,12 +52,19 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.match((await detail('GET', '/servers/weather-report')).said, /did you mean `weather`\?/);
     });
 
-    it('[find D5] of a server is answered with how to list them where none is near', async () => {
+    it('[find D5] of a server is answered with all of few, or with how to list many, where none is near', async () => {
       const { said } = await detail('GET', '/servers/something-else-entirely');
-      assert.match(
-        said,
-        /^there is no such server in this workspace; listMcpServers \(bin\/toolhost servers list\) lists them$/,
-      );
+      assert.equal(said, 'there is no such server in this workspace; it has: github-read, projects, weather');
+      const key = await toolhost.key({ workspace: 'eleven' });
+      assert.match((await detail('GET', '/servers/nothing-like-it', { key })).said, /; it has none$/);
+      for (let at = 0; at < 11; at++) {
+        await toolhost.rest('POST', '/servers', { key, body: serverAt(`of-eleven-${at}`, origin) });
+      }
+      const many = await detail('GET', '/servers/nothing-like-it', { key });
+      assert.match(many.said, /^there is no such server in this workspace; listMcpServers .* lists them$/);
+      const limited = await toolhost.key({ servers: ['weather'] });
+      const other = await detail('GET', '/servers/projects', { key: limited });
+      assert.equal(other.said, 'there is no such server in this workspace; the credential is limited to: weather');
     });
 
     it('[find D5] [sec H] never tells a slug of another workspace, nor one that a limited key may not see', async () => {
@@ -140,7 +147,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
         String(problems[0]?.message),
         /there is no server "project" in this workspace; did you mean `projects`\?/,
       );
-      assert.match(String(problems[1]?.message), /"nope-at-all" in this workspace; listMcpServers/);
+      assert.match(String(problems[1]?.message), /"nope-at-all" in this workspace; it has: /);
       assert.match(String(problems[2]?.message), /"weather-api" in this workspace; did you mean `weather`/);
       assert.equal((await toolhost.rest('GET', '/keys')).text, before);
       assert.equal((await make(['weather'])).status, 201);

@@ -83,9 +83,10 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
   const { detail, problems = [] } = (answer ?? {}) as ProblemAnswer;
   if (typeof detail !== 'string') return notToolhost(url, response.status);
   const kinds = Object.keys(errorKinds) as ErrorKind[];
-  return new AppError(kinds.find((kind) => errorKinds[kind].status === response.status) ?? 'internal', detail, {
-    problems,
-  });
+  const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
+  const advice =
+    kind === 'unauthenticated' ? ` for the service at ${url}; on its machine "bin/toolhost keys create" makes one` : '';
+  return new AppError(kind, detail + advice, { problems });
 }
 
 function notToolhost(url: string, status: number): AppError {

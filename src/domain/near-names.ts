@@ -2,7 +2,8 @@ import { didYouMean } from './problems.ts';
 
 /** So that a wrong name costs little, however many right ones there are. */
 const mostCompared = 1000;
-const mostNamed = 10;
+/** How many names are told at once. */
+export const mostNamed = 10;
 const leastBeginning = 3;
 
 /**
@@ -23,7 +24,10 @@ function beginsAlike(name: string, names: readonly string[]): string {
 
 /** The same for names that are so few that they can all be told, such as the tools of a server. */
 export function nearestOrAll(name: string, names: readonly string[]): string {
-  const first = names.slice(0, mostNamed).join(', ');
+  return nearest(name, names, names.length === 0 ? '; it has none' : `; it has: ${listed(names)}`);
+}
+
+export function listed(names: readonly string[]): string {
   const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '';
-  return nearest(name, names, names.length === 0 ? '; it has none' : `; it has: ${first}${more}`);
+  return names.slice(0, mostNamed).join(', ') + more;
 }

@@ -172,10 +172,20 @@ export function addIssues(
   input: unknown,
   keysAt: (path: string) => readonly string[] = () => [],
 ): void {
-  for (const issue of issues) {
-    if (issue.code !== 'unrecognized_keys') problems.add(() => issueProblem(issue, input));
-    else for (const key of issue.keys) problems.add(() => unknownField(issue.path, key, keysAt));
+  for (const [index, issue] of issues.entries()) {
+    if (issue.code !== 'unrecognized_keys') {
+      if (!isOfWrongType(issue, issues[index - 1])) problems.add(() => issueProblem(issue, input));
+    } else for (const key of issue.keys) problems.add(() => unknownField(issue.path, key, keysAt));
   }
+}
+
+/** Whether a size is complained of that only a value of the right type could have. */
+function isOfWrongType(issue: Issue, before: Issue | undefined): boolean {
+  return (
+    (issue.code === 'too_small' || issue.code === 'too_big') &&
+    before?.code === 'invalid_type' &&
+    pathText(before.path) === pathText(issue.path)
+  );
 }
 
 /** The same as a list. */

@@ -32,7 +32,7 @@ export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurr
   // Of an unsound schema there may be any number of arguments.
   const declared = schema.success ? argumentsOf(schema.data).slice(0, maxArguments) : [];
 
-  const url = typeof raw.url === 'string' && raw.url.length <= maxUrlLength ? raw.url : undefined;
+  const url = typeof raw.url === 'string' && raw.url !== '' && raw.url.length <= maxUrlLength ? raw.url : undefined;
   const names = declared.map((argument) => argument.name);
   const parsed = url === undefined ? undefined : parseUrlTemplate(url, names);
   if (parsed) addAll(templateProblems('url', parsed.problems));
@@ -156,7 +156,7 @@ function bodyProblems(
   template: UrlTemplate | undefined,
 ): Problem[] {
   const { body } = raw;
-  if (typeof body !== 'string') return [];
+  if (typeof body !== 'string' || body === '') return [];
   const names = declared.map((argument) => argument.name);
   if (body !== 'json' && String(raw.method).toUpperCase() === 'GET') {
     return [{ path: 'body', message: 'a GET request has no body; leave it out' }];

@@ -8,7 +8,7 @@ const usualUrl = 'http://127.0.0.1:8080';
 /** What a person at the terminal needs for the first call. */
 export function greeting(config: Config, baseUrl: string): string {
   const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
-  const lines = ['', `  Toolhost       ${baseUrl}`, `  Management     ${manage}`];
+  const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${manage}`];
   if (config.mode === 'local' && config.demo) {
     const url = urlOf(baseUrl, routes.mcp, exampleSlug);
     const call = JSON.stringify({

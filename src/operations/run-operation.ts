@@ -10,7 +10,7 @@ import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import type { ReportQueue } from './report-queue.ts';
-import { unknownServer } from './unknown-server.ts';
+import { serverOutsideOf } from './unknown-server.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
@@ -110,6 +110,6 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;
   if (slug === undefined && isOptional) return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
-    throw unknownServer(typeof slug === 'string' ? slug : '', actor.servers);
+    throw serverOutsideOf(actor.servers, typeof slug === 'string' ? slug : '');
   }
 }

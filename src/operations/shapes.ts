@@ -8,7 +8,7 @@ import { decodeCursor, type Page } from '../store/page.ts';
 import type { ConfigSummary, ServerSummary } from '../store/server-list.ts';
 import { findServer, type StoredServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
-import { unknownServer, visibleAround } from './unknown-server.ts';
+import { unknownServer } from './unknown-server.ts';
 
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
@@ -102,7 +102,7 @@ export function toRecord(
 /** A server of the actor's workspace. @throws AppError notFound, the same for another workspace's as for none */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
   const server = await findServer(context.db, context.actor.workspaceId, slug);
-  if (!server) throw unknownServer(slug, await visibleAround(context, slug));
+  if (!server) throw await unknownServer(context, slug);
   return server;
 }
 

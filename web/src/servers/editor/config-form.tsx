@@ -22,7 +22,7 @@ export function ConfigForm() {
               isMono
               isFixed={!isNew}
               placeholder={slugFrom(textOf(config.name)) || 'my-server'}
-              text={isNew ? 'Its address is /mcp/ and this. It can never be used again.' : 'Cannot be changed.'}
+              text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
             />
           </SimpleGrid>
           <LongTextField
