@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { limitCalls } from './app/call-limits.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Store, type Surroundings } from './app/foundation.ts';
+import { openKeyring } from './app/keyring.ts';
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
@@ -33,7 +34,7 @@ import type { Runner } from './operations/run-operation.ts';
 import { createOutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
 import type { Database } from './store/database.ts';
-import { createKeyring, type Keyring } from './store/sealing.ts';
+import type { Keyring } from './store/sealing.ts';
 import type { Metric } from './telemetry/metric.ts';
 import { version } from './version.ts';
 
@@ -51,14 +52,14 @@ export type App = {
 export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
   const database = await openStore(config, config.siblings === undefined, log, surroundings);
   const { now } = database.time;
-  const keyring = createKeyring(config.masterKeys);
+  const keyring = await openKeyring(config, database, log);
   const sight = await startSight(config, database.engine, log);
   const doors = outboundDoors(config, surroundings, sight, log);
   const { door } = doors;
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember({ ...sight, ...doors, ...surroundings, config, store: database, keyring, log });
   const callLog = callLogOf(database, keyring, sight, log);
-  const presence = createPresence(database, config);
+  const presence = createPresence(database, config, keyring.keyIds);
   const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
   const threads = startThreads(surroundings.clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };

@@ -11,7 +11,6 @@ import { closeSilentConnections } from './edge/silent-connections.ts';
 import { createServer } from './http.ts';
 import { provideExampleServer } from './local/example.ts';
 import { greeting } from './local/greeting.ts';
-import { localMasterKeys } from './local/master-key.ts';
 import { type LocalParts, startLocalParts } from './local/parts.ts';
 import { createLog, type Log } from './log.ts';
 import { systemResolve } from './outbound/connector.ts';
@@ -124,9 +123,8 @@ function fullConfig(
   siblings: FirstProcess | undefined,
 ): FullConfig {
   const { examplePort, identity } = local;
-  const masterKeys = config.masterKeys ?? localMasterKeys(config.dataDir);
   const own = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
-  return { ...config, baseUrl, masterKeys, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
+  return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
 }
 
 /** Lets running requests finish, up to a deadline. False when some had not. */

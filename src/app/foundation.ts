@@ -57,7 +57,6 @@ export type Siblings = { metrics(): Promise<Metric[][]> };
 /** A configuration with everything that local mode finds out at the start. */
 export type FullConfig = Config & {
   baseUrl: string;
-  masterKeys: Buffer[];
   /** Finds the identity provider, at the first sign-in; `host` is what people are told. */
   identity: { find: () => Promise<IdentityOptions>; host: string };
   /** The other workers; undefined for a process that is all of the service, which holds the database and forgets old rows. */

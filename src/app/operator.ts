@@ -44,10 +44,8 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
   const config = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
-  const file = databaseFile(config);
-  // Where only the log is left, opening says what happened.
-  const isNew = config.postgres === undefined && !existsSync(file) && !existsSync(`${file}-wal`);
-  if (isNew && !wanted.makesDatabase) throw noDatabase(config);
+  const isNew = isWithoutDatabase(config);
+  if (!wanted.makesDatabase) refuseMissingDatabase(config);
   const { db, time, close } = await openStore(config, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
@@ -86,9 +84,17 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   };
 }
 
-function noDatabase({ dataDir }: Config): AppError {
-  const folder = resolve(dataDir);
-  return new AppError(
+/** Where only the log of a database is left, opening it says what happened. */
+function isWithoutDatabase(config: Config): boolean {
+  const file = databaseFile(config);
+  return config.postgres === undefined && !existsSync(file) && !existsSync(`${file}-wal`);
+}
+
+/** @throws AppError notFound where a command would make a database instead of finding one */
+export function refuseMissingDatabase(config: Config): void {
+  if (!isWithoutDatabase(config)) return;
+  const folder = resolve(config.dataDir);
+  throw new AppError(
     'notFound',
     `there is no database in ${folder}; set DATA_DIR to the folder of the service, or start it with this one first`,
   );

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Config } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import {
+  absentMs,
   announceProcess,
   countProcesses,
   pruneProcesses,
@@ -22,12 +23,14 @@ export type Presence = {
   leave(): Promise<void>;
 };
 
-/** A process that was not there for so long does not count. */
-const absentMs = 10_000;
 const keptMs = 60_000;
 
 /** On a SQLite file one service serves, so its processes are the workers that were asked for, and nobody need ask. */
-export function createPresence({ engine, changes: db, time }: Store, { workers }: Config): Presence {
+export function createPresence(
+  { engine, changes: db, time }: Store,
+  { workers }: Config,
+  masterKeys: readonly string[],
+): Presence {
   if (engine === 'sqlite')
     return { announce: async () => undefined, count: () => workers, leave: async () => undefined };
   const own: ServingProcess = {
@@ -36,6 +39,7 @@ export function createPresence({ engine, changes: db, time }: Store, { workers }
     host: hostname(),
     pid: process.pid,
     startedAt: time.now(),
+    masterKeys,
   };
   let count = workers;
   let prunedAt = 0;

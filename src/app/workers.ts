@@ -5,6 +5,7 @@ import { startLocalParts } from '../local/parts.ts';
 import type { Log } from '../log.ts';
 import { openStore, processClocks } from './foundation.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
+import { openKeyring } from './keyring.ts';
 import { findPort } from './listen.ts';
 import { startUpkeep } from './upkeep.ts';
 import type { Said } from './worker.ts';
@@ -31,6 +32,8 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const database = await openStore(config, true, log, processClocks);
+  // The workers do the same; here it is said once.
+  await openKeyring(config, database, log);
   // This process does not look for changes, which would tell it the time.
   const timing = setInterval(() => {
     database.time

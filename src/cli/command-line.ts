@@ -5,6 +5,7 @@ import { addCheck } from './check.ts';
 import { reportFailure } from './failure.ts';
 import { addKeys } from './keys.ts';
 import { addLimits } from './limits.ts';
+import { addMasterKey } from './master-key.ts';
 import { addSecrets } from './secrets.ts';
 import { addServe } from './serve.ts';
 import { addServers } from './servers.ts';
@@ -36,7 +37,8 @@ Examples:
 
 Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
-  for (const add of [addServe, addKeys, addLimits, addServers, addSecrets, addCall, addCheck]) add(program);
+  for (const add of [addServe, addKeys, addLimits, addMasterKey, addServers, addSecrets, addCall, addCheck])
+    add(program);
   return program;
 }
 

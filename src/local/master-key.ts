@@ -1,19 +1,41 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseMasterKeys } from '../master-keys.ts';
 
-/** The master keys of local mode: a file beside the database that only its owner reads, made at the first start. */
-export function localMasterKeys(dataDir: string): Buffer[] {
+/** The master keys of local mode. */
+export type LocalMasterKeys = {
+  keys: Buffer[];
+  file: string;
+  /** Takes the file away again if it was made just now, so that the right one can be put there. */
+  forgetNew(): void;
+};
+
+/** They are in a file beside the database that only its owner reads, made at the first start. */
+export function localMasterKeys(dataDir: string): LocalMasterKeys {
   const file = join(dataDir, 'master.key');
-  if (!existsSync(file)) {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    try {
-      writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
-    } catch (error) {
-      // Another process made it a moment ago; then it is read like any other.
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
+  const isNew = !existsSync(file) && make(dataDir, file);
+  return {
+    keys: parseMasterKeys(readFileSync(file, 'utf8')),
+    file,
+    forgetNew: () => isNew && rmSync(file, { force: true }),
+  };
+}
+
+/** Those that there are, for whoever only looks. */
+export function findLocalMasterKeys(dataDir: string): Buffer[] | undefined {
+  const file = join(dataDir, 'master.key');
+  return existsSync(file) ? parseMasterKeys(readFileSync(file, 'utf8')) : undefined;
+}
+
+/** False when another process made it a moment ago; then it is read like any other. */
+function make(dataDir: string, file: string): boolean {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  try {
+    writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
   }
-  return parseMasterKeys(readFileSync(file, 'utf8'));
 }

@@ -2,12 +2,13 @@ import { newId } from '../domain/ids.ts';
 import { OAuthError, type OAuthErrorCode } from '../errors.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../store/authorizations.ts';
 import { insertGrant } from '../store/grants.ts';
+import { contexts } from '../store/sealed-columns.ts';
 import { insertCode } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
 import { rejectDuplicates } from './authorize.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
-import { hashOf, newSecret, sealTokens, tokensPlace, wrapKey } from './credentials.ts';
+import { hashOf, newSecret, sealTokens, wrapKey } from './credentials.ts';
 import { openLoginSecrets } from './login-secrets.ts';
 import type { LoginResult, LoginServer } from './login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
@@ -132,7 +133,7 @@ async function storeGrant(
       user_id: result.userId ?? null,
       scope: login.scope,
       agreement: server.agreement,
-      sealed_tokens: parts.keyring.seal(sealed, tokensPlace(result.workspaceId, id)),
+      sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(result.workspaceId, id)),
       tokens_version: 1,
       generation: 0,
       rotated_at: now,

@@ -42,8 +42,3 @@ export function openTokens(sealed: string, grantKey: Buffer, grantId: string): P
   ) as Partial<ProviderTokens>;
   return { accessToken: '', refreshToken: undefined, expiresAt: undefined, scope: undefined, ...tokens };
 }
-
-/** Where the sealed tokens of a grant stand, for the master key's seal around them. */
-export function tokensPlace(workspaceId: string, grantId: string): string {
-  return `grants|sealed_tokens|${workspaceId}|${grantId}`;
-}

@@ -1,3 +1,4 @@
+import { contexts } from '../store/sealed-columns.ts';
 import type { Keyring } from '../store/sealing.ts';
 
 /** What a login in flight keeps sealed: nobody who reads the database can finish it, or pose as the client's answer. */
@@ -10,15 +11,11 @@ export type LoginSecrets = {
   agreement: string;
 };
 
-function place(id: string): string {
-  return `authorizations|sealed_verifier|${id}`;
-}
-
 export function sealLoginSecrets(keyring: Keyring, id: string, secrets: LoginSecrets): string {
-  return keyring.seal(JSON.stringify(secrets), place(id));
+  return keyring.seal(JSON.stringify(secrets), contexts.login(id));
 }
 
 export function openLoginSecrets(keyring: Keyring, id: string, sealed: string): LoginSecrets {
-  const secrets = JSON.parse(keyring.open(sealed, place(id))) as Partial<LoginSecrets>;
+  const secrets = JSON.parse(keyring.open(sealed, contexts.login(id))) as Partial<LoginSecrets>;
   return { verifier: '', clientState: undefined, agreement: '', ...secrets };
 }

@@ -4,10 +4,11 @@ import { OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
+import { contexts } from '../store/sealed-columns.ts';
 import { type Code, findCode, findToken, insertTokens, spendCode } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
-import { challengeOf, hashOf, newSecret, openTokens, tokensPlace, unwrapKey, wrapKey } from './credentials.ts';
+import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import { type OAuthParts, spans } from './parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
@@ -81,7 +82,7 @@ function checkAlive(server: LoginServer, grant: Grant): void {
 }
 
 function tokensOf(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTokens {
-  const sealed = parts.keyring.open(grant.sealed_tokens, tokensPlace(grant.workspace_id, grant.id));
+  const sealed = parts.keyring.open(grant.sealed_tokens, contexts.grantTokens(grant.workspace_id, grant.id));
   return openTokens(sealed, grantKey, grant.id);
 }
 

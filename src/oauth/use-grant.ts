@@ -12,9 +12,10 @@ import {
   saveRefreshedTokens,
 } from '../store/grants.ts';
 import { createRemembered, type Freshness } from '../store/remembered.ts';
+import { contexts } from '../store/sealed-columns.ts';
 import { findToken } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
-import { hashOf, openTokens, sealTokens, tokensPlace, unwrapKey } from './credentials.ts';
+import { hashOf, openTokens, sealTokens, unwrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import type { OAuthParts } from './parts.ts';
 
@@ -120,7 +121,7 @@ function isAlive(grant: Grant | undefined): grant is Grant {
 }
 
 function openGrantTokens(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTokens {
-  const sealed = parts.keyring.open(grant.sealed_tokens, tokensPlace(grant.workspace_id, grant.id));
+  const sealed = parts.keyring.open(grant.sealed_tokens, contexts.grantTokens(grant.workspace_id, grant.id));
   return openTokens(sealed, grantKey, grant.id);
 }
 
@@ -157,7 +158,7 @@ export async function refreshAtProvider(
 /** Stores the provider's new tokens, unless the grant ended meanwhile or another replica was faster. */
 async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const { id, workspace_id, tokens_version } = open.grant;
-  const sealed = parts.keyring.seal(sealTokens(tokens, open.grantKey, id), tokensPlace(workspace_id, id));
+  const sealed = parts.keyring.seal(sealTokens(tokens, open.grantKey, id), contexts.grantTokens(workspace_id, id));
   const isSaved = await changeGrant(id, (db) => saveRefreshedTokens(db, id, sealed, tokens_version + 1), parts);
   return isSaved ? { ...open, tokens } : asStored(open, parts);
 }

@@ -1,5 +1,6 @@
 import type { UpstreamRequest } from '../domain/request-template.ts';
 import type { Db } from './database.ts';
+import { contexts } from './sealed-columns.ts';
 import type { Keyring } from './sealing.ts';
 
 /** What went over the wire during a call; the request has its credentials masked, everything else has them redacted. */
@@ -28,10 +29,6 @@ export type CaptureRow = { callId: string; workspaceId: string; serverId: string
 export const captureKeptMs = 24 * 60 * 60_000;
 export const capturesPerServer = 1000;
 
-function place(workspaceId: string, callId: string): string {
-  return `captures|sealed_document|${workspaceId}|${callId}`;
-}
-
 /** Rows of any workspaces at once: each names its own. What is there already stays as it is. */
 export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
   const values = rows.map(({ callId, workspaceId, serverId, at, document }) => ({
@@ -39,7 +36,7 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
     workspace_id: workspaceId,
     server_id: serverId,
     at,
-    sealed_document: keyring.seal(document, place(workspaceId, callId)),
+    sealed_document: keyring.seal(document, contexts.capture(workspaceId, callId)),
   }));
   await db
     .insertInto('captures')
@@ -78,7 +75,7 @@ export async function findCapture(
     .where('call_id', '=', callId)
     .where('at', '>', now - captureKeptMs)
     .executeTakeFirst();
-  return row && keyring.open(row.sealed_document, place(workspaceId, callId));
+  return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
 }
 
 export async function deleteServerCaptures(db: Db, server: { workspaceId: string; id: string }): Promise<void> {

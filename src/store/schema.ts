@@ -10,6 +10,14 @@ export type Tables = {
     version: string | null;
     readable_by: string | null;
   };
+  master_keys: {
+    id: string;
+    canary: string;
+    sealed_mac_key: string;
+    created_at: number;
+    sealing_since: number | null;
+    retired_at: number | null;
+  };
   workspaces: { id: string; name: string; created_at: number; limits: string | null };
   users: {
     id: string;
@@ -117,7 +125,15 @@ export type Tables = {
     ref: string;
     position: number | null;
   };
-  processes: { id: string; version: string; host: string; pid: number; started_at: number; seen_at: number };
+  processes: {
+    id: string;
+    version: string;
+    host: string;
+    pid: number;
+    started_at: number;
+    seen_at: number;
+    master_keys: string | null;
+  };
   sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
   invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };
   authorizations: {

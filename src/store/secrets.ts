@@ -1,14 +1,11 @@
 import type { Db } from './database.ts';
+import { contexts } from './sealed-columns.ts';
 import type { Keyring } from './sealing.ts';
 
-/** A secret of a hosted server without its value. `origins` are the places that it may be sent to. */
+/** A secret of a hosted server without its value. `origins` are where it may be sent to. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
 
 type Owner = { workspaceId: string; id: string };
-
-function place(server: Owner, name: string): string {
-  return `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`;
-}
 
 export async function saveSecret(
   db: Db,
@@ -17,7 +14,7 @@ export async function saveSecret(
   secret: SecretInfo & { value: string },
 ): Promise<void> {
   const changing = {
-    sealed_value: keyring.seal(secret.value, place(server, secret.name)),
+    sealed_value: keyring.seal(secret.value, contexts.secret(server, secret.name)),
     origins: JSON.stringify(secret.origins),
     created_by: secret.createdBy,
     updated_at: secret.updatedAt,
@@ -59,7 +56,10 @@ export async function openSecrets(
   return new Map(
     rows.map((row) => [
       row.name,
-      { value: keyring.open(row.sealed_value, place(server, row.name)), origins: JSON.parse(row.origins) as string[] },
+      {
+        value: keyring.open(row.sealed_value, contexts.secret(server, row.name)),
+        origins: JSON.parse(row.origins) as string[],
+      },
     ]),
   );
 }

@@ -1,0 +1,91 @@
+import { type Kysely, sql } from 'kysely';
+import { insertAuditEvent } from './audit-events.ts';
+import { recordChange } from './changes.ts';
+import { revokeGrant } from './grants.ts';
+import { retireKeys } from './master-keys.ts';
+import type { Tables } from './schema.ts';
+import { deleteSecret } from './secrets.ts';
+import { transact } from './transact.ts';
+
+export type DiscardOptions = {
+  keyId: string;
+  /** The database's time, epoch ms. */
+  now: () => number;
+  /** A new id for a row of this kind. */
+  newId: (kind: 'chg' | 'aud') => string;
+};
+
+const rowsAtOnce = 100;
+
+/**
+ * Gives up what is sealed with a key that is lost: secrets are deleted, which their workspaces see in the audit log;
+ * logins end, so that agents log in again; what was captured goes. Gives how many rows of each table there were.
+ */
+export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
+  const { keyId, now } = options;
+  const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
+  const forget = async (table: 'authorizations' | 'captures', column: string) =>
+    Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
+  const discarded = {
+    secrets: await repeat(() => discardSecrets(db, options)),
+    grants: await repeat(() => endGrants(db, options)),
+    authorizations: await forget('authorizations', 'sealed_verifier'),
+    captures: await forget('captures', 'sealed_document'),
+  };
+  await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
+  await retireKeys(db, [keyId], now());
+  return discarded;
+}
+
+/** Works in batches until there is nothing left. */
+async function repeat(work: () => Promise<number>): Promise<number> {
+  let all = 0;
+  for (let done = await work(); done > 0; done = await work()) all += done;
+  return all;
+}
+
+function discardSecrets(db: Kysely<Tables>, { keyId, now, newId }: DiscardOptions): Promise<number> {
+  return transact(db, async (transaction) => {
+    const rows = await transaction
+      .selectFrom('secrets')
+      .innerJoin('servers', 'servers.id', 'secrets.server_id')
+      .select(['secrets.server_id as id', 'secrets.workspace_id as workspaceId', 'secrets.name', 'servers.slug'])
+      .where(sql<boolean>`substr(secrets.sealed_value, 4, 8) = ${keyId}`)
+      .limit(rowsAtOnce)
+      .execute();
+    for (const { id, workspaceId, name, slug } of rows) {
+      await deleteSecret(transaction, { id, workspaceId }, name);
+      for (const ref of [id, slug])
+        await recordChange(transaction, { id: newId('chg'), at: now(), kind: 'server', ref });
+      await insertAuditEvent(transaction, {
+        id: newId('aud'),
+        workspace_id: workspaceId,
+        at: now(),
+        actor_kind: 'operator',
+        actor_id: 'operator',
+        operation: 'deleteSecret',
+        target: slug,
+        detail: JSON.stringify({ name, reason: 'its master key is lost' }),
+        request_id: 'master-key',
+      });
+    }
+    return rows.length;
+  });
+}
+
+function endGrants(db: Kysely<Tables>, { keyId, now, newId }: DiscardOptions): Promise<number> {
+  return transact(db, async (transaction) => {
+    const rows = await transaction
+      .selectFrom('grants')
+      .select('id')
+      .where(sql<boolean>`substr(sealed_tokens, 4, 8) = ${keyId}`)
+      .limit(rowsAtOnce)
+      .execute();
+    for (const { id } of rows) {
+      await revokeGrant(transaction, id, now());
+      await transaction.updateTable('grants').set({ sealed_tokens: '' }).where('id', '=', id).execute();
+      await recordChange(transaction, { id: newId('chg'), at: now(), kind: 'grant', ref: id });
+    }
+    return rows.length;
+  });
+}
