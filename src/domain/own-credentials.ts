@@ -108,8 +108,14 @@ const wholeKey = /thk_[0-9a-z]{12}_$/i;
 const damagedKey = /(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
 const damagedKeyAlone = /(?<![0-9a-z])(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
 
-const base64Run = new RegExp(`[0-9A-Za-z+/_-]{${shortestBase64},}`, 'g');
-const hexRun = new RegExp(`[0-9A-Fa-f]{${2 * shortest},}`, 'g');
+// Whole runs, whose length is judged afterwards: a pattern that asks for a length would try again from each character.
+const base64Runs = /[0-9A-Za-z+/_-]+/g;
+const hexRuns = /[0-9A-Fa-f]+/g;
+
+/** The runs of a text that are long enough, in time proportional to the text. */
+function longRuns(text: string, runs: RegExp, least: number): string[] {
+  return (text.match(runs) ?? []).filter((run) => run.length >= least);
+}
 
 /** What a text may stand for, one layer less. */
 function decoded(text: string): Buffer[] {
@@ -120,11 +126,11 @@ function decoded(text: string): Buffer[] {
     );
     if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
   }
-  for (const [run] of text.matchAll(base64Run)) {
+  for (const run of longRuns(text, base64Runs, shortestBase64)) {
     // What stands in front of it without a separator moves the groups of four.
     for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
   }
-  for (const [run] of text.matchAll(hexRun)) {
+  for (const run of longRuns(text, hexRuns, 2 * shortest)) {
     for (let from = 0; from < 2; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'hex')));
   }
   return found;

@@ -11,7 +11,7 @@ import {
   type ToolCall,
 } from '../../domain/mcp.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
-import { AppError } from '../../errors.ts';
+import { AppError, Unauthenticated } from '../../errors.ts';
 import { traceContext } from '../trace-context.ts';
 import {
   codes,
@@ -46,6 +46,10 @@ const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 const maxBatch = 100;
+/** Characters of the answers of one batch, after which nothing more of it is done. A short message can ask for a long answer. */
+const maxBatchLength = 2 * 1024 * 1024;
+const longBatch =
+  'not done: the answers to the messages before this one are longer than a batch may have; send it by itself';
 
 /** Whether a message says itself that it is of the modern era; never remembered from one message to the next. */
 export function isModern(value: unknown): boolean {
@@ -92,20 +96,35 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   if (messages.some((message) => message.method === 'initialize'))
     throw refused('initialize cannot be part of a batch');
   const answers: string[] = [];
+  let length = 0;
   for (const [index, message] of messages.entries()) {
     if (message.id === undefined) continue;
-    answers.push(await answerInBatch(server, message, { ...context, requestId: `${context.requestId}-${index}` }));
+    const answer =
+      length > maxBatchLength
+        ? errorText(message.id, codes.invalidRequest, longBatch)
+        : await answerInBatch(server, message, { ...context, requestId: `${context.requestId}-${index}` }, answers);
+    length += answer.length;
+    answers.push(answer);
   }
   return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
 }
 
-async function answerInBatch(server: McpServer, message: Message, context: Context): Promise<string> {
+/** `before` are the answers to the messages in front of this one. */
+async function answerInBatch(
+  server: McpServer,
+  message: Message,
+  context: Context,
+  before: readonly string[],
+): Promise<string> {
   try {
     return textOf(await answerLegacy(server, message, context));
   } catch (error) {
     if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
     // A call that is refused for now must not take the answers of the others with it.
     if (error instanceof AppError) return errorText(message.id, error.status, error.message);
+    // Nor must a token that ended in the middle: the next request tells the agent to log in again.
+    if (error instanceof Unauthenticated && before.length > 0)
+      return errorText(message.id, error.status, error.message);
     throw error;
   }
 }
