@@ -81,6 +81,26 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     });
   });
 
+  it('[find D2] a list that grows meanwhile opens what was pressed', async () => {
+    const { toolhost, config, upstream } = dashboard;
+    await toolhost.createServer(config('growing'));
+    const key = await toolhost.key();
+    upstream.on('GET /items', () => ({ body: { ok: true } }));
+    await toolhost.callTool('growing', key, 'read', { count: 1 });
+    await toolhost.callTool('growing', key, 'read', {});
+    await dashboard.at('/calls?server=growing', async (page) => {
+      const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody').getByRole('row');
+      const refused = rows.filter({ hasText: 'Arguments refused' });
+      await refused.waitFor();
+      for (let call = 0; call < 3; call++) await toolhost.callTool('growing', key, 'read', { count: 2 });
+      const lists = await holdAnswers(page, 'GET', '/api/v1/calls');
+      const answer = await lists.next();
+      await press(page, refused.getByRole('button'), answer);
+      await page.getByRole('dialog').getByText('Arguments refused').waitFor();
+      await lists.stop();
+    });
+  });
+
   it('[find D2] what is typed into a field counts for the button that leaves it', async () => {
     await dashboard.toolhost.createServer(dashboard.config('kept-tags'));
     await dashboard.at('/servers/kept-tags', async (page) => {

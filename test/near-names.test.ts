@@ -119,6 +119,20 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.match(management.text, /did you mean `listMcpServers`/);
     });
 
+    it('[find D5] of a secret or of a version says which there are', async () => {
+      await toolhost.createServer(serverAt('with-secrets', origin));
+      assert.match(
+        (await detail('DELETE', '/servers/with-secrets/secrets/API_KEY')).said,
+        /has no secret API_KEY; it has none$/,
+      );
+      await toolhost.rest('PUT', '/servers/with-secrets/secrets/API_KEY', { body: { value: 'of-the-api' } });
+      const near = await detail('DELETE', '/servers/with-secrets/secrets/APIKEY');
+      assert.match(near.said, /has no secret APIKEY; did you mean `API_KEY`\?/);
+      assert.match((await detail('DELETE', '/servers/with-secrets/secrets/OTHER')).said, /; it has: API_KEY$/);
+      const version = await detail('POST', '/servers/with-secrets/versions/9/restore');
+      assert.match(version.said, /has no version 9; the current one is 1$/);
+    });
+
     it('[find D5] a slug of one’s own says that it can be updated, and another’s says nothing', async () => {
       const own = await toolhost.rest('POST', '/servers', { body: serverAt('projects', origin) });
       assert.equal(own.status, 409);

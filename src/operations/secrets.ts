@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { nearestOrAll } from '../domain/near-names.ts';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
 import { maxTools, type ServerConfig } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import { listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
-import { operation } from './operation.ts';
+import type { StoredServer } from '../store/servers.ts';
+import { type Context, operation } from './operation.ts';
 import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
 import { noteChange } from './store-server.ts';
 
@@ -87,13 +89,22 @@ const deleteSecret = operation({
   output: z.object({ deleted: z.string() }),
   async run(context, { slug, name }) {
     const server = await getServer(context, slug);
-    if (!(await removeSecret(context.db, server, name)))
-      throw new AppError('notFound', `the server has no secret ${name}`);
+    if (!(await removeSecret(context.db, server, name))) throw await unknownSecret(context, server, name);
     await noteChange(context, server);
     return { deleted: name };
   },
   audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
 });
+
+async function unknownSecret({ db }: Context, server: StoredServer, name: string): Promise<AppError> {
+  const names = (await findSecrets(db, server)).map((secret) => secret.name).filter((stored) => isSecretName(stored));
+  return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names)}`);
+}
+
+/** The credentials of a configuration are stored beside the secrets, under names that no secret can have. */
+function isSecretName(name: string): boolean {
+  return secretNamePattern.test(name);
+}
 
 const listSecrets = operation({
   name: 'listSecrets',
@@ -106,7 +117,7 @@ const listSecrets = operation({
   output: z.object({ secrets: z.array(secretRecord).max(mostSecrets) }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
-    const secrets = (await findSecrets(context.db, server)).filter((secret) => secretNamePattern.test(secret.name));
+    const secrets = (await findSecrets(context.db, server)).filter(({ name }) => isSecretName(name));
     return {
       secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({
         name,

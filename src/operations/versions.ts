@@ -72,7 +72,8 @@ const restoreVersion = operation({
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
     const old = await findVersion(context.db, current, version);
-    if (!old) throw new AppError('notFound', `the server has no version ${version}`);
+    if (!old)
+      throw new AppError('notFound', `the server has no version ${version}; the current one is ${current.version}`);
     const server = await changeServer(context, current, old.config, expected_version);
     return answer(context, server);
   },
