@@ -67,7 +67,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.equal(other.said, 'there is no such server in this workspace; the credential is limited to: weather');
     });
 
-    it('[find D5] [sec H] never tells a slug of another workspace, nor one that a limited key may not see', async () => {
+    it('[find D5] [sec E1] never tells a slug of another workspace, nor one that a limited key may not see', async () => {
       const limited = await toolhost.key({ servers: ['weather'] });
       const keys = [undefined, limited, await toolhost.key({ workspace: 'third' })];
       const near = fc.constantFrom('github-rest', 'projects-x', 'weather-api', 'projects', 'github-read');

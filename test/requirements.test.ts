@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { requirements } from './requirements.ts';
+
+const citation = /\[((?:spec|behaviour|mcp|sec|find) [^\]\n]{1,30})\]/g;
+
+/** Every citation in the titles of the tests, with its file. */
+function citations(): { id: string; file: string }[] {
+  return readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .flatMap((file) =>
+      [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(citation)].map((match) => ({
+        id: match[1] as string,
+        file,
+      })),
+    );
+}
+
+describe('the requirements', () => {
+  const cited = citations();
+
+  it('are the only ones that tests cite', () => {
+    const unknown = cited.filter(({ id }) => !Object.hasOwn(requirements, id));
+    assert.deepEqual(unknown, [], 'add these ids to test/requirements.ts');
+  });
+
+  it('are each cited by a test', () => {
+    const ids = new Set(cited.map(({ id }) => id));
+    assert.deepEqual(
+      Object.keys(requirements).filter((id) => !ids.has(id)),
+      [],
+      'no test proves these; write one, or remove the requirement',
+    );
+  });
+});
