@@ -16,6 +16,9 @@ import { type RecordingUpstream, startRecordingUpstream } from './support/record
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
 import { toolhost as command } from './support/toolhost-command.ts';
 
+/** The same for all that serve from one database. */
+const masterKey = randomBytes(32).toString('base64');
+
 async function query(url: string, text: string): Promise<Json[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -39,7 +42,7 @@ async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
 ): Promise<void> {
-  const toolhost = await startToolhost({ env });
+  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env } });
   try {
     await work(toolhost);
   } finally {
@@ -61,7 +64,7 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
     directUrl = await postgres.createDatabase();
     bouncer = await startPgBouncer(directUrl, 3);
-    const env = { DATABASE_URL: bouncer.url, MASTER_KEY: randomBytes(32).toString('base64') };
+    const env = { DATABASE_URL: bouncer.url, MASTER_KEY: masterKey };
     const start = () => startToolhost({ egress: [upstream.port], env });
     replicas = await Promise.all([start(), start()]);
   });

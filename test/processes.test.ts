@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +24,7 @@ describe('[find C6] processes that serve from one database', () => {
     postgres = await startPostgres();
     const url = await postgres.createDatabase();
     clock = await movableClock(url);
-    env = { DATABASE_URL: url };
+    env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     first = await startToolhost({ env });
   });
   after(async () => {
