@@ -54,10 +54,9 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const { now } = database.time;
   const keyring = await openKeyring(config, database, log);
   const sight = await startSight(config, database.engine, log);
-  const doors = outboundDoors(config, surroundings, sight, log);
-  const { door } = doors;
+  const { door, documents } = outboundDoors(config, surroundings, sight, log);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const memory = remember({ ...sight, ...doors, ...surroundings, config, store: database, keyring, log });
+  const memory = remember({ ...sight, ...surroundings, door, documents, config, store: database, keyring, log });
   const callLog = callLogOf(database, keyring, sight, log);
   const presence = createPresence(database, config, keyring.keyIds);
   const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
@@ -86,7 +85,8 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     return createWeb({ config, memory, runner, sight, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, memory, log);
-  sight.watch(roomSources({ ...database, ...addresses, ...others, door, memory, callLog, limits, breaker, reports }));
+  const watched = { ...database, ...addresses, ...others, door, memory, callLog, limits, breaker, reports, threads };
+  sight.watch(roomSources(watched));
   const find = endpoints(config, memory, endpointOf, runner);
   const mcpDoor = { ...surroundings, ...addresses, ...sight.ofMcpDoor, onUnexpected };
   const handle = createFront({
@@ -111,7 +111,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       await memory.changes.stop();
       await callLog.stop();
       await threads.close();
-      await Promise.all([door.close(), doors.documents.close()]);
+      await Promise.all([door.close(), documents.close()]);
       await database.close();
       await sight.stop();
     },

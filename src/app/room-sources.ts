@@ -5,9 +5,11 @@ import type { ReportQueue } from '../operations/report-queue.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import type { Database } from '../store/database.ts';
 import type { Source } from '../telemetry/metric.ts';
+import type { ThreadPool } from '../threads/thread-pool.ts';
 import type { Memory } from './memory.ts';
 import type { Presence } from './presence.ts';
 import type { Readiness } from './readiness.ts';
+import { threadSources } from './threads.ts';
 
 export type Watched = {
   door: OutboundDoor;
@@ -16,6 +18,7 @@ export type Watched = {
   limits: Limits;
   breaker: CircuitBreaker;
   reports: ReportQueue;
+  threads: ThreadPool;
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
@@ -31,6 +34,7 @@ export function roomSources(watched: Watched): Source[] {
     ...cacheSources(watched.memory),
     ...storeSources(watched),
     ...reportSources(watched),
+    ...threadSources(watched.threads),
   ];
 }
 

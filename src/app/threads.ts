@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { ThreadWork } from '../gateway/thread-work.ts';
 import type { RuleSource } from '../operations/config-rules.ts';
 import type { JudgeOnThread } from '../operations/judge-config.ts';
+import type { Source } from '../telemetry/metric.ts';
 import { ThreadPool } from '../threads/thread-pool.ts';
 
 /** Two at least, so that one workspace never has all of them; more do not help where the event loop needs a core too. */
@@ -43,4 +44,26 @@ export function judgeWork(threads: ThreadPool, rules: RuleSource): JudgeOnThread
     const kind = 'judge-configuration';
     return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind] });
   };
+}
+
+export function threadSources(threads: ThreadPool): Source[] {
+  return [
+    {
+      name: 'toolhost_jobs',
+      help: 'Jobs on threads (long answers, large arguments and configurations): under way, and waiting for a thread.',
+      type: 'gauge',
+      label: 'state',
+      readEach() {
+        const { running, waiting } = threads.counts();
+        return { running, waiting };
+      },
+    },
+    {
+      name: 'toolhost_jobs_total',
+      help: 'Jobs on threads by how they ended.',
+      type: 'counter',
+      label: 'outcome',
+      readEach: () => threads.counts().outcomes,
+    },
+  ];
 }

@@ -56,6 +56,8 @@ export class JobThread {
     return new Promise((resolve, reject) => {
       const timer = this.#endsAfter(limitMs, new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
       this.#running = { job, timer, resolve, reject };
+      // A process may not end while a result is due.
+      this.#worker.ref();
       this.#worker.postMessage({ kind, input } satisfies Question, [...transfer]);
     });
   }
@@ -80,7 +82,8 @@ export class JobThread {
 
   #endsAfter(ms: number, failure: JobError): NodeJS.Timeout {
     return setTimeout(() => {
-      this.#failure = failure;
+      // What is not JavaScript, such as JSON.parse, ends when it ends; nobody waits for that.
+      this.#take()?.reject(failure);
       void this.close();
     }, ms).unref();
   }
@@ -95,6 +98,7 @@ export class JobThread {
   #take(): Running | undefined {
     const running = this.#running;
     this.#running = undefined;
+    this.#worker.unref();
     clearTimeout(running?.timer);
     return running;
   }
