@@ -184,6 +184,22 @@ describe('building the upstream request: URL and body', () => {
     ]);
   });
 
+  it('[find E3] takes null for absent where the schema does not know null, and sends it where it does', async () => {
+    const known = { anyOf: [{ type: 'string' }, { type: 'null' }] };
+    const schema = {
+      type: 'object',
+      properties: { id: text, q: text, kept: known, limit: { type: 'integer', default: 5 } },
+      required: ['id'],
+    };
+    const args = { id: 'x', q: null, kept: null, limit: null };
+    const [line, body] = await built({ method: 'POST', url: '/items/:id?q=:q', input_schema: schema }, args);
+    assert.equal(line, 'POST /items/x');
+    assert.deepEqual(JSON.parse(body ?? ''), { kept: null, limit: 5 });
+    assert.equal(await builtUrl('/items/:id', schema, args), '/items/x?limit=5');
+    const { isError } = await one.call(await one.serve({ url: '/items/:id', input_schema: schema }), { id: null });
+    assert.equal(isError, true, 'a required argument that is null is missing');
+  });
+
   it('[behaviour request 7] fills in defaults of absent arguments, in path, query and body', async () => {
     const input_schema = {
       v: { type: 'string', default: 'v2' },

@@ -258,6 +258,7 @@ const findings = {
     'find D4': 'Names, pages and sizes are told as a person expects them.',
     'find D5': 'A message names the nearest thing that exists and what to do.',
     'find E2': 'A list without a limit holds everything up to the usual quota.',
+    'find E3': 'null counts as absent where the schema does not allow it.',
     'find E6': 'Users can read which headers are added to a request.',
   }),
 };
