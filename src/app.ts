@@ -63,7 +63,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const threads = startThreads(surroundings.clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
   const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
-  const endpointOf = hosting(config, callersOf(memory, addresses.networkOf, log), callParts);
+  const endpointOf = hosting(config, callersOf(memory, addresses, log), callParts);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings);
   const runner: Runner = {
@@ -216,12 +216,12 @@ function endpoints(
 
 function callersOf(
   { keys, grants, findLogin, oauthParts }: Memory,
-  networkOf: CallerOptions['networkOf'],
+  { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
   log: Log,
 ): CallerOptions {
   return {
     verifyApiKey: keys.verify,
-    known: createKnownCallers(),
+    known: createKnownCallers(clock),
     networkOf,
     async findLogin(server, bearer, look) {
       const login = findLogin(server);
@@ -236,6 +236,7 @@ function callersOf(
       };
     },
     isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(findLogin(server) ?? server, bearer),
+    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(findLogin(server) ?? server, bearer),
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

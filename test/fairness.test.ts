@@ -93,7 +93,7 @@ for (const [access, more] of [
       const replies = await Promise.all(Array.from({ length: 100 }, (_, n) => call(madeUp(n), `198.51.100.${n}`)));
       const refused = replies.filter(({ status }) => status === 429);
       assert.ok(refused.length >= 88, String(refused.length));
-      assert.match(refused[0]?.text ?? '', /credentials that the upstream has not accepted yet/);
+      assert.match(refused[0]?.text ?? '', /credentials that are not known to be good/);
       await userCalls('203.0.113.1');
     });
 
@@ -115,6 +115,8 @@ for (const [access, more] of [
 
     it('[find A6] one known caller whose calls fail is held back alone; when several fail, all are', async () => {
       await start();
+      upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 401 }));
+      await call(madeUp(1), '198.51.100.1');
       await userCalls('203.0.113.1');
       const failing = new Set([users[0]]);
       upstream.on('*', ({ headers }) =>
@@ -172,7 +174,9 @@ describe('fairness between callers', () => {
           else {
             const slots = await Promise.resolve()
               .then(() =>
-                gate.enter(server(next.server), `stranger ${next.caller}`, undefined, `address ${next.address}`),
+                gate.enter(server(next.server), `stranger ${next.caller}`, undefined, {
+                  network: `address ${next.address}`,
+                }),
               )
               .catch(() => undefined);
             if (slots) running.push({ server: next.server, slots });

@@ -10,7 +10,6 @@ import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
 import { captureDocument, isCapturing } from './capture.ts';
 import type { HostedServer, HostedTool } from './hosted-server.ts';
-import { isAccepted } from './known-callers.ts';
 import type { Limits } from './limits.ts';
 import { prepareArguments } from './prepare-arguments.ts';
 import { contentTypeOf, isLongAnswer, readAnswer } from './read-answer.ts';
@@ -36,6 +35,8 @@ type Trail = {
   outcome: Outcome;
   host: string | undefined;
   status: number | undefined;
+  /** Whether the upstream has accepted a credential that was not known before. */
+  isNewlyAccepted: boolean;
   waitMs: number | undefined;
   upstreamMs: number | undefined;
   span: CallSpan | undefined;
@@ -65,6 +66,7 @@ export async function callTool(
     outcome: 'ok',
     host: undefined,
     status: undefined,
+    isNewlyAccepted: false,
     waitMs: undefined,
     upstreamMs: undefined,
     span: parts.trace?.(server.slug, call),
@@ -75,16 +77,14 @@ export async function callTool(
   let result: ToolResult | undefined;
   try {
     const onGone = call.era === 'modern' ? call.onGone : undefined;
-    const entered = parts.limits.enter(server, caller.id, onGone, caller.network);
+    caller.known?.judge(caller, tool);
+    const entered = parts.limits.enter(server, caller.id, onGone, caller);
     const slots = entered instanceof Promise ? await entered : entered;
     trail.waitMs = performance.now() - clock;
     try {
       result = await exchange(server, tool, caller, call, parts, trail);
     } finally {
-      if (caller.onAccepted && isAccepted(trail.status)) {
-        caller.onAccepted();
-        parts.limits.noteKnown(slots);
-      }
+      if (trail.isNewlyAccepted) parts.limits.noteKnown(slots);
       parts.limits.leave(slots);
     }
     return result;
@@ -144,6 +144,10 @@ async function exchange(
     trail.upstreamMs = performance.now() - started;
     trail.status = answer.status;
     trail.answer = answer;
+    if (caller.known?.noteAnswer(caller, tool, request.request, answer.status)) {
+      trail.isNewlyAccepted = true;
+      caller.askLogin?.().catch((error: unknown) => parts.onUnexpected(error, call.requestId));
+    }
     if (answer.status === 401 && server.access === 'passthrough') {
       throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
     }

@@ -11,7 +11,7 @@ import type { Look, Visit } from '../domain/visit.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 import type { HostedServer } from './hosted-server.ts';
-import type { KnownCallers } from './known-callers.ts';
+import type { Credential, KnownCallers } from './known-callers.ts';
 import { secretFor } from './secret-use.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
@@ -24,8 +24,14 @@ export type Caller = {
   id: string | undefined;
   /** Where a caller comes from whose credential is not known to be good; undefined for all others. */
   network: string | undefined;
-  /** Told once the upstream has accepted the credential of such a caller. */
-  onAccepted?: (() => void) | undefined;
+  /** What is known of a credential that callers bring; undefined until the upstream has accepted it. */
+  credential?: Credential | undefined;
+  /** Whether the tool that is called is known to refuse other credentials. */
+  isJudged?: boolean;
+  /** What such answers are told to; undefined where the upstream does not judge the caller. */
+  known?: KnownCallers | undefined;
+  /** Asks, once the credential is accepted, whether a login gave it out. */
+  askLogin?: (() => Promise<void>) | undefined;
   token: (origin: string) => string | undefined;
   /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */
   renew?: () => Promise<string | undefined>;
@@ -47,6 +53,8 @@ export type CallerOptions = {
   findLogin: (server: HostedServer, bearer: string, look: Look) => Promise<Login | undefined>;
   /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */
   isOutdated: (server: HostedServer, bearer: string) => MaybePromise<boolean>;
+  /** Whether a login of the server gave the bearer out, for what it agrees to now. */
+  isHandedOut: (server: HostedServer, bearer: string) => Promise<boolean>;
   known: KnownCallers;
   /** The address of a request, as limits count it. */
   networkOf: (visit: Visit) => string;

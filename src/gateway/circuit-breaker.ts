@@ -4,6 +4,7 @@ import type { OutboundDoor } from '../outbound/door.ts';
 import {
   type CallerCircuit,
   type Circuit,
+  type CircuitCaller,
   callerOf,
   createCircuits,
   noteAttempt,
@@ -50,8 +51,8 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
   let refused = 0;
 
   /** One call of a caller is let through an open circuit once its time has come: the attempt that decides. */
-  function takeAttempt(circuit: Circuit, caller: CallerCircuit): OutboundError | undefined {
-    const left = openUntil(circuit, caller) - clock();
+  function takeAttempt(caller: CallerCircuit, until: number): OutboundError | undefined {
+    const left = until - clock();
     if (left <= 0 && !caller.isTried) {
       caller.isTried = true;
       return undefined;
@@ -65,18 +66,20 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
       ...door,
       send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
-        const caller = callerOf(circuit, exchange.caller?.id, exchange.caller?.network);
-        const isAttempt = openUntil(circuit, caller) !== 0;
-        const refusal = isAttempt ? takeAttempt(circuit, caller) : undefined;
+        const who = exchange.caller;
+        const caller = callerOf(circuit, who);
+        const until = openUntil(circuit, caller, who);
+        const isAttempt = until !== 0;
+        const refusal = isAttempt ? takeAttempt(caller, until) : undefined;
         if (refusal) return Promise.reject(refusal);
         return door.send(exchange).then(
           (answer) => {
-            note(circuit, caller, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
+            note({ circuit, caller, who, isAttempt }, isFault(answer.status) ? 'failed' : 'good', clock());
             return answer;
           },
           (error: unknown) => {
             const meaning = error instanceof OutboundError ? meanings[error.reason] : 'unrelated';
-            note(circuit, caller, isAttempt, meaning, clock());
+            note({ circuit, caller, who, isAttempt }, meaning, clock());
             throw error;
           },
         );
@@ -99,15 +102,18 @@ function isFault(status: number): boolean {
   return status === 502 || status === 503 || status === 504;
 }
 
-/** Takes the ending of a call into account. */
-function note(circuit: Circuit, caller: CallerCircuit, isAttempt: boolean, meaning: Meaning, now: number): void {
+/** A call whose ending is to be taken into account. */
+type Ended = { circuit: Circuit; caller: CallerCircuit; who: CircuitCaller | undefined; isAttempt: boolean };
+
+function note({ circuit, caller, who, isAttempt }: Ended, meaning: Meaning, now: number): void {
+  if (meaning !== 'unrelated' && who?.credential) who.credential.isFailing = meaning === 'failed';
   if (isAttempt) {
     caller.isTried = false;
     if (meaning !== 'unrelated') noteAttempt(circuit, caller, meaning === 'good', now);
     return;
   }
   // Calls that began before the circuit opened decide nothing any more.
-  if (meaning === 'unrelated' || openUntil(circuit, caller) !== 0) return;
+  if (meaning === 'unrelated' || openUntil(circuit, caller, undefined) !== 0) return;
   if (meaning === 'good') noteSuccess(caller, now);
   else noteFailure(circuit, caller, now);
 }

@@ -1,10 +1,22 @@
 import type { CircuitState } from '../domain/limits.ts';
 import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
 
+/** What circuits ask of a caller; see `Caller` of the gateway. */
+export type CircuitCaller = {
+  readonly id: string | undefined;
+  readonly network: string | undefined;
+  readonly credential?: CircuitCredential | undefined;
+};
+
+type CircuitCredential = { readonly party: string; readonly isProven: boolean; isFailing: boolean };
+
+/** Whether the calls of a credential are known to mean anything: unknown, accepted or proven as in `known-callers.ts`. */
+type Standing = 'unknown' | 'accepted' | 'proven';
+
 /** How the calls of one caller to an origin went of late, and whether more of them are sent. */
 export type CallerCircuit = {
-  /** Whether the credential is known to be good; unknown callers of one address are one caller. */
-  isKnown: boolean;
+  /** The unknown callers of one address are one caller here, and so are the accepted ones. */
+  standing: Standing;
   calls: RecentCount;
   failures: RecentCount;
   /** Monotonic ms from when one attempt is let through; 0 while closed. */
@@ -31,6 +43,8 @@ export const windowMs = 30_000;
 const slots = 30;
 const openMs = 10_000;
 const leastFailures = 20;
+/** Most failures of one address that count towards opening a circuit for all, where its credentials are not proven. */
+const mostOfAddress = leastFailures / 2;
 /** Of one circuit; above it those who are not known are forgotten first. */
 const mostCallers = 64;
 const mostPerWorkspace = 500;
@@ -85,15 +99,17 @@ function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number):
   return left;
 }
 
-/** What is known of a caller; `network` as in `Exchange`. */
-export function callerOf(circuit: Circuit, id: string | undefined, network: string | undefined): CallerCircuit {
+/** What is known of the calls of a caller. */
+export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit {
   const { callers } = circuit;
-  const key = network ?? id ?? '';
+  const standing = standingOf(who);
+  const key =
+    (standing === 'unknown' ? who?.network : standing === 'accepted' ? who?.credential?.party : who?.id) ?? '';
   const known = callers.get(key);
   if (known) return known;
   if (callers.size >= mostCallers) forgetOne(callers);
   const caller: CallerCircuit = {
-    isKnown: network === undefined,
+    standing,
     calls: createRecentCount(windowMs, slots),
     failures: createRecentCount(windowMs, slots),
     openUntil: 0,
@@ -103,18 +119,27 @@ export function callerOf(circuit: Circuit, id: string | undefined, network: stri
   return caller;
 }
 
+function standingOf(who: CircuitCaller | undefined): Standing {
+  if (who?.network !== undefined) return 'unknown';
+  return who?.credential && !who.credential.isProven ? 'accepted' : 'proven';
+}
+
 function forgetOne(callers: Map<string, CallerCircuit>): void {
-  for (const [key, { isKnown }] of callers) {
-    if (isKnown) continue;
+  for (const [key, { standing }] of callers) {
+    if (standing !== 'unknown') continue;
     callers.delete(key);
     return;
   }
   callers.delete(callers.keys().next().value ?? '');
 }
 
-/** When an attempt of a caller is let through; 0 when all its calls are. */
-export function openUntil(circuit: Circuit, caller: CallerCircuit): number {
-  return Math.max(circuit.openUntil, caller.openUntil);
+/**
+ * When an attempt of a caller is let through; 0 when all its calls are. What others of one address do holds back no
+ * accepted credential whose own last call went well.
+ */
+export function openUntil(circuit: Circuit, caller: CallerCircuit, who: CircuitCaller | undefined): number {
+  const isWell = caller.standing === 'accepted' && who?.credential?.isFailing === false;
+  return isWell ? circuit.openUntil : Math.max(circuit.openUntil, caller.openUntil);
 }
 
 export function noteSuccess(caller: CallerCircuit, now: number): void {
@@ -123,18 +148,22 @@ export function noteSuccess(caller: CallerCircuit, now: number): void {
 
 /**
  * A caller whose calls fail is held back. All are once the calls of several fail, and of more than half of those who
- * call: what one caller does alone, and what unknown ones do, holds nobody else back.
+ * call: what one caller does, what unknown ones do, and what the accepted ones of one address do, holds nobody else back.
  */
 export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number): void {
   countAt(caller.calls, now);
   countAt(caller.failures, now);
   if (caller.failures.total >= leastFailures && isFailing(caller, now)) caller.openUntil = now + openMs;
-  if (!caller.isKnown) return;
-  const known = activeCallers(circuit, now).filter((other) => other.isKnown);
+  if (caller.standing === 'unknown') return;
+  const known = activeCallers(circuit, now).filter(({ standing }) => standing !== 'unknown');
   const failing = known.filter((other) => isFailing(other, now));
-  const failures = failing.reduce((sum, other) => sum + other.failures.total, 0);
+  const failures = failing.reduce((sum, other) => sum + weightOf(other), 0);
   if (failing.length > 1 && failing.length * 2 > known.length && failures >= leastFailures)
     circuit.openUntil = now + openMs;
+}
+
+function weightOf({ standing, failures }: CallerCircuit): number {
+  return standing === 'accepted' ? Math.min(failures.total, mostOfAddress) : failures.total;
 }
 
 function isFailing({ failures, calls }: CallerCircuit, now: number): boolean {

@@ -1,3 +1,4 @@
+import { type Activity, createActivity } from './activity.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
 
 /** Whose calls a lane has: of one caller, one address, those who are not known at a server or workspace, or all of one. */
@@ -16,8 +17,7 @@ export type Lane = {
   waiting: Waiting[];
   /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
   dueAt: number;
-  /** When somebody called last whose credential is known to be good, in monotonic ms. */
-  knownAt: number;
+  activity: Activity;
   /** Calls refused in the last minute; undefined before the first. */
   refused: RecentCount | undefined;
 };
@@ -40,7 +40,7 @@ function createLane(of: LaneOf): Lane {
     inside: 0,
     waiting: [],
     dueAt: 0,
-    knownAt: Number.NEGATIVE_INFINITY,
+    activity: createActivity(),
     refused: undefined,
   };
 }

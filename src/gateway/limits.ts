@@ -1,7 +1,7 @@
 import type { LimitUse } from '../domain/limits.ts';
 import { type AppError, ToolFailure } from '../errors.ts';
 import { giveBack, hasSlot, type Lane, type LaneOf, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
-import { createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
+import { type CallerTraits, createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
 import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
 import { type RefusedBy, refusal, refusals } from './refusal.ts';
 
@@ -30,14 +30,13 @@ type OnGone = (cancel: () => void) => void;
 /** Lets calls in, holds them for a moment, or refuses them. */
 export type Limits = {
   /**
-   * The slots of a call, at once unless it has to wait for them. `callerId` stands for the credential; `network` for the
-   * address of a caller whose credential is not known to be good, and is undefined for all others. `onGone` ends the
+   * The slots of a call, at once unless it has to wait for them. `callerId` stands for the credential. `onGone` ends the
    * waiting early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(server: Limited, callerId: string | undefined, onGone?: OnGone, network?: string): Slots | Promise<Slots>;
+  enter(server: Limited, callerId: string | undefined, onGone?: OnGone, traits?: CallerTraits): Slots | Promise<Slots>;
   leave(slots: Slots): void;
-  /** Notes that the caller of a call is known from now on. */
+  /** Notes that the upstream has accepted the credential of a call. */
   noteKnown(slots: Slots): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
@@ -64,15 +63,15 @@ export function createLimits(options: LimitOptions): Limits {
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs };
   return {
-    enter(server, callerId, onGone, network) {
+    enter(server, callerId, onGone, traits) {
       const now = clock();
-      const lanes = book.lanesOf(server, callerId, network, now);
+      const lanes = book.lanesOf(server, callerId, traits, now);
       const workspace = lanes[lanes.length - 1] as Lane;
       if (lagMs() > shedAboveMs) throw refuse(counts, lanes, 'overload');
       // What one workspace has inside is never more than what is left: another one always finds a place.
       if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, 'fair_share');
       checkRates(counts, lanes, now);
-      if (network !== undefined) checkQueues(counts, lanes);
+      if (traits?.network !== undefined) checkQueues(counts, lanes);
       counts.inside++;
       for (const lane of lanes) lane.inside++;
       if (!lanes.every(hasSlot)) return wait(counts, lanes, onGone);
@@ -86,7 +85,7 @@ export function createLimits(options: LimitOptions): Limits {
       for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);
     },
     noteKnown(slots) {
-      for (const lane of slots.slice(-2)) lane.knownAt = clock();
+      for (const lane of slots.slice(-2)) lane.activity.acceptedAt = clock();
     },
     serverUse: (id) => useOf(book.findServer(id), clock),
     workspaceUse: (id) => useOf(book.findWorkspace(id), clock),
@@ -104,6 +103,7 @@ function goOut(counts: Counts, lanes: Slots): void {
 }
 
 const rateRefusals: Partial<Record<LaneOf, RefusedBy>> = {
+  address: 'strangers_rate',
   strangers: 'strangers_rate',
   server: 'server_rate',
   workspace: 'workspace_rate',

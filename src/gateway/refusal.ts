@@ -19,7 +19,7 @@ export type RefusedBy = (typeof refusals)[number];
 export function refusal(by: RefusedBy, limit: number, waitMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   const kind = by === 'overload' || by === 'fair_share' ? 'unavailable' : 'tooMany';
-  const unknown = 'credentials that the upstream has not accepted yet';
+  const unknown = 'credentials that are not known to be good';
   const told: Record<RefusedBy, string> = {
     server_rate: `too many calls: this server takes ${limit} a second`,
     server_concurrency: `too many calls at once: this server runs ${limit} at a time`,

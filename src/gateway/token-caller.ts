@@ -7,8 +7,8 @@ import type { Caller, CallerOptions } from './caller.ts';
 import type { HostedServer } from './hosted-server.ts';
 
 /**
- * A caller who brings a token of the upstream. Whether it is good only the upstream knows: the caller is known once it has
- * accepted the token.
+ * A caller who brings a token of the upstream. Whether it is good only the upstream knows;
+ * `known-callers.ts` says what follows from its answers.
  * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
  */
 export function tokenCaller(
@@ -18,19 +18,26 @@ export function tokenCaller(
   options: CallerOptions,
 ): MaybePromise<Caller> {
   const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
-  const isKnown = options.known.has(id);
+  const { known } = options;
+  const credential = known.find(id);
   // A token that was accepted has been looked at before.
-  if (!isKnown && holdsOurCredential(bearer)) throw ownCredential(server, options);
-  const isForwarded = server.config.authentication !== undefined;
+  if (!credential && holdsOurCredential(bearer)) throw ownCredential(server, options);
+  const isPassthrough = server.access === 'passthrough';
   const caller: Caller = {
-    kind: server.access === 'passthrough' ? 'oauth' : 'caller_token',
+    kind: isPassthrough ? 'oauth' : 'caller_token',
     keyId: undefined,
     id,
-    network: isKnown ? undefined : options.networkOf(visit),
-    onAccepted: isKnown || !isForwarded ? undefined : () => options.known.add(id),
+    network: credential ? undefined : options.networkOf(visit),
+    credential,
+    known: server.config.authentication === undefined ? undefined : known,
+    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
     token: () => bearer,
   };
   return unlessOutdated(server, bearer, options, caller);
+}
+
+async function askLogin(server: HostedServer, bearer: string, id: string, options: CallerOptions): Promise<void> {
+  if (await options.isHandedOut(server, bearer)) options.known.vouch(id);
 }
 
 function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {

@@ -16,6 +16,8 @@ export type HandedOutTokens = {
   add(server: AgreedServer, token: string, expiresAt: number): Promise<void>;
   /** Whether a token was handed out under another agreement than the server's present one. */
   isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
+  /** Whether a token was handed out under the present agreement of the server. */
+  isPresent(server: AgreedServer, token: string): Promise<boolean>;
   /** Forgets what is known of a server by its id, because it changed. */
   forget(serverId: string): void;
   clear(): void;
@@ -66,6 +68,9 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
       return servers
         .load(key, () => readServer(server))
         .then((found) => found?.hasOlder !== false && isOlder(server, token));
+    },
+    async isPresent({ id, agreement }, token) {
+      return agreement !== undefined && (await findHandedOutAgreement(db, id, hashOf(token))) === agreement;
     },
     forget(serverId) {
       servers.forget(serverId);

@@ -13,9 +13,13 @@ export type Exchange = {
   credentialHash: string | undefined;
   /**
    * Whose request it is, for what stands in front of the connections: a digest or id of the credential, and for a caller
-   * who is not known the address that the request came from.
+   * who is not known the address that the request came from. `credential` is what is known of one that callers bring.
    */
-  caller?: { readonly id: string | undefined; readonly network: string | undefined };
+  caller?: {
+    readonly id: string | undefined;
+    readonly network: string | undefined;
+    readonly credential?: { readonly party: string; readonly isProven: boolean; isFailing: boolean } | undefined;
+  };
   path: string;
   method: Dispatcher.HttpMethod;
   headers: string[];
