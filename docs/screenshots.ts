@@ -1,29 +1,50 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+/**
+ * Pictures of the dashboard with the seeded workspace. `npm run screenshots` takes those of the README, docs/images/*.png;
+ * `npm run screenshots -- FOLDER` takes every page, in both colour schemes, to look at.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { seed } from '../examples/seed/seed.ts';
 import { exampleSlug, exampleToken } from '../src/local/example.ts';
 import { launchChromium } from '../test/support/chromium.ts';
-import { startToolhost, type TestToolhost } from '../test/support/toolhost.ts';
+import { startToolhost } from '../test/support/toolhost.ts';
 
-/** Pictures of the main pages for the README, of a service in local mode with some calls made: docs/images/*.png. */
+type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<void> };
 
-const images = join(import.meta.dirname, 'images');
 const viewport = { width: 1280, height: 800 };
-const calls: readonly (readonly [string, { [name: string]: unknown }])[] = [
-  ['list_projects', {}],
-  ['list_projects', { status: 'eq.active' }],
-  ['create_project', { name: 'Spring catalogue' }],
-  ['create_project', { name: 'Office move', description: 'To the second floor' }],
-  ['list_projects', { status: 'eq.archived' }],
-  ['create_project', {}],
-  ['update_project', { id: 1, name: 'Website' }],
+
+const tryTool: Picture['prepare'] = async (page) => {
+  const token = page.getByLabel('Token of the API');
+  if (await token.isVisible()) await token.fill(exampleToken);
+  await page.getByRole('button', { name: 'Call the tool' }).click();
+  await page.getByRole('region', { name: 'Result' }).waitFor();
+};
+
+const ofReadme: readonly Picture[] = [
+  { name: 'servers', path: '/servers' },
+  { name: 'editor', path: '/servers/invoices' },
+  { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
+  { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
 ];
 
-async function makeCalls(toolhost: TestToolhost): Promise<void> {
-  for (let round = 0; round < 6; round++) {
-    for (const [name, args] of calls) await toolhost.callTool(exampleSlug, exampleToken, name, args);
-  }
+const tabs = ['', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
+const pages: readonly Picture[] = [
+  ...ofReadme,
+  ...['projects', 'weather', 'invoices', 'helpdesk', 'warehouse'].flatMap((slug) =>
+    tabs.map((tab) => ({ name: `${slug}-${tab || 'configuration'}`, path: `/servers/${slug}/${tab}` })),
+  ),
+  { name: 'call', path: '/calls?server=invoices', prepare: openCall },
+  { name: 'new-server', path: '/servers/new' },
+  { name: 'keys', path: '/keys' },
+  { name: 'settings', path: '/settings' },
+  { name: 'audit', path: '/audit' },
+];
+
+async function openCall(page: Page): Promise<void> {
+  await page.getByRole('table', { name: 'Calls' }).getByRole('row').nth(1).click();
+  await page.getByRole('dialog').waitFor();
 }
 
 async function signIn(page: Page, origin: string): Promise<void> {
@@ -32,31 +53,31 @@ async function signIn(page: Page, origin: string): Promise<void> {
   await page.waitForURL(`${origin}/servers`);
 }
 
-async function take(page: Page, path: string, name: string, prepare?: () => Promise<void>): Promise<void> {
+/** The whole page where it is only looked at. */
+async function take(page: Page, { path, name, prepare }: Picture, folder: string, fullPage: boolean): Promise<void> {
   await page.goto(path);
   await page.getByRole('heading', { level: 1 }).waitFor();
-  await prepare?.();
+  await prepare?.(page);
   await page.waitForLoadState('networkidle');
-  await page.screenshot({ path: join(images, `${name}.png`), animations: 'disabled' });
+  await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', fullPage });
 }
 
+const folder = process.argv[2];
 const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-screenshots-'));
+await seed({ DATA_DIR: dataDir }, { adds: false });
 const toolhost = await startToolhost({ env: { DEMO: '1' }, dataDir });
 const browser = await launchChromium();
 try {
-  await makeCalls(toolhost);
-  const context = await browser.newContext({ baseURL: toolhost.url, viewport, colorScheme: 'light' });
-  const page = await context.newPage();
-  await signIn(page, toolhost.url);
-  await take(page, '/servers', 'servers');
-  await take(page, `/servers/${exampleSlug}`, 'editor');
-  await take(page, `/servers/${exampleSlug}/try`, 'try', async () => {
-    const token = page.getByLabel('Token of the API');
-    if (await token.isVisible()) await token.fill(exampleToken);
-    await page.getByRole('button', { name: 'Call the tool' }).click();
-    await page.getByRole('region', { name: 'Result' }).waitFor();
-  });
-  await take(page, '/calls', 'calls', () => page.getByRole('table', { name: 'Calls' }).waitFor());
+  for (const colorScheme of folder === undefined ? (['light'] as const) : (['light', 'dark'] as const)) {
+    const context = await browser.newContext({ baseURL: toolhost.url, viewport, colorScheme });
+    const page = await context.newPage();
+    await signIn(page, toolhost.url);
+    const target = folder === undefined ? join(import.meta.dirname, 'images') : join(folder, colorScheme);
+    mkdirSync(target, { recursive: true });
+    for (const picture of folder === undefined ? ofReadme : pages)
+      await take(page, picture, target, folder !== undefined);
+    await context.close();
+  }
 } finally {
   await browser.close();
   await toolhost.stop();

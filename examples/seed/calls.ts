@@ -1,0 +1,101 @@
+import { localWorkspace, type Store } from '../../src/app/foundation.ts';
+import { newId } from '../../src/domain/ids.ts';
+import type { Parts } from '../../src/operations/operation.ts';
+import { touchApiKey } from '../../src/store/api-keys.ts';
+import { batchRows, type CallRecord } from '../../src/store/call-writer.ts';
+import { insertCaptures } from '../../src/store/captures.ts';
+import { findServer } from '../../src/store/servers.ts';
+import { captureOf } from './captures.ts';
+import type { History } from './history.ts';
+import type { SeedLogin } from './logins.ts';
+import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, usages } from './traffic.ts';
+
+/** Below the retention of 30 days, so that nothing of it is forgotten at the first start. */
+const days = 29;
+const count = 4200;
+const minuteMs = 60_000;
+/** Calls of the last minutes, so that a night too has something new. */
+const latest = { count: 45, ms: 80 * minuteMs };
+
+type Made = History & { logins: readonly SeedLogin[]; now: number; next: () => number };
+
+/** Writes the records of the calls, the last use of the keys and what was captured. Gives how many calls there are. */
+export async function writeCalls(store: Store, parts: Parts, made: Made): Promise<number> {
+  const rows: { row: CallRecord; call: SeedCall }[] = [];
+  const ids = await serverIds(store);
+  for (const call of callsOf(made)) {
+    const requestId = newId(parts.random, 'req');
+    rows.push({ row: recordOf(call, callerOf(call, made), ids.get(call.usage.slug) ?? '', requestId), call });
+  }
+  for (let start = 0; start < rows.length; start += batchRows)
+    await store.calls.write(rows.slice(start, start + batchRows).map(({ row }) => row));
+  const lastUses = new Map(rows.map(({ row }) => [row.key_id, row.started_at]));
+  for (const id of Object.values(made.keys)) {
+    const at = lastUses.get(id);
+    if (at !== undefined) await touchApiKey(store.db, id, at);
+  }
+  const captures = rows
+    .filter(({ row }) => row.slug === 'invoices' && row.started_at > made.now - latest.ms)
+    .map(({ row, call }) => ({
+      callId: row.id,
+      workspaceId: row.workspace_id,
+      serverId: row.server_id,
+      at: row.started_at,
+      document: captureOf(call),
+    }));
+  await insertCaptures(store.db, parts.keyring, captures);
+  return rows.length;
+}
+
+function callsOf({ now, next }: Made): SeedCall[] {
+  const newest = Array.from({ length: latest.count }, () => Math.floor(now - next() * latest.ms)).sort((a, b) => a - b);
+  const invoices = usages.filter(({ slug }) => slug === 'invoices');
+  return [
+    ...trafficOf(count, days, now - latest.ms, next),
+    ...everyFailure(now - latest.ms, days * 24 * 60 * minuteMs, next),
+    ...newest.map((at, index) => callAt(at, false, next, index % 3 === 0 ? invoices : usages)),
+  ].sort((a, b) => a.at - b.at);
+}
+
+async function serverIds({ db }: Store): Promise<Map<string, string>> {
+  const slugs = [...new Set(usages.map(({ slug }) => slug))];
+  const found = await Promise.all(slugs.map((slug) => findServer(db, localWorkspace.id, slug)));
+  return new Map(found.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
+}
+
+/** Now and then a person tries a tool out; otherwise callers are those that the server lets in. */
+function callerOf({ usage, at }: SeedCall, { people, keys, logins, next }: Made): SeedCaller {
+  if (next() < 0.03) return { kind: 'try_out', id: next() < 0.5 ? people.ada.id : people.bruno.id };
+  if (usage.slug === 'helpdesk') {
+    const open = logins.filter((login) => login.at <= at && at <= login.until);
+    const login = open[Math.floor(next() * open.length)];
+    return login ? { kind: 'oauth', id: login.id } : { kind: 'try_out', id: people.ada.id };
+  }
+  if (usage.slug === 'projects') return { kind: 'caller_token', id: null };
+  if (usage.tool === 'yearly_report') return { kind: 'api_key', id: keys.nightly };
+  const own = usage.slug === 'invoices' ? keys.assistant : keys.warehouse;
+  return { kind: 'api_key', id: next() < 0.6 ? own : keys.assistant };
+}
+
+function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestId: string): CallRecord {
+  const { usage, at, outcome, status, durationMs, upstreamMs, bytesIn, bytesOut } = call;
+  const isBefore = ['invalid_arguments', 'secret_missing', 'limited', 'internal'].includes(outcome);
+  return {
+    id: `call_${requestId}`,
+    workspace_id: localWorkspace.id,
+    server_id: serverId,
+    slug: usage.slug,
+    tool: usage.tool,
+    started_at: at,
+    caller_kind: caller.kind,
+    key_id: caller.id,
+    upstream_host: isBefore ? null : usage.host,
+    upstream_status: status,
+    outcome,
+    duration_ms: durationMs,
+    upstream_ms: upstreamMs,
+    bytes_in: bytesIn,
+    bytes_out: bytesOut,
+    request_id: requestId,
+  };
+}

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { localWorkspace } from '../../src/app/foundation.ts';
+import { newId } from '../../src/domain/ids.ts';
+import type { Role } from '../../src/domain/scopes.ts';
+import { exampleSlug } from '../../src/local/example.ts';
+import { type Actor, type Input, type Output, operations } from '../../src/operations/index.ts';
+import { type Runner, runOperation } from '../../src/operations/run-operation.ts';
+import { findServer } from '../../src/store/servers.ts';
+import { saveMember, saveUser } from '../../src/store/users.ts';
+import { firstVersion, servers } from './servers.ts';
+
+const dayMs = 24 * 60 * 60_000;
+const exampleFile = join(import.meta.dirname, '..', 'projects', 'server.json');
+
+type People = Record<'ada' | 'bruno' | 'chiara' | 'dmitri', Actor>;
+/** The keys that calls are made with, by what they are for. */
+export type SeedKeys = Record<'assistant' | 'nightly' | 'warehouse', string>;
+export type History = { people: People; keys: SeedKeys };
+
+/** Runs operations as if at a time, in epoch ms; `now` is the time that the seed is made. */
+export type Past = { runner: Runner; now: number; goTo(at: number): void };
+
+type Names = keyof typeof operations;
+type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
+
+/**
+ * What four people did in the last month: servers with versions and secrets, keys, limits, invitations, and what was
+ * ended again. Every step is an operation at its time, so that the audit log and the versions tell the same.
+ */
+export async function makeHistory(past: Past): Promise<History> {
+  const run: Run = (actor, name, input) => {
+    const { runner } = past;
+    return runOperation(runner, operations[name], actor, input, newId(runner.parts.random, 'req')) as Promise<
+      Output<typeof name>
+    >;
+  };
+  const ago = (days: number) => past.goTo(past.now - Math.round(days * dayMs));
+  ago(29.6);
+  const people = await signInPeople(past);
+  const example = await findServer(past.runner.db, localWorkspace.id, exampleSlug);
+  if (!example) await create(run, people.ada, JSON.parse(readFileSync(exampleFile, 'utf8')) as object);
+  await setUpServers(run, people, ago);
+  const keys = await makeKeys(run, people, ago);
+  await lastWeeks(run, people, ago);
+  past.goTo(past.now);
+  return { people, keys };
+}
+
+async function signInPeople(past: Past): Promise<People> {
+  const { db, parts } = past.runner;
+  const join = async (name: string, role: Role): Promise<Actor> => {
+    const subject = (name.split(' ')[0] ?? name).toLowerCase();
+    const at = parts.now();
+    const person = { issuer: 'https://login.example.com', subject, email: `${subject}@example.com`, name };
+    const { id } = await saveUser(db, { id: newId(parts.random, 'usr'), ...person, at });
+    await saveMember(db, { workspaceId: localWorkspace.id, userId: id, role, at });
+    return { kind: 'user', id, workspaceId: localWorkspace.id, scopes: ['manage', 'call'], servers: undefined, role };
+  };
+  return {
+    ada: await join('Ada Lindqvist', 'owner'),
+    bruno: await join('Bruno Costa', 'editor'),
+    chiara: await join('Chiara Moretti', 'editor'),
+    dmitri: await join('Dmitri Petrov', 'editor'),
+  };
+}
+
+type Ago = (days: number) => void;
+
+async function setUpServers(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Promise<void> {
+  ago(29.5);
+  await create(run, bruno, servers.weather);
+  ago(29.3);
+  await create(run, ada, firstVersion(servers.invoices, 2));
+  await run(ada, 'setSecret', { slug: 'invoices', name: 'INVOICES_TOKEN', value: 'a-token-of-the-seed' });
+  ago(29.2);
+  await create(run, dmitri, firstVersion(servers.helpdesk, 1));
+  ago(29.1);
+  await create(run, bruno, servers.warehouse);
+  await run(bruno, 'setSecret', { slug: 'warehouse', name: 'WAREHOUSE_KEY', value: 'a-key-of-the-seed' });
+  ago(28.9);
+  await create(run, dmitri, { ...servers.weather, slug: 'weather-trial', name: 'Weather, a trial' });
+  ago(28.4);
+  await replace(run, dmitri, servers.helpdesk);
+  await replace(run, ada, firstVersion(servers.invoices, 3));
+  ago(21.1);
+  await replace(run, bruno, servers.invoices);
+}
+
+function create(run: Run, actor: Actor, config: object) {
+  return run(actor, 'createMcpServer', config as Input<'createMcpServer'>);
+}
+
+function replace(run: Run, actor: Actor, config: object) {
+  return run(actor, 'replaceMcpServer', config as Input<'replaceMcpServer'>);
+}
+
+async function makeKeys(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Promise<SeedKeys> {
+  ago(29);
+  const assistant = await run(ada, 'createApiKey', { name: 'Assistant in the chat', scopes: ['call'] });
+  const nightly = await run(dmitri, 'createApiKey', {
+    name: 'Nightly reports',
+    scopes: ['call'],
+    servers: ['invoices'],
+  });
+  const warehouse = await run(bruno, 'createApiKey', {
+    name: 'Packing table',
+    scopes: ['call'],
+    servers: ['warehouse', 'weather'],
+    expires_in: (29 + 40) * 24 * 60 * 60,
+  });
+  await run(bruno, 'createApiKey', { name: 'Backup of configurations', scopes: ['manage:read'] });
+  const laptop = await run(dmitri, 'createApiKey', { name: 'Laptop of Dmitri', scopes: ['manage', 'call'] });
+  ago(26);
+  await run(ada, 'createApiKey', { name: 'Workshop in spring', scopes: ['call'], expires_in: 2 * 24 * 60 * 60 });
+  ago(12.3);
+  await run(ada, 'revokeApiKey', { id: laptop.id });
+  return { assistant: assistant.id, nightly: nightly.id, warehouse: warehouse.id };
+}
+
+async function lastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, ago: Ago): Promise<void> {
+  ago(12.1);
+  await run(ada, 'removeMember', { id: dmitri.id, revoke_keys: false });
+  await run(ada, 'deleteMcpServer', { slug: 'weather-trial' });
+  ago(9.2);
+  await run(bruno, 'setServerLimits', { slug: 'weather', calls_per_second: 5 });
+  ago(6.4);
+  await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', revoke_keys: false });
+  ago(2.2);
+  await run(ada, 'inviteMember', { email: 'elif@example.com', role: 'editor' });
+  ago(0.08);
+  await run(ada, 'captureCalls', { slug: 'invoices', hours: 24 });
+}

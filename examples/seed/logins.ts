@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto';
+import { newId } from '../../src/domain/ids.ts';
+import { sealTokens } from '../../src/oauth/credentials.ts';
+import type { Runner } from '../../src/operations/run-operation.ts';
+import { insertGrant } from '../../src/store/grants.ts';
+import { contexts } from '../../src/store/sealed-columns.ts';
+import type { StoredServer } from '../../src/store/servers.ts';
+
+const dayMs = 24 * 60 * 60_000;
+
+/** Days ago, and whether the provider has ended it since. */
+const logins = [
+  { client: 'Claude', daysAgo: 28.2, isBroken: false },
+  { client: 'Cursor', daysAgo: 24.1, isBroken: true },
+  { client: 'Visual Studio Code', daysAgo: 15.3, isBroken: false },
+  { client: 'Claude', daysAgo: 4.4, isBroken: false },
+] as const;
+
+/** A login of the seed; calls are made with it from `at` to `until`, epoch ms. */
+export type SeedLogin = { id: string; at: number; until: number };
+
+/** Logins of agents at a server, whose tokens nobody holds. */
+export async function insertLogins({ db, parts }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
+  const made: SeedLogin[] = [];
+  for (const { client, daysAgo, isBroken } of logins) {
+    const id = newId(parts.random, 'grt');
+    const at = now - daysAgo * dayMs;
+    const until = isBroken ? at + 6 * dayMs : now;
+    const tokens = { accessToken: 'of-the-seed', refreshToken: undefined, expiresAt: undefined, scope: undefined };
+    const sealed = sealTokens(tokens, randomBytes(32), id);
+    await insertGrant(db, {
+      id,
+      workspace_id: server.workspaceId,
+      server_id: server.id,
+      slug: server.slug,
+      client_id: `https://${client.toLowerCase().replaceAll(' ', '-')}.example.com/client.json`,
+      client_name: client,
+      scope: 'tickets:read tickets:write',
+      agreement: 'of the seed',
+      sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(server.workspaceId, id)),
+      tokens_version: 1,
+      generation: 0,
+      rotated_at: at,
+      created_at: at,
+      last_used_at: until,
+      broken_at: isBroken ? until : null,
+    });
+    made.push({ id, at, until });
+  }
+  return made;
+}

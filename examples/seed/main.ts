@@ -1,0 +1,41 @@
+/**
+ * `npm run seed`: a workspace with servers, people, keys and a month of calls, so that every page of the dashboard has
+ * something to show. `-- --add` puts it beside what is there.
+ */
+import { reportFailure } from '../../src/cli/failure.ts';
+import { type Seeded, seed } from './seed.ts';
+
+const options = process.argv.slice(2);
+const unknown = options.find((option) => option !== '--add');
+if (unknown === undefined) {
+  try {
+    process.stdout.write(told(await seed(process.env, { adds: options.includes('--add') })));
+  } catch (error) {
+    process.exitCode = reportFailure(error);
+  }
+} else {
+  process.stderr.write(`error: ${unknown} is not an option; allowed: --add\n`);
+  process.exitCode = 2;
+}
+
+/** What there is now, how to sign in and what to look at. */
+function told({ place, settings, calls, baseUrl }: Seeded): string {
+  return `
+Seeded ${place}: 5 servers, 4 people, 6 API keys, 4 logins and ${calls} calls of the last 29 days.
+
+  Start the service:  ${settings}npm start
+  Sign in:            ${baseUrl}, then Continue. Local mode has one person, you, an owner of the workspace.
+
+  ${baseUrl}/servers             five servers: with a stored credential, a login, the caller's token, and open
+  ${baseUrl}/servers/invoices    an editor with four tools; Versions has three to compare and restore
+  ${baseUrl}/servers/helpdesk    Logins of four agents, one of which the provider ended
+  ${baseUrl}/servers/warehouse   a secret without a value, and a tool that is switched off
+  ${baseUrl}/servers/projects    the worked example, whose tools can be called; the token is local-example-key
+  ${baseUrl}/calls               charts, filters, and what the newest calls of invoices sent and got
+  ${baseUrl}/keys                keys that work, one that expired, one that was revoked, one whose maker has left
+  ${baseUrl}/settings            members, an invitation, limits and retention
+  ${baseUrl}/audit               who changed what in the last month
+
+The hosts under example.com do not exist: tools of the other servers end with an error when they are called.
+`;
+}

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { localWorkspace, openStore, operationParts, processClocks, type Store } from '../../src/app/foundation.ts';
+import { openKeyring } from '../../src/app/keyring.ts';
+import { type Config, readConfig, variables } from '../../src/config.ts';
+import { AppError } from '../../src/errors.ts';
+import { exampleSlug } from '../../src/local/example.ts';
+import { createLog } from '../../src/log.ts';
+import type { Runner } from '../../src/operations/run-operation.ts';
+import { findServer, isSlugTaken } from '../../src/store/servers.ts';
+import { writeCalls } from './calls.ts';
+import { makeHistory } from './history.ts';
+import { insertLogins } from './logins.ts';
+import { numbersFrom } from './random.ts';
+import { usages } from './traffic.ts';
+
+/** What was made, for people; `settings` stand before the command that starts the service on it. */
+export type Seeded = { place: string; settings: string; baseUrl: string; calls: number };
+
+/**
+ * Fills the database of an environment; no service may run on it meanwhile.
+ * @throws ConfigError
+ * @throws AppError conflict where something is there already and nothing may be added, or a slug of the seed is taken
+ */
+export async function seed(env: NodeJS.ProcessEnv, { adds }: { adds: boolean }): Promise<Seeded> {
+  const config = withExample(readConfig(env, (path) => readFileSync(path, 'utf8')));
+  if (config.mode === 'production')
+    throw new AppError('conflict', 'the seed is for local mode; found a BASE_URL that is not on this machine');
+  if (!adds) refuseUsedFolder(config);
+  const log = createLog('warn');
+  const store = await openStore(config, true, log, processClocks);
+  const keyring = await openKeyring(config, store, log);
+  try {
+    if (!adds) await refuseUsedDatabase(store);
+    await refuseTakenSlugs(store);
+    const now = store.time.now();
+    let time = now;
+    const baseUrl = config.baseUrl ?? `http://127.0.0.1:${config.port}`;
+    const runner = runnerOf(
+      store,
+      operationParts({ ...config, baseUrl }, keyring, () => time),
+    );
+    const goTo = (at: number) => {
+      time = at;
+    };
+    const history = await makeHistory({ runner, now, goTo });
+    const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
+    const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
+    const calls = await writeCalls(store, runner.parts, { ...history, logins, now, next: numbersFrom(1) });
+    return { ...toldOf(config), baseUrl, calls };
+  } finally {
+    await store.close();
+  }
+}
+
+/** The tools of the worked example call this machine, on the port after that of the service. */
+function withExample(config: Config): Config {
+  const example = { host: '127.0.0.1', range: undefined, port: 8081 };
+  return { ...config, egressAllow: [...config.egressAllow, example] };
+}
+
+function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner {
+  const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
+  const parts = {
+    ...own,
+    random: randomBytes,
+    callTool: refuse,
+    previewCall: refuse,
+    probeConnection: refuse,
+    finishLogin: refuse,
+    flushCalls: async () => undefined,
+    presentUse: undefined,
+  };
+  return { db, parts, reports: { run: (_workspace, report) => report(db) }, onCommitted: async () => undefined };
+}
+
+/** @throws AppError conflict */
+function refuseUsedFolder({ dataDir, postgres }: Config): void {
+  const isUsed = postgres === undefined && existsSync(dataDir) && readdirSync(dataDir).length > 0;
+  if (!isUsed) return;
+  throw new AppError(
+    'conflict',
+    `the folder ${resolve(dataDir)} has something in it; seed another one with DATA_DIR=./data-seed npm run seed, or put the seed beside what is there with npm run seed -- --add`,
+  );
+}
+
+/** @throws AppError conflict */
+async function refuseUsedDatabase({ db }: Store): Promise<void> {
+  const server = await db.selectFrom('servers').select('slug').limit(1).executeTakeFirst();
+  if (server)
+    throw new AppError(
+      'conflict',
+      `the database has servers, such as ${server.slug}; put the seed beside them with npm run seed -- --add`,
+    );
+}
+
+/** The worked example may be there already. @throws AppError conflict */
+async function refuseTakenSlugs({ db }: Store): Promise<void> {
+  for (const slug of new Set([...usages.map((usage) => usage.slug), 'weather-trial'])) {
+    const isExample = slug === exampleSlug && (await findServer(db, localWorkspace.id, slug)) !== undefined;
+    if (!isExample && (await isSlugTaken(db, slug)))
+      throw new AppError(
+        'conflict',
+        `the slug ${slug} is taken in this database, so it cannot be seeded; nothing was changed. Seed another folder: DATA_DIR=./data-seed npm run seed`,
+      );
+  }
+}
+
+function toldOf({ dataDir, postgres }: Config): { place: string; settings: string } {
+  if (postgres !== undefined) return { place: 'the database of DATABASE_URL', settings: '' };
+  const isUsual = dataDir === variables.DATA_DIR.fallback;
+  return { place: resolve(dataDir), settings: isUsual ? '' : `DATA_DIR=${dataDir} ` };
+}

@@ -1,0 +1,159 @@
+import type { CallerKind } from '../../src/domain/access.ts';
+import type { Outcome } from '../../src/errors.ts';
+
+/** Who calls a tool: the kind of credential, and the id that the record keeps. */
+export type SeedCaller = { kind: CallerKind; id: string | null };
+
+/** How a tool is used: its share of all calls, how long its API takes, how large answers are, and how calls fail. */
+export type Usage = {
+  slug: string;
+  tool: string;
+  host: string;
+  weight: number;
+  typicalMs: number;
+  typicalBytes: number;
+  /** Failures of a thousand calls. */
+  failures: Partial<Record<Outcome, number>>;
+};
+
+/** A call as the traffic decides it; `at` is epoch ms. */
+export type SeedCall = {
+  usage: Usage;
+  at: number;
+  outcome: Outcome;
+  status: number | null;
+  durationMs: number;
+  upstreamMs: number | null;
+  bytesIn: number;
+  bytesOut: number;
+};
+
+const projects = { slug: 'projects', host: '127.0.0.1:8081' };
+const weather = { slug: 'weather', host: 'api.open-meteo.com' };
+const invoices = { slug: 'invoices', host: 'invoices.example.com' };
+const helpdesk = { slug: 'helpdesk', host: 'helpdesk.example.com' };
+const warehouse = { slug: 'warehouse', host: 'warehouse.example.com' };
+
+export const usages: readonly Usage[] = [
+  use(projects, 'list_projects', [9, 14, 1800], { invalid_arguments: 10 }),
+  use(projects, 'list_tasks', [14, 18, 5200], { invalid_arguments: 15, upstream_status: 12, cancelled: 4 }),
+  use(projects, 'create_task', [6, 25, 420], { invalid_arguments: 60, upstream_status: 25 }),
+  use(projects, 'update_task', [7, 22, 410], { invalid_arguments: 40, upstream_status: 15 }),
+  use(weather, 'forecast', [10, 140, 1100], { timeout: 12, unreachable: 6, limited: 10, redirect: 3 }),
+  use(weather, 'find_place', [4, 95, 700], { malformed: 8, transform: 20 }),
+  use(invoices, 'list_invoices', [12, 210, 9400], { upstream_status: 20, limited: 8 }),
+  use(invoices, 'get_invoice', [9, 160, 2600], { upstream_status: 45, invalid_arguments: 12 }),
+  use(invoices, 'draft_invoice', [3, 340, 900], { upstream_status: 70, invalid_arguments: 90, internal: 4 }),
+  use(invoices, 'yearly_report', [1, 6200, 240_000], { timeout: 120, oversize: 60, cancelled: 50 }),
+  use(helpdesk, 'search_tickets', [11, 280, 12_500], { upstream_status: 18, timeout: 10 }),
+  use(helpdesk, 'reply_to_ticket', [4, 390, 300], { upstream_status: 30, invalid_arguments: 20 }),
+  use(helpdesk, 'close_ticket', [2, 310, 260], { upstream_status: 25 }),
+  use(warehouse, 'stock_of', [6, 75, 640], { upstream_status: 50, circuit_open: 25, unreachable: 15 }),
+  use(warehouse, 'track_parcel', [4, 120, 1500], { transform: 30, blocked: 6 }),
+  use(warehouse, 'print_label', [1, 60, 90], { secret_missing: 1000 }),
+];
+
+function use(
+  server: { slug: string; host: string },
+  tool: string,
+  [weight, typicalMs, typicalBytes]: [number, number, number],
+  failures: Usage['failures'],
+): Usage {
+  return { ...server, tool, weight, typicalMs, typicalBytes, failures };
+}
+
+const hourMs = 60 * 60_000;
+
+/** Calls in an hour of the day, by UTC, as shares of the busiest: offices of Europe, and agents at night. */
+const ofHour = [3, 2, 2, 2, 3, 8, 22, 55, 85, 100, 95, 80, 60, 85, 98, 90, 65, 40, 22, 14, 10, 8, 6, 4];
+/** Of a day of the week, from Sunday on. */
+const ofDay = [0.15, 1, 1.05, 1.1, 1, 0.8, 0.2];
+
+/**
+ * About `count` calls of the `days` before `now`, oldest first: more of them by day and on weekdays, a little more every
+ * week, with an hour in which the warehouse was down. `next` gives numbers from 0 to 1.
+ */
+export function trafficOf(count: number, days: number, now: number, next: () => number): SeedCall[] {
+  const hours = Array.from({ length: days * 24 }, (_, index) => now - (index + 1) * hourMs).reverse();
+  const shares = hours.map((start, index) => {
+    const date = new Date(start);
+    const growth = 0.7 + (0.6 * index) / hours.length;
+    return (ofHour[date.getUTCHours()] ?? 0) * (ofDay[date.getUTCDay()] ?? 0) * growth * (0.8 + 0.4 * next());
+  });
+  const whole = shares.reduce((sum, share) => sum + share, 0);
+  const outage = hours.length - 60;
+  return hours
+    .flatMap((start, index) => {
+      const calls = Math.floor((count * (shares[index] ?? 0)) / whole + next());
+      return Array.from({ length: calls }, () => callAt(start + Math.floor(next() * hourMs), index === outage, next));
+    })
+    .sort((a, b) => a.at - b.at);
+}
+
+/** A call of its own time, so that the latest hour has some on every night. */
+export function callAt(at: number, isOutage: boolean, next: () => number, from = usages): SeedCall {
+  const usage = chosen(from, next);
+  const outcome = isOutage && usage.slug === 'warehouse' ? 'unreachable' : outcomeOf(usage, next);
+  return callOf(usage, outcome, at, next);
+}
+
+/** One call of each failure that a tool can have, in the last `ms` before `now`: what is rare is there too. */
+export function everyFailure(now: number, ms: number, next: () => number): SeedCall[] {
+  return usages.flatMap((usage) =>
+    Object.keys(usage.failures).map((outcome) =>
+      callOf(usage, outcome as Outcome, Math.floor(now - next() * ms), next),
+    ),
+  );
+}
+
+function callOf(usage: Usage, outcome: Outcome, at: number, next: () => number): SeedCall {
+  const upstreamMs = upstreamMsOf(usage, outcome, next);
+  const isAnswered = ['ok', 'upstream_status', 'redirect', 'malformed', 'transform', 'oversize'].includes(outcome);
+  return {
+    usage,
+    at,
+    outcome,
+    status: isAnswered ? statusOf(outcome, next) : null,
+    durationMs: Math.round((upstreamMs ?? 0) + 1 + 3 * next()),
+    upstreamMs,
+    bytesIn: Math.round(90 + 160 * next()),
+    bytesOut: outcome === 'ok' ? Math.round(usage.typicalBytes * spread(next)) : 120 + Math.round(200 * next()),
+  };
+}
+
+function chosen(from: readonly Usage[], next: () => number): Usage {
+  let left = next() * from.reduce((sum, { weight }) => sum + weight, 0);
+  const found = from.find(({ weight }) => {
+    left -= weight;
+    return left < 0;
+  });
+  return found ?? (from[0] as Usage);
+}
+
+function outcomeOf({ failures }: Usage, next: () => number): Outcome {
+  let left = next() * 1000;
+  const failure = Object.entries(failures).find(([, share]) => {
+    left -= share;
+    return left < 0;
+  });
+  return (failure?.[0] ?? 'ok') as Outcome;
+}
+
+/** Mostly near 1, sometimes several times that, as response times are. */
+function spread(next: () => number): number {
+  return Math.exp((next() + next() + next() - 1.5) * 1.1);
+}
+
+/** Undefined where nothing was sent. */
+function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
+  if (['invalid_arguments', 'secret_missing', 'limited', 'circuit_open', 'blocked', 'internal'].includes(outcome))
+    return null;
+  if (outcome === 'timeout') return 10_000;
+  return Math.round(typicalMs * spread(next) * (outcome === 'oversize' ? 2 : 1));
+}
+
+function statusOf(outcome: Outcome, next: () => number): number {
+  if (outcome === 'redirect') return 301;
+  if (outcome !== 'upstream_status') return 200;
+  return [404, 404, 404, 422, 403, 500, 503, 429][Math.floor(next() * 8)] ?? 404;
+}
