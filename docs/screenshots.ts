@@ -33,7 +33,7 @@ const tabs = ['', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
 const pages: readonly Picture[] = [
   ...ofReadme,
   ...['projects', 'weather', 'invoices', 'helpdesk', 'warehouse'].flatMap((slug) =>
-    tabs.map((tab) => ({ name: `${slug}-${tab || 'configuration'}`, path: `/servers/${slug}/${tab}` })),
+    tabs.map((tab) => ({ name: `${slug}-${tab || 'configuration'}`, path: `/servers/${slug}${tab && `/${tab}`}` })),
   ),
   { name: 'call', path: '/calls?server=invoices', prepare: openCall },
   { name: 'new-server', path: '/servers/new' },

@@ -11,11 +11,11 @@ import type { SeedLogin } from './logins.ts';
 import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, usages } from './traffic.ts';
 
 /** Below the retention of 30 days, so that nothing of it is forgotten at the first start. */
-const days = 29;
-const count = 4200;
+const days = 28;
+const count = 5400;
 const minuteMs = 60_000;
 /** Calls of the last minutes, so that a night too has something new. */
-const latest = { count: 45, ms: 80 * minuteMs };
+const latest = { count: 24, ms: 80 * minuteMs };
 
 type Made = History & { logins: readonly SeedLogin[]; now: number; next: () => number };
 

@@ -35,23 +35,33 @@ export async function makeHistory(past: Past): Promise<History> {
       Output<typeof name>
     >;
   };
-  const ago = (days: number) => past.goTo(past.now - Math.round(days * dayMs));
-  ago(29.6);
+  const ago = (days: number) => past.goTo(workingTime(past.now, days));
+  ago(29.8);
   const people = await signInPeople(past);
   const example = await findServer(past.runner.db, localWorkspace.id, exampleSlug);
   if (!example) await create(run, people.ada, JSON.parse(readFileSync(exampleFile, 'utf8')) as object);
   await setUpServers(run, people, ago);
   const keys = await makeKeys(run, people, ago);
   await lastWeeks(run, people, ago);
+  past.goTo(past.now - 2 * 60 * 60_000);
+  await run(people.bruno, 'captureCalls', { slug: 'invoices', hours: 24 });
   past.goTo(past.now);
   return { people, keys };
 }
 
+/** So many days before `now`, moved to where people work: 29.9 is at the start of that day, 29.1 at its end. */
+function workingTime(now: number, days: number): number {
+  const midnight = Math.floor(now / dayMs) * dayMs - Math.floor(days) * dayMs;
+  return midnight + Math.round((8 + 9 * (1 - (days % 1))) * 60 * 60_000);
+}
+
 async function signInPeople(past: Past): Promise<People> {
   const { db, parts } = past.runner;
+  let joined = 0;
   const join = async (name: string, role: Role): Promise<Actor> => {
     const subject = (name.split(' ')[0] ?? name).toLowerCase();
-    const at = parts.now();
+    joined += 1;
+    const at = parts.now() + joined * 60_000;
     const person = { issuer: 'https://login.example.com', subject, email: `${subject}@example.com`, name };
     const { id } = await saveUser(db, { id: newId(parts.random, 'usr'), ...person, at });
     await saveMember(db, { workspaceId: localWorkspace.id, userId: id, role, at });
@@ -113,7 +123,7 @@ async function makeKeys(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Pro
   const laptop = await run(dmitri, 'createApiKey', { name: 'Laptop of Dmitri', scopes: ['manage', 'call'] });
   ago(26);
   await run(ada, 'createApiKey', { name: 'Workshop in spring', scopes: ['call'], expires_in: 2 * 24 * 60 * 60 });
-  ago(12.3);
+  ago(12.4);
   await run(ada, 'revokeApiKey', { id: laptop.id });
   return { assistant: assistant.id, nightly: nightly.id, warehouse: warehouse.id };
 }
@@ -128,6 +138,4 @@ async function lastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, ago: 
   await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', revoke_keys: false });
   ago(2.2);
   await run(ada, 'inviteMember', { email: 'elif@example.com', role: 'editor' });
-  ago(0.08);
-  await run(ada, 'captureCalls', { slug: 'invoices', hours: 24 });
 }

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../src/domain/ids.ts';
-import { sealTokens } from '../../src/oauth/credentials.ts';
+import { hashOf, newSecret, sealTokens, wrapKey } from '../../src/oauth/credentials.ts';
+import { spans } from '../../src/oauth/parts.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { insertGrant } from '../../src/store/grants.ts';
 import { contexts } from '../../src/store/sealed-columns.ts';
 import type { StoredServer } from '../../src/store/servers.ts';
+import { insertTokens } from '../../src/store/tokens.ts';
 
 const dayMs = 24 * 60 * 60_000;
 
@@ -27,7 +29,8 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
     const at = now - daysAgo * dayMs;
     const until = isBroken ? at + 6 * dayMs : now;
     const tokens = { accessToken: 'of-the-seed', refreshToken: undefined, expiresAt: undefined, scope: undefined };
-    const sealed = sealTokens(tokens, randomBytes(32), id);
+    const grantKey = randomBytes(32);
+    const sealed = sealTokens(tokens, grantKey, id);
     await insertGrant(db, {
       id,
       workspace_id: server.workspaceId,
@@ -45,6 +48,17 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
       last_used_at: until,
       broken_at: isBroken ? until : null,
     });
+    // Without a token of ours a login has ended. This one is thrown away.
+    const token = newSecret(parts.random);
+    const kind = 'refresh';
+    const row = {
+      hash: hashOf(token),
+      grant_id: id,
+      kind,
+      generation: 0,
+      wrapped_key: wrapKey(grantKey, token, id),
+    } as const;
+    await insertTokens(db, [{ ...row, expires_at: until + spans.refresh }]);
     made.push({ id, at, until });
   }
   return made;

@@ -1,5 +1,5 @@
 /**
- * `npm run seed`: a workspace with servers, people, keys and a month of calls, so that every page of the dashboard has
+ * `npm run seed`: a workspace with servers, people, keys and four weeks of calls, so that every page of the dashboard has
  * something to show. `-- --add` puts it beside what is there.
  */
 import { reportFailure } from '../../src/cli/failure.ts';
@@ -21,7 +21,7 @@ if (unknown === undefined) {
 /** What there is now, how to sign in and what to look at. */
 function told({ place, settings, calls, baseUrl }: Seeded): string {
   return `
-Seeded ${place}: 5 servers, 4 people, 6 API keys, 4 logins and ${calls} calls of the last 29 days.
+Seeded ${place}: 5 servers, 4 people, 6 API keys, 4 logins and ${calls} calls of the last four weeks.
 
   Start the service:  ${settings}npm start
   Sign in:            ${baseUrl}, then Continue. Local mode has one person, you, an owner of the workspace.

@@ -67,7 +67,7 @@ const hourMs = 60 * 60_000;
 /** Calls in an hour of the day, by UTC, as shares of the busiest: offices of Europe, and agents at night. */
 const ofHour = [3, 2, 2, 2, 3, 8, 22, 55, 85, 100, 95, 80, 60, 85, 98, 90, 65, 40, 22, 14, 10, 8, 6, 4];
 /** Of a day of the week, from Sunday on. */
-const ofDay = [0.15, 1, 1.05, 1.1, 1, 0.8, 0.2];
+const ofDay = [0.3, 1, 1.05, 1.1, 1, 0.85, 0.4];
 
 /**
  * About `count` calls of the `days` before `now`, oldest first: more of them by day and on weekdays, a little more every

@@ -1,4 +1,4 @@
-import { Button, Group, Select, TextInput } from '@mantine/core';
+import { Button, Group, Select, type SelectProps, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -34,55 +34,19 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   });
   const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const keyChoices = keys.data?.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
+  const of = (name: keyof CallFilter, label: string) => ({
+    label,
+    value: filter[name] ?? null,
+    onChange: (value: string | null) => onChange(name, value),
+  });
   return (
     <Group gap="sm" mb="md" role="search" aria-label="Filter the calls" align="flex-end">
-      <Select
-        label="Server"
-        placeholder="All"
-        data={serverChoices}
-        value={filter.server ?? null}
-        onChange={(value) => onChange('server', value)}
-        clearable
-        searchable
-        className="th-filter"
-      />
+      <Choice {...of('server', 'Server')} data={serverChoices} searchable />
       <ToolInput key={cleared} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
-      <Select
-        label="Outcome"
-        placeholder="All"
-        data={outcomeChoices}
-        value={filter.outcome ?? null}
-        onChange={(value) => onChange('outcome', value)}
-        clearable
-        className="th-filter"
-      />
-      <Select
-        label="Caller"
-        placeholder="All"
-        data={callerChoices}
-        value={filter.caller ?? null}
-        onChange={(value) => onChange('caller', value)}
-        clearable
-        className="th-filter"
-      />
-      <Select
-        label="API key"
-        placeholder="All"
-        data={keyChoices}
-        value={filter.key ?? null}
-        onChange={(value) => onChange('key', value)}
-        clearable
-        searchable
-        className="th-filter"
-      />
-      <Select
-        label="Time"
-        data={periods}
-        value={filter.period}
-        onChange={(value) => onChange('period', value)}
-        allowDeselect={false}
-        className="th-filter"
-      />
+      <Choice {...of('outcome', 'Outcome')} data={outcomeChoices} />
+      <Choice {...of('caller', 'Caller')} data={callerChoices} />
+      <Choice {...of('key', 'API key')} data={keyChoices} searchable />
+      <Choice {...of('period', 'Time')} data={periods} clearable={false} allowDeselect={false} />
       {isNarrowed(filter) && (
         <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={clear}>
           Clear
@@ -90,6 +54,11 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
       )}
     </Group>
   );
+}
+
+/** A filter with some values to choose from; without one everything is shown. */
+function Choice(props: SelectProps) {
+  return <Select placeholder="All" clearable className="th-filter" {...props} />;
 }
 
 /** The name of a tool, taken over when the typing pauses. What comes from elsewhere, such as the address, replaces it. */

@@ -34,7 +34,7 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'May',
     cell: ({ scopes }) => (
-      <Group gap={4}>
+      <Group gap={4} miw="max-content">
         {scopes.map((scope) => (
           <Badge key={scope} color={scope === 'call' ? 'accent' : 'gray'}>
             {scope}
@@ -43,7 +43,7 @@ const columns: Column<ApiKey>[] = [
       </Group>
     ),
   },
-  { label: 'Servers', cell: ({ servers }) => (servers ? servers.join(', ') : 'all') },
+  { label: 'Servers', cell: ({ servers }) => (servers ? <SlugList slugs={servers} /> : 'all') },
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
   { label: 'Status', cell: (key) => <Status apiKey={key} /> },
 ];
@@ -88,6 +88,11 @@ export function KeyList({ keys, onRevoke, onReplace }: Props) {
     ),
   };
   return <Rows label="API keys" columns={[...columns, actions]} rows={keys} keyOf={({ id }) => id} />;
+}
+
+/** One below the other, because a long slug leaves no room beside it. */
+function SlugList({ slugs }: { slugs: readonly string[] }) {
+  return slugs.map((slug) => <div key={slug}>{slug}</div>);
 }
 
 function Status({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
