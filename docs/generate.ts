@@ -7,6 +7,7 @@ import { serverConfigSchema } from '../src/domain/server-config.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
+import { declaredFile, declaredText } from './declared.ts';
 
 type JsonSchema = {
   type?: string;
@@ -47,18 +48,51 @@ function limitsOf(schema: JsonSchema): string {
     .join(', ');
 }
 
-function fieldTable(schema: JsonSchema): string {
+/** The object that a field holds: itself, the entries of its list, or the one that it may be beside null. */
+function objectIn(schema: JsonSchema): { object: JsonSchema; suffix: string } | undefined {
+  if (schema.properties) return { object: schema, suffix: '.' };
+  if (schema.type === 'array') {
+    const inner = objectIn((schema.items ?? {}) as JsonSchema);
+    return inner && { object: inner.object, suffix: `[]${inner.suffix}` };
+  }
+  const kinds = (schema.anyOf ?? []) as JsonSchema[];
+  return kinds.map(objectIn).find((found) => found !== undefined);
+}
+
+/** Where objects are shown already, by their properties, so that each is shown once. */
+type Shown = Map<string, string>;
+/** Smaller objects are shown again: a row is shorter than a reference. */
+const fewFields = 3;
+
+const shapeOf = ({ properties = {} }: JsonSchema) =>
+  JSON.stringify(Object.entries(properties).map(([name, field]) => [name, typeOf(field)]));
+
+/** The rows of an object, with those of the objects in it: `server.slug`, `tools[].name`. */
+function rowsOf(schema: JsonSchema, prefix: string, shown: Shown, owner: string): string[] {
   const required = new Set(schema.required ?? []);
-  const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const inner = objectIn(field);
+    const seen = inner && shown.get(shapeOf(inner.object));
     const limits = limitsOf(field);
-    return `| \`${name}\` | ${cell(typeOf(field))} | ${required.has(name) ? 'yes' : 'no'} | ${cell([field.description, limits && `(${limits})`].filter(Boolean).join(' '))} |`;
+    const meaning = [field.description, seen && `Fields: ${seen}.`, limits && `(${limits})`].filter(Boolean).join(' ');
+    const row = `| \`${prefix}${name}\` | ${cell(typeOf(field))} | ${required.has(name) ? 'yes' : 'no'} | ${cell(meaning)} |`;
+    if (!inner || seen !== undefined) return [row];
+    const path = `${prefix}${name}${inner.suffix}`;
+    const isLarge = Object.keys(inner.object.properties ?? {}).length > fewFields;
+    if (isLarge) shown.set(shapeOf(inner.object), `as \`${path.replace(/\.$/, '')}\` of ${owner}`);
+    return [row, ...rowsOf(inner.object, path, shown, owner)];
   });
+}
+
+function fieldTable(schema: JsonSchema, shown: Shown = new Map(), owner = ''): string {
+  const rows = rowsOf(schema, '', shown, owner);
   return rows.length === 0
     ? 'None.\n'
     : `| field | type | required | meaning |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
-function operationSection(op: Operation): string {
+function operationSection(op: Operation, shown: Shown): string {
+  const owner = `[${op.name}](#${op.name.toLowerCase()})`;
   const doors = [
     `\`${op.route.method} /api/v1${op.route.path}\``,
     op.isTool ? `management tool \`${op.name}\`` : 'REST only',
@@ -67,17 +101,19 @@ function operationSection(op: Operation): string {
     `## ${op.name}\n`,
     `${op.summary}. ${op.description ?? ''}`.trim(),
     `\n${doors.join(' · ')} · scope \`${op.scope}\`${op.effect === 'write' ? ' · audited' : ''}\n`,
-    `Input:\n\n${fieldTable(inputSchemaOf(op) as JsonSchema)}`,
-    `Output:\n\n${fieldTable(outputSchemaOf(op) as JsonSchema)}`,
+    `Input:\n\n${fieldTable(inputSchemaOf(op) as JsonSchema, shown, owner)}`,
+    `Output:\n\n${fieldTable(outputSchemaOf(op) as JsonSchema, shown, owner)}`,
   ].join('\n');
 }
 
 function operationsPage(): string {
+  const shown = shownParts();
   return [
     '# Operations',
     generated,
     'Everything that can be done to the system. Each operation is a REST route and, where it says so, a tool of the management server.\n',
-    ...operationList.map(operationSection),
+    'A dot leads into an object, `[]` into the entries of a list: `servers[].slug`.\n',
+    ...operationList.map((op) => operationSection(op, shown)),
   ].join('\n');
 }
 
@@ -91,21 +127,38 @@ function environmentPage(): string {
   );
 }
 
-function configurationPage(): string {
+function configurationParts() {
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  const { tools, authentication, oauth } = schema.properties as Record<string, JsonSchema>;
+  const { tools = {}, authentication = {}, oauth = {} } = schema.properties ?? {};
+  return { schema, tool: tools.items as JsonSchema, authentication, oauth };
+}
+
+/** The parts of a configuration have sections of their own. */
+function shownParts(): Shown {
+  const { tool, authentication, oauth } = configurationParts();
+  const page = 'server-configuration.md';
+  return new Map([
+    [shapeOf(authentication), `[authentication](${page}#authentication)`],
+    [shapeOf(oauth), `[oauth](${page}#oauth)`],
+    [shapeOf(tool), `[a tool](${page}#a-tool)`],
+  ]);
+}
+
+function configurationPage(): string {
+  const { schema, tool, authentication, oauth } = configurationParts();
+  const shown = shownParts();
   const field = z.toJSONSchema(fieldSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
   return [
     '# Server configuration',
     generated,
     'The object that `createMcpServer`, `POST /api/v1/servers` and a configuration file hold. Its JSON Schema is served at `/schema/server.json`.\n',
-    fieldTable(schema),
+    fieldTable(schema, shown),
     '## `authentication`\n',
-    fieldTable(authentication as JsonSchema),
+    fieldTable(authentication),
     '## `oauth`\n',
-    fieldTable(oauth as JsonSchema),
+    fieldTable(oauth),
     '## A tool\n',
-    fieldTable((tools as JsonSchema).items as JsonSchema),
+    fieldTable(tool),
     '## A field of `input_schema`\n',
     fieldTable(field),
   ].join('\n');
@@ -120,8 +173,9 @@ export function referencePages(): Record<string, string> {
   };
 }
 
-/** Writes the pages when this file is run. */
+/** Writes the pages, and what the dashboard knows of configurations, when this file is run. */
 if (import.meta.main) {
+  writeFileSync(declaredFile, declaredText());
   for (const [name, text] of Object.entries(referencePages())) {
     writeFileSync(join(import.meta.dirname, 'reference', name), text);
   }

@@ -44,6 +44,10 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await json.pressSequentially('"x", "authentication": { "type": "Api');
       await button(page, 'ApiKey').click();
       assert.match(await json.inputValue(), /"type": "ApiKey"$/);
+      await json.pressSequentially('}, "tools": [{ "input_schema": { "id": { "type": "int');
+      await button(page, 'integer').click();
+      await json.pressSequentially(', "opt');
+      await button(page, 'optional').waitFor();
     });
   });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
+import { declaredFile, declaredText } from '../docs/declared.ts';
 import { referencePages } from '../docs/generate.ts';
 import { variables } from '../src/config.ts';
 
@@ -13,6 +14,17 @@ describe('the reference pages', () => {
       assert.ok(readFileSync(join(folder, name), 'utf8') === text, `docs/reference/${name} is stale`);
     });
   }
+
+  it('name the fields of objects within objects, once', () => {
+    const page = referencePages()['operations.md'] ?? '';
+    for (const field of ['servers[].tool_count', 'capture.response.status', 'members[].email'])
+      assert.equal(page.split(`| \`${field}\` |`).length - 1, 1, field);
+    assert.match(page, /Fields: as `servers\[\]` of \[listMcpServers\]\(#listmcpservers\)/);
+  });
+
+  it('have a sister in the dashboard, which says what the code says (npm run docs)', () => {
+    assert.ok(readFileSync(declaredFile, 'utf8') === declaredText(), `${declaredFile} is stale`);
+  });
 
   it('count at most 30 environment variables', () => {
     assert.ok(Object.keys(variables).length <= 30);

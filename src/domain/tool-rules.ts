@@ -141,12 +141,12 @@ function placeProblems(
   return problems;
 }
 
-const encodings = ['json', 'form', 'multipart'] as const;
-export type Encoding = (typeof encodings)[number];
+export const bodyEncodings = ['json', 'form', 'multipart'] as const;
+export type Encoding = (typeof bodyEncodings)[number];
 
 /** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
 export function isEncoding(body: string | undefined): body is Encoding {
-  return (encodings as readonly (string | undefined)[]).includes(body);
+  return (bodyEncodings as readonly (string | undefined)[]).includes(body);
 }
 
 function bodyProblems(
@@ -165,7 +165,7 @@ function bodyProblems(
     return [
       {
         path: 'body',
-        message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...encodings, ...names])}`,
+        message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...bodyEncodings, ...names])}`,
       },
     ];
   }

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Text } from '@mantine/core';
+import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { ApiKey } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
@@ -34,13 +34,13 @@ const columns: Column<ApiKey>[] = [
   {
     label: 'May',
     cell: ({ scopes }) => (
-      <Group gap={4} miw="max-content">
+      <Stack gap={4} align="flex-start">
         {scopes.map((scope) => (
-          <Badge key={scope} color={scope === 'call' ? 'accent' : 'gray'}>
+          <Badge key={scope} miw="max-content" color={scope === 'call' ? 'accent' : 'gray'}>
             {scope}
           </Badge>
         ))}
-      </Group>
+      </Stack>
     ),
   },
   { label: 'Servers', cell: ({ servers }) => (servers ? <SlugList slugs={servers} /> : 'all') },
@@ -90,9 +90,15 @@ export function KeyList({ keys, onRevoke, onReplace }: Props) {
   return <Rows label="API keys" columns={[...columns, actions]} rows={keys} keyOf={({ id }) => id} />;
 }
 
-/** One below the other, because a long slug leaves no room beside it. */
+/** One below the other, and wide enough that most are not broken. */
 function SlugList({ slugs }: { slugs: readonly string[] }) {
-  return slugs.map((slug) => <div key={slug}>{slug}</div>);
+  return (
+    <Box miw="6.5rem">
+      {slugs.map((slug) => (
+        <div key={slug}>{slug}</div>
+      ))}
+    </Box>
+  );
 }
 
 function Status({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {

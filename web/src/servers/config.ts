@@ -16,9 +16,6 @@ export function unjudged(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }
 
-/** What a secret value looks like in an answer; sent back, it keeps what is stored. */
-export const mask = '********';
-
 export type PathPart = string | number;
 
 export function isObject(value: unknown): value is JsonObject {

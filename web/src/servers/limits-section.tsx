@@ -10,6 +10,7 @@ import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
 import { isSame, refusalOf } from '../ui/refusal.ts';
 import { Section } from '../ui/section.tsx';
 import { useAction } from '../ui/use-action.ts';
+import { bounds } from './declared.ts';
 import { useShownServer } from './server-page.tsx';
 
 type Field = 'calls_per_second' | 'concurrent_calls';
@@ -18,7 +19,6 @@ type Values = Record<Field, number | string>;
 /** The limits to set, and what stood in the fields then. */
 type Wanted = { values: Values; typed: Values };
 
-const most = 100_000;
 const labels: Record<Field, string> = { calls_per_second: 'Calls a second', concurrent_calls: 'Calls at once' };
 const fields = Object.keys(labels) as Field[];
 const count = new Intl.NumberFormat('en');
@@ -121,8 +121,11 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
 }
 
 function problemWith(value: number | string): string | null {
-  const isAllowed = value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most);
-  return isAllowed ? null : `Allowed: a whole number from 1 to ${count.format(most)}, or nothing for the default.`;
+  const isAllowed =
+    value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= bounds.calls.most);
+  return isAllowed
+    ? null
+    : `Allowed: a whole number from 1 to ${count.format(bounds.calls.most)}, or nothing for the default.`;
 }
 
 const bodyOf = (values: Values) =>

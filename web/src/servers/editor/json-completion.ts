@@ -1,70 +1,11 @@
-/** What may stand in a configuration, by the kind of the object around it. */
-const names: Record<string, readonly string[]> = {
-  server: ['name', 'slug', 'description', 'authentication', 'oauth', 'tools'],
-  authentication: ['type', 'header', 'query_key', 'token'],
-  oauth: [
-    'authorization_url',
-    'token_url',
-    'client_id',
-    'client_secret',
-    'scopes',
-    'extra_params',
-    'token_mode',
-    'pkce',
-  ],
-  tool: [
-    'name',
-    'title',
-    'description',
-    'method',
-    'url',
-    'headers',
-    'input_schema',
-    'response_transform',
-    'response_fields',
-    'timeout_ms',
-    'annotations',
-    'output_schema',
-    'array_format',
-    'body',
-    'response_limit_bytes',
-    'disabled',
-  ],
-  annotations: ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'],
-  field: [
-    'type',
-    'description',
-    'optional',
-    'enum',
-    'default',
-    'minimum',
-    'maximum',
-    'minLength',
-    'maxLength',
-    'format',
-    'items',
-    'in',
-  ],
-};
+import { names, values } from '../declared.ts';
 
-const values: Record<string, readonly string[]> = {
-  'authentication.type': ['Bearer', 'ApiKey', 'Basic', 'QueryParam'],
-  'oauth.token_mode': ['issued', 'passthrough'],
-  'tool.method': ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
-  'tool.array_format': ['repeat', 'comma', 'brackets'],
-  'tool.body': ['json', 'form', 'multipart'],
-  'field.type': ['string', 'number', 'integer', 'boolean', 'array', 'object'],
-  'field.in': ['path', 'query', 'header', 'body'],
-};
-
-function kindOf(path: readonly string[]): string {
-  const [first, second, third, fourth] = path;
-  if (path.length === 0) return 'server';
-  if (first === 'authentication' || first === 'oauth') return path.length === 1 ? first : '';
-  if (first !== 'tools' || second === undefined) return '';
-  if (third === undefined) return 'tool';
-  if (third === 'annotations') return 'annotations';
-  return third === 'input_schema' && fourth !== undefined && path.length === 4 ? 'field' : '';
+/** The path of an object in a configuration as `names` has it: its own names, and * for entries of lists and maps. */
+function patternOf(path: readonly string[]): string {
+  return path.reduce((above, part) => {
+    const own = names[above]?.includes(part) ? part : '*';
+    return above === '' ? own : `${above}.${own}`;
+  }, '');
 }
 
 type Place = { path: string[]; key: string | undefined; isKey: boolean; start: number; prefix: string };
@@ -104,8 +45,9 @@ type Completions = { words: readonly string[]; start: number; end: number; prefi
 export function completionsAt(text: string, caret: number): Completions | undefined {
   const place = placeAt(text, caret);
   if (!place) return undefined;
-  const kind = kindOf(place.path);
-  const all = (place.isKey ? names[kind] : values[`${kind}.${place.key}`]) ?? [];
+  const pattern = patternOf(place.path);
+  const all =
+    (place.isKey ? names[pattern] : values[pattern === '' ? `${place.key}` : `${pattern}.${place.key}`]) ?? [];
   const words = all.filter((word) => word.startsWith(place.prefix) && word !== place.prefix);
   const closing = text.indexOf('"', caret);
   const line = text.indexOf('\n', caret);

@@ -1,11 +1,13 @@
 import { Grid, SimpleGrid, Stack } from '@mantine/core';
 import { Folded } from '../../ui/folded.tsx';
+import { bounds, values } from '../declared.ts';
 import { ArgumentsEditor } from './arguments-editor.tsx';
 import { ChoiceField, HintField, ListField, LongTextField, NumberField, TextField } from './config-fields.tsx';
 import { HeadersEditor } from './headers-editor.tsx';
 import { JsonField } from './json-field.tsx';
 
-const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const methods = [...(values['tools.*.method'] ?? [])];
+const digits = new Intl.NumberFormat('en');
 const arrayFormats = [
   { value: 'repeat', label: 'a=1&a=2' },
   { value: 'comma', label: 'a=1,2' },
@@ -61,7 +63,12 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
     <>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <TextField path={at('title')} label="Title" text="Name shown to people." />
-        <NumberField path={at('timeout_ms')} label="Timeout in ms" text="Up to 20 000." placeholder="10 000" />
+        <NumberField
+          path={at('timeout_ms')}
+          label="Timeout in ms"
+          text={`Up to ${digits.format(bounds.timeoutMs.most)}.`}
+          placeholder={digits.format(bounds.timeoutMs.usual)}
+        />
         <TextField
           path={at('body')}
           label="Body"
@@ -76,7 +83,11 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
           choices={arrayFormats}
           placeholder="a=1&a=2"
         />
-        <NumberField path={at('response_limit_bytes')} label="Largest answer in bytes" placeholder="10 485 760" />
+        <NumberField
+          path={at('response_limit_bytes')}
+          label="Largest answer in bytes"
+          placeholder={digits.format(bounds.answerBytes.usual)}
+        />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <HintField path={at('annotations', 'readOnlyHint')} label="Only reads" />
