@@ -157,7 +157,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
               headers: { ...json, authorization: `Bearer ${bearer}`, 'x-forwarded-for': '198.51.100.1' },
             },
             ping,
-          ); // prettier-ignore
+          );
         for (let n = 1; n <= 6; n++) await send(madeUpKey(n));
         const flood = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 10)));
         assert.deepEqual([...new Set((await Promise.all(flood)).map(({ status }) => status))], [429]);

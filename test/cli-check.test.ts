@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -41,6 +41,19 @@ describe('toolhost check', () => {
       { code: 0, stdout: `${json}: ok\n${yaml}: ok\n`, stderr: '' },
       { code: 0, stdout: '-: ok\n', stderr: '' },
     ]);
+  });
+
+  it('judges the configuration files of a folder, by name, and says when it has none', async () => {
+    const servers = join(folder, 'servers');
+    mkdirSync(join(servers, 'older'), { recursive: true });
+    writeFileSync(join(servers, 'b.json'), good('beta'));
+    writeFileSync(join(servers, 'a.yml'), stringify(serverAt('alpha', 'https://api.example.com')));
+    writeFileSync(join(servers, 'notes.txt'), 'no configuration');
+    const { code, stdout } = await check([servers]);
+    assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
+    const empty = await check([join(servers, 'older')]);
+    assert.equal(empty.code, 1);
+    assert.match(empty.stdout, /older: is a folder; name a file, or for check a folder that has \.json/);
   });
 
   it('names file, path and problem, for every file', async () => {

@@ -31,7 +31,7 @@ describe('a configuration that would be dangerous', () => {
       'Mcp-Session-Id',
       'traceparent',
       'Toolhost-Hop',
-    ]; // prettier-ignore
+    ];
     for (const name of names) {
       assert.match(
         (await refused({ headers: { [name]: 'x' } })).join(),
@@ -59,7 +59,7 @@ describe('a configuration that would be dangerous', () => {
       ['X-A', ' v'],
       ['X-A', '{{no'],
       ['X-A', '{{a-b}}'],
-    ]; // prettier-ignore
+    ];
     for (const [name, value] of cases) {
       assert.equal((await refused({ headers: { [name]: value } })).length, 1, JSON.stringify([name, value]));
     }
@@ -97,7 +97,7 @@ describe('a configuration that would be dangerous', () => {
       'https://',
       'https://exa mple.com/',
       'https://api.example.com\\@evil.example/',
-    ]; // prettier-ignore
+    ];
     for (const url of urls) {
       const problems = await refused({ url });
       assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
@@ -149,7 +149,7 @@ describe('a configuration that would be dangerous', () => {
       'https://api.example.com/?:id=1',
       'https://api.example.com/?a=b&x:id=1',
       'https://api.example.com/?:id',
-    ]; // prettier-ignore
+    ];
     for (const url of urls) {
       const problems = await refused({ url, input_schema });
       assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);

@@ -94,7 +94,7 @@ describe('the input_schema of a tool', () => {
         { type: 'array', items: { type: 'text' } },
         'a.items.type: found "text"; allowed: "string", "number", "integer", "boolean", "array", "object"',
       ],
-    ]; // prettier-ignore
+    ];
     for (const [field, report] of cases) {
       assert.deepEqual(await schemaProblems({ a: field }), [`tools[0].input_schema.${report}`]);
     }
@@ -236,7 +236,7 @@ describe('the input_schema of a tool', () => {
       examples: {},
       format: 1,
       $defs: [],
-    }; // prettier-ignore
+    };
     for (const [keyword, value] of Object.entries(values)) {
       const [report, ...more] = await schemaProblems({ type: 'object', properties: { a: { [keyword]: value } } });
       assert.match(

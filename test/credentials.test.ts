@@ -251,7 +251,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
       'accept-language': 'xx',
       'x-http-method-override': 'DELETE',
       referer: 'https://stray.example/',
-    }; // prettier-ignore
+    };
     const request = await received(send(slug, { ...bearer('their-token'), ...stray }));
     assert.doesNotMatch(request.rawHeaders.join('\n'), /stray|203\.0\.113\.9|xx/);
     const names = Object.keys(request.headers).toSorted();

@@ -37,7 +37,7 @@ const addresses = [
   '[ff02::1]',
   '[fec0::1]',
   '[::7f00:1]',
-]; // prettier-ignore
+];
 
 const disguises = [
   '2130706433',
@@ -52,7 +52,7 @@ const disguises = [
   'localhost.',
   'LOCALHOST',
   'app.localhost',
-]; // prettier-ignore
+];
 
 const otherwiseWrong = [
   'https://user@api.example/',
@@ -72,7 +72,7 @@ const otherwiseWrong = [
   'https://printer.local/',
   'https://box.lan/',
   'https://x.home.arpa/',
-]; // prettier-ignore
+];
 
 describe('which upstreams a configuration may name', () => {
   let toolhost: TestToolhost;

@@ -69,7 +69,7 @@ for (const [access, more] of [
         60,
         () => madeUp(1),
         () => '198.51.100.1',
-      ); // prettier-ignore
+      );
       await upstream.waitForRequest(before + 10);
       await userCalls('198.51.100.1');
       await userCalls('198.51.100.2');

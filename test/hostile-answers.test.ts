@@ -36,7 +36,7 @@ const endings: [path: string, timeoutMs: number, said: RegExp][] = [
     2000,
     /^HTTP 302 Elsewhere: the upstream redirects to https:\/\/target\.example\/; redirects are not followed$/,
   ],
-]; // prettier-ignore
+];
 
 describe('hostile upstreams', () => {
   let one: OneTool;

@@ -49,7 +49,7 @@ describe('the management server', () => {
       'restoreVersion',
       'listGrants',
       'revokeGrant',
-    ]; // prettier-ignore
+    ];
     for (const name of wanted) assert.ok(tools.has(name), name);
     assert.deepEqual(
       [...tools.keys()],
@@ -213,6 +213,31 @@ describe('the management server', () => {
     assert.equal(bad.output.valid, false);
     assert.ok((bad.output.problems as Json[]).length > 3);
     await refused('getMcpServer', { slug: 'not-stored' }, /no such server/);
+  });
+
+  it('checkMcpServer says that a slug is taken, to those who could find it out by creating a server', async () => {
+    const check = async (credential: string, slug: string) => {
+      const { structuredContent } = await toolhost.callTool(
+        'manage',
+        credential,
+        'checkMcpServer',
+        serverAt(slug, upstream.url),
+      );
+      return structuredContent as Json;
+    };
+    const others = await toolhost.key({ workspace: 'others' });
+    assert.match(
+      String((await check(key, 'first-server')).slug_taken),
+      /^"first-server" is taken by a server of yours/,
+    );
+    const elsewhere = await check(others, 'first-server');
+    assert.deepEqual(
+      [elsewhere.valid, elsewhere.slug_taken],
+      [true, '"first-server" is taken or was used before; choose another'],
+    );
+    const readers = await toolhost.key({ scopes: ['manage:read'], workspace: 'others' });
+    assert.equal('slug_taken' in (await check(readers, 'first-server')), false);
+    assert.equal('slug_taken' in (await check(key, 'not-stored')), false);
   });
 
   it('[sec E2] deleteMcpServer ends the server, and its slug stays reserved', async () => {

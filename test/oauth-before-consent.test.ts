@@ -238,7 +238,7 @@ describe('before anybody has consented', () => {
       'x.y',
     ),
     fc.stringMatching(/^[a-z][a-z0-9+-]{0,12}$/),
-  ); // prettier-ignore
+  );
   const allowedSchemes = [
     'https',
     'http',

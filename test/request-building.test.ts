@@ -150,7 +150,7 @@ describe('building the upstream request: URL and body', () => {
       z: null,
       'ids[]': 'x',
       'a.b-c': '~_.-',
-    }); // prettier-ignore
+    });
     assert.equal(
       url,
       '/q?s=a%26b%3Dc%20d%2B%C3%A9%2F%3F%23%25%27%28%29%2A%21&n=1.5&b=true&o=%7B%22k%22%3A%5B%22v%22%2C1%5D%7D&ids%5B%5D=x&a.b-c=~_.-',

@@ -33,7 +33,7 @@ const anyText = fc.oneof(
       { maxLength: 6 },
     )
     .map((parts) => parts.join('')),
-); // prettier-ignore
+);
 
 /** Names that a careless walk would take for something of its own, besides ordinary ones. */
 const anyKey = fc.oneof(
@@ -83,7 +83,7 @@ const { tree: anyTree } = fc.letrec<{ tree: Tree }>((tie) => ({
       .uniqueArray(fc.tuple(anyKey, tie('tree')), { maxLength: 4, selector: ([key]) => key })
       .map((entries): Tree => ({ entries })),
   ),
-})); // prettier-ignore
+}));
 
 function written(tree: Tree, space: string): string {
   if ('scalar' in tree) return tree.scalar;

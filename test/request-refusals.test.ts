@@ -41,7 +41,7 @@ describe('arguments that try to be more than arguments', () => {
     'é☃😀',
     ':id',
     '{{NAME}}',
-  ]; // prettier-ignore
+  ];
 
   it('[sec C1] put one segment and one query value on the wire, and leave the static parts as they are', async () => {
     const slug = await one.serve({

@@ -222,7 +222,7 @@ describe('the REST API', () => {
         ['revokeApiKey', made.body.id],
         ['deleteMcpServer', 'audited'],
       ],
-    ); // prettier-ignore
+    );
     const [, first] = events;
     assert.deepEqual(
       [first?.actor_kind, first?.actor_id, first?.request_id],

@@ -47,7 +47,6 @@ const login: Authorization = {
   client_id: 'client',
   client_name: 'Agent',
   redirect_uri: 'https://agent.example/cb',
-  client_state: null,
   code_challenge: 'challenge',
   scope: 'read',
   binding_hash: 'browser',

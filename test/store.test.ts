@@ -93,7 +93,7 @@ for (const engine of engines) {
         detail: '{"a":1}',
         request_id: 'r',
         ...more,
-      }); // prettier-ignore
+      });
       for (const row of [
         event('a', 1),
         event('b', 1, { target: 'x' }),

@@ -53,7 +53,7 @@ describe('what belongs to another workspace', () => {
         last_used_at: null,
         broken_at: null,
         revoked_at: null,
-      }) // prettier-ignore
+      })
       .execute();
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));

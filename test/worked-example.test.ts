@@ -32,7 +32,7 @@ describe('the worked example', () => {
       'list_tasks',
       'update_project',
       'update_task',
-    ]); // prettier-ignore
+    ]);
   });
 
   it('creates, updates, lists and deletes projects and tasks, and the deletion cascades', async () => {

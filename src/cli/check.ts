@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { AppError, type Problem } from '../errors.ts';
 import { readConfigFile } from './config-file.ts';
@@ -10,14 +12,17 @@ export function addCheck(program: Command): void {
   program
     .command('check')
     .description('judge configuration files without a service; exits with 1 when one has a problem, warnings are fine')
-    .argument('<file...>', 'JSON or YAML; - reads standard input')
+    .argument('<file...>', 'JSON or YAML, or a folder of such files; - reads standard input')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
+Of a folder the files directly in it count whose names end in .json, .yaml or .yml.
+
 EGRESS_ALLOW and MANAGEMENT_SLUG count as they do for the service.
 
 Examples:
+  toolhost check servers
   toolhost check servers/*.yaml
   EGRESS_ALLOW=127.0.0.1:9000 toolhost check server.json`,
     )
@@ -27,11 +32,21 @@ Examples:
 async function check(files: readonly string[], options: { json?: true }): Promise<void> {
   const judge = await createJudge(process.env);
   const verdicts: Verdict[] = [];
-  for (const file of files) verdicts.push({ file, ...(await verdictOf(file, judge)) });
+  for (const file of files.flatMap(filesOf)) verdicts.push({ file, ...(await verdictOf(file, judge)) });
   const valid = verdicts.every((verdict) => verdict.valid);
   if (options.json) printJson({ valid, files: verdicts });
   else print(verdicts.flatMap(linesOf).join('\n'));
   if (!valid) process.exitCode = 1;
+}
+
+/** The configuration files of a folder, by name; a file, and an empty folder, as they were named. */
+function filesOf(path: string): string[] {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+  const found = readdirSync(path, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(json|ya?ml)$/.test(entry.name))
+    .map(({ name }) => join(path, name))
+    .toSorted();
+  return found.length > 0 ? found : [path];
 }
 
 type Judge = (config: unknown) => Omit<Verdict, 'file'>;

@@ -27,7 +27,11 @@ export async function readTextFile(path: string): Promise<string> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);
-    if (code === 'EISDIR') throw new AppError('invalid', `${path}: is a folder; name a file`);
+    if (code === 'EISDIR')
+      throw new AppError(
+        'invalid',
+        `${path}: is a folder; name a file, or for check a folder that has .json, .yaml or .yml files`,
+      );
     throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
   }
 }

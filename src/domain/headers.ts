@@ -27,7 +27,7 @@ const forbidden = new Set([
   'traceparent',
   'tracestate',
   hopHeader,
-]); // prettier-ignore
+]);
 
 const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];
 

@@ -54,7 +54,7 @@ export const reservedSlugs: ReadonlySet<string> = new Set([
   'toolhost',
   'well-known',
   'www',
-]); // prettier-ignore
+]);
 
 /** Why a slug cannot be used, or undefined. */
 export function slugProblem(slug: string, managementSlug: string): string | undefined {

@@ -41,7 +41,6 @@ export async function decide(
     client_id: request.clientId,
     client_name: request.clientName,
     redirect_uri: request.redirectUri,
-    client_state: null,
     code_challenge: request.codeChallenge,
     scope: request.scope,
     binding_hash: hashOf(binding),

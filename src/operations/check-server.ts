@@ -1,9 +1,15 @@
 import { z } from 'zod';
 import { accessKinds, accessOf } from '../domain/access.ts';
+import { covers } from '../domain/scopes.ts';
 import { serverConfigSchema } from '../domain/server-config.ts';
+import { slugPattern } from '../domain/slug.ts';
+import { isSlugTaken } from '../store/servers.ts';
 import { judge } from './judge-config.ts';
-import { operation } from './operation.ts';
+import { type Context, operation } from './operation.ts';
 import { firstWarnings, problemsShape, warningsShape } from './shapes.ts';
+import { takenSentence } from './store-server.ts';
+
+const createScope = 'manage:write';
 
 export const checkMcpServer = operation({
   name: 'checkMcpServer',
@@ -19,10 +25,26 @@ export const checkMcpServer = operation({
     problems: problemsShape,
     warnings: warningsShape,
     access: z.enum(accessKinds).optional(),
+    slug_taken: z
+      .string()
+      .optional()
+      .describe(
+        'Why no server can be created with this slug; an existing server of the workspace can be updated all the same. Only said to whoever may create servers.',
+      ),
   }),
   async run(context, input) {
     const { config, problems, warnings } = await judge(context, input, []);
-    if (!config) return { valid: false, problems: [...problems], warnings: [] };
-    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config) };
+    const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
+    const known = slug_taken === undefined ? {} : { slug_taken };
+    if (!config) return { valid: false, problems: [...problems], warnings: [], ...known };
+    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config), ...known };
   },
 });
+
+/** Whoever may create servers finds this out by creating one; for others it would tell of servers that are not theirs. */
+async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
+  const { scopes, servers } = context.actor;
+  const mayCreate = covers(scopes, createScope) && servers === undefined;
+  if (!mayCreate || typeof slug !== 'string' || !slugPattern.test(slug)) return undefined;
+  return (await isSlugTaken(context.db, slug)) ? takenSentence(context, slug) : undefined;
+}

@@ -83,10 +83,15 @@ export async function foreseeChange(
 
 /** Of a slug of another workspace nothing is told but that it cannot be had. */
 async function taken(context: Context, slug: string): Promise<AppError> {
-  const message = (await findServer(context.db, context.actor.workspaceId, slug))
+  const message = await takenSentence(context, slug);
+  return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
+}
+
+/** Why no server can be created with a slug that was used before. */
+export async function takenSentence(context: Context, slug: string): Promise<string> {
+  return (await findServer(context.db, context.actor.workspaceId, slug))
     ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, bin/toolhost servers update FILE), or choose another slug`
     : `"${slug}" is taken or was used before; choose another`;
-  return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
 }
 
 function conflict(version: number | undefined): AppError {

@@ -144,7 +144,6 @@ export type Tables = {
     client_id: string;
     client_name: string;
     redirect_uri: string;
-    client_state: string | null;
     code_challenge: string;
     scope: string;
     binding_hash: string;
