@@ -7,6 +7,7 @@ import { openKeyring } from './app/keyring.ts';
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
+import { outageLog } from './app/outage-log.ts';
 import { createPresence, type Presence } from './app/presence.ts';
 import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
@@ -108,7 +109,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
       await upkeep?.stop();
       await others.leave();
       limited.lag.stop();
-      await memory.changes.stop();
+      await memory.stop();
       await callLog.stop();
       await threads.close();
       await Promise.all([door.close(), documents.close()]);
@@ -164,7 +165,7 @@ function callLogOf({ records, calls }: Database, keyring: Keyring, sight: Sight,
     db: records,
     writeCalls: calls.write,
     keyring,
-    onError: (error) => log.warn({ err: error }, 'could not write call records'),
+    ...outageLog(log, 'could not write call records; they wait', 'call records are written again'),
     onDropped(rows) {
       sight.onDropped(rows);
       log.error({ rows }, 'call records were given up');

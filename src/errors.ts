@@ -148,6 +148,7 @@ export const outcomes = [
   'secret_missing',
   'limited',
   'circuit_open',
+  'unavailable',
   'cancelled',
   'internal',
 ] as const;
@@ -180,6 +181,11 @@ export class JobError extends Error {
     this.name = 'JobError';
     this.reason = reason;
   }
+}
+
+/** Whether trying again later may help. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof AppError && error.kind === 'unavailable';
 }
 
 /** The words of an unknown thrown value, for logs. */

@@ -28,6 +28,7 @@ for (const engine of engines) {
         writeCalls: database.calls.write,
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
+        onSuccess: () => undefined,
         onDropped(rows) {
           givenUp += rows;
         },

@@ -30,6 +30,7 @@ for (const engine of engines) {
         gaps += 1;
       },
       onError: () => undefined,
+      onSuccess: () => undefined,
     });
     const record = (ref: string, at = now) => recordChange(database.db, { id: `chg_${ref}`, at, kind: 'server', ref });
     before(async () => {
@@ -158,6 +159,7 @@ describe('following changes of a database that does not answer', () => {
       staleMs,
       ...nothing,
       onError: (error) => errors.push(error),
+      onSuccess: () => undefined,
     });
     assert.equal(follower.isFresh(), false, 'it has seen nothing yet');
     await follower.look();
@@ -188,6 +190,7 @@ describe('following changes of a database that does not answer', () => {
       onChanges: () => undefined,
       onGap: () => undefined,
       onError: () => undefined,
+      onSuccess: () => undefined,
     });
     const asked = Promise.allSettled(Array.from({ length: 50 }, () => follower.look()));
     assert.equal(follower.state().isUp, true);

@@ -10,6 +10,7 @@ import { type EgressAllow, egressText } from '../outbound/egress.ts';
 import { routes, urlOf } from '../routes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/database-clock.ts';
+import { reasonOf } from '../store/faults.ts';
 import type { Keyring } from '../store/sealing.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Metric } from '../telemetry/metric.ts';
@@ -80,7 +81,8 @@ export async function openStore(config: Config, exclusive: boolean, log: Log, cl
     version,
     exclusive,
     now: clocks.now,
-    onError: (error) => log.warn({ err: error }, 'a database connection was lost'),
+    // Only the words: pg adds to the error the client, and with it the connection's settings.
+    onError: (error) => log.warn({ reason: reasonOf(error) }, 'a database connection was lost'),
     onFault: faultLog(log, () => performance.now()),
     // One process of a service says it for all.
     onWarning: (sentence) => exclusive && log.warn(sentence),

@@ -8,6 +8,7 @@ import { welcome } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-document.ts';
 import { createHandedOutTokens } from '../oauth/handed-out.ts';
 import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
+import { createUnsavedTokens } from '../oauth/unsaved-tokens.ts';
 import { createGrantUse } from '../oauth/use-grant.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import { routes, urlOf } from '../routes.ts';
@@ -21,6 +22,7 @@ import { version } from '../version.ts';
 import { defaultLimits, type FullConfig, localWorkspace, type Store } from './foundation.ts';
 import { createLoginServers } from './login-servers.ts';
 import { createManagementLogin } from './management-login.ts';
+import { outageLog } from './outage-log.ts';
 
 /** How long what is remembered serves on while the database does not answer. */
 const staleMs = 60_000;
@@ -54,7 +56,7 @@ export function remember(options: MemoryOptions) {
     onGap: () => {
       for (const { clear } of [keys, servers, grants, handedOut]) clear();
     },
-    onError: (error) => log.warn({ err: error }, 'could not look for changes'),
+    ...outageLog(log, 'could not look for changes', 'looking for changes succeeds again'),
   });
   const freshness = { clock, freshUntil: changes.freshUntil, isUp: () => changes.state().isUp };
   const keys = createApiKeyCheck(db, now, freshness);
@@ -70,12 +72,14 @@ export function remember(options: MemoryOptions) {
   const signIn = signInOf(config, db, now);
   const { managementLogin } = signIn;
   const handedOut = createHandedOutTokens(db, freshness);
+  const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
   const oauthParts: OAuthParts = {
     db,
     keyring,
     door,
     documents: createClientDocuments(documents),
     handedOut,
+    unsaved,
     random: randomBytes,
     now,
     baseUrl: config.baseUrl,
@@ -101,7 +105,11 @@ export function remember(options: MemoryOptions) {
     grant: grants.forget,
     workspace: servers.forget,
   };
-  return { keys, servers, grants, changes, time, findLogin, oauthParts, ...signIn };
+  const stop = async () => {
+    await unsaved.close();
+    await changes.stop();
+  };
+  return { keys, servers, grants, changes, time, findLogin, oauthParts, stop, ...signIn };
 }
 
 /** How people sign in: to the dashboard, and through the OAuth proxy to the management server. */

@@ -7,6 +7,7 @@ import { openStore, processClocks } from './foundation.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
 import { openKeyring } from './keyring.ts';
 import { findPort } from './listen.ts';
+import { outageLog } from './outage-log.ts';
 import { startUpkeep } from './upkeep.ts';
 import type { Said } from './worker.ts';
 import { createWorkerPool, tell } from './worker-pool.ts';
@@ -35,10 +36,9 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
   // The workers do the same; here it is said once.
   await openKeyring(config, database, log);
   // This process does not look for changes, which would tell it the time.
+  const told = outageLog(log, 'could not read the clock of the database', 'the clock of the database is read again');
   const timing = setInterval(() => {
-    database.time
-      .measure()
-      .catch((error: unknown) => log.warn({ err: error }, 'could not read the clock of the database'));
+    database.time.measure().then(told.onSuccess, told.onError);
   }, timingMs).unref();
   const upkeep = startUpkeep(config, database, log, database.time.now);
   const local = await startLocalParts(config, baseUrl, port);

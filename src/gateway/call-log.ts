@@ -32,6 +32,7 @@ export type CallLogOptions = {
   writeCalls: CallWriter['write'];
   keyring: Keyring;
   onError: (error: unknown) => void;
+  onSuccess: () => void;
   onDropped: (rows: number) => void;
 };
 
@@ -70,7 +71,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
     }
   }
 
-  const write = oneAtATime(() => writeWaiting().catch(options.onError));
+  const write = oneAtATime(() => writeWaiting().then(options.onSuccess, options.onError));
   const flush = () => {
     everything = true;
     return write();

@@ -4,8 +4,9 @@ import { type ToolCall, type ToolResult, textResult } from '../domain/mcp.ts';
 import { nextTurn } from '../domain/next-turn.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import { TooMuchWork } from '../domain/steps.ts';
-import { AppError, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
+import { AppError, isUnavailable, OutboundError, type Outcome, ToolFailure, Unauthenticated } from '../errors.ts';
 import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import { StoreFault } from '../store/faults.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Caller } from './caller.ts';
 import { captureDocument, isCapturing } from './capture.ts';
@@ -105,6 +106,7 @@ export async function callTool(
 
 function outcomeOfError(error: unknown): Outcome {
   if (error instanceof ToolFailure) return error.outcome;
+  if (error instanceof StoreFault) return 'unavailable';
   if (error instanceof AppError) return 'limited';
   return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
 }
@@ -155,7 +157,7 @@ async function exchange(
     return result instanceof Promise ? await result : result;
   } catch (error) {
     if (error instanceof OutboundError) throw toToolFailure(error);
-    if (error instanceof ToolFailure || error instanceof Unauthenticated) throw error;
+    if (error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error)) throw error;
     parts.onUnexpected(error, call.requestId);
     throw new ToolFailure('internal', `the call failed inside the service; request ${call.requestId}`);
   } finally {

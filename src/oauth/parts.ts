@@ -6,6 +6,7 @@ import type { Keyring } from '../store/sealing.ts';
 import type { ClientDocuments } from './client-document.ts';
 import type { HandedOutTokens } from './handed-out.ts';
 import type { LoginServer } from './login-server.ts';
+import type { UnsavedTokens } from './unsaved-tokens.ts';
 
 /** What the OAuth proxy needs of the rest of the product. */
 export type OAuthParts = {
@@ -14,6 +15,7 @@ export type OAuthParts = {
   door: OutboundDoor;
   documents: ClientDocuments;
   handedOut: HandedOutTokens;
+  unsaved: UnsavedTokens;
   random: Random;
   /** Epoch milliseconds. */
   now: () => number;

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { newId } from '../domain/ids.ts';
-import { OAuthError } from '../errors.ts';
+import { isUnavailable, OAuthError } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
@@ -12,7 +12,7 @@ import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from '
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import { type OAuthParts, spans } from './parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
-import { refreshAtProvider } from './use-grant.ts';
+import { refreshAtProvider } from './refresh-grant.ts';
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
 export type TokenAnswer = {
@@ -222,10 +222,26 @@ async function refreshPassthrough(
 ): Promise<TokenAnswer> {
   const refreshToken = openRefreshToken(parts.keyring, server, clientId, secret);
   if (refreshToken === undefined) throw refused('not a refresh token of this server and client');
-  const tokens = await server.provider.refresh(refreshToken).catch((error: unknown) => {
+  const { answers } = parts.unsaved;
+  const key = hashOf(secret);
+  const tokens = answers.get(key) ?? (await refreshed(server, refreshToken, parts));
+  answers.delete(key);
+  try {
+    return await passOn(server, clientId, tokens, parts);
+  } catch (error) {
+    // The agent asks again, and the provider may have ended the token that it asks with.
+    if (isUnavailable(error)) answers.set(key, tokens);
+    throw error;
+  }
+}
+
+async function refreshed(server: LoginServer, refreshToken: string, parts: OAuthParts): Promise<ProviderTokens> {
+  try {
+    const tokens = await server.provider.refresh(refreshToken);
+    parts.onEvent('refreshed');
+    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+  } catch (error) {
     parts.onEvent('refresh_failed');
     throw error;
-  });
-  parts.onEvent('refreshed');
-  return passOn(server, clientId, { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, parts);
+  }
 }

@@ -31,6 +31,8 @@ export type FollowOptions = {
   /** Changes may have been missed: everything that is remembered may be out of date. */
   onGap: () => void;
   onError: (error: unknown) => void;
+  /** Told of each look that was due and succeeded, and of what follows it. */
+  onSuccess: () => void;
   /** How long what is remembered may be used while the database does not answer. */
   staleMs: number;
 };
@@ -91,7 +93,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
 
   const timer = setInterval(() => {
     if (startedAt !== undefined && clock() - startedAt > intervalMs) isUp = false;
-    look().then(afterwards).catch(options.onError);
+    look().then(afterwards).then(options.onSuccess).catch(options.onError);
   }, intervalMs);
   timer.unref();
 

@@ -76,6 +76,17 @@ export async function claimRefresh(
   return result.numUpdatedRows > 0n;
 }
 
+/** Makes a claim last longer; false when it ended, or another one has it. */
+export async function prolongRefresh(db: Db, id: string, until: number, next: number): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ refreshing_until: next })
+    .where('id', '=', id)
+    .where('refreshing_until', '=', until)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
 /** Stores the provider's new tokens and ends the claim; false when the grant ended or was refreshed by another meanwhile. */
 export async function saveRefreshedTokens(
   db: Db,
@@ -85,7 +96,8 @@ export async function saveRefreshedTokens(
 ): Promise<boolean> {
   const result = await db
     .updateTable('grants')
-    .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null })
+    // Another replica may have taken the login for broken, because it asked with the tokens that these replace.
+    .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null, broken_at: null })
     .where('id', '=', id)
     .where('tokens_version', '=', tokensVersion - 1)
     .where('revoked_at', 'is', null)

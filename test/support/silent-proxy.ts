@@ -5,6 +5,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export type SilentProxy = {
   readonly port: number;
   silence(): void;
+  /** Breaks every connection, and each new one, until it is healed. */
+  cut(): void;
   /** Lets new connections through; the old ones stay silent for ever. */
   heal(): void;
   close(): Promise<void>;
@@ -13,6 +15,7 @@ export type SilentProxy = {
 export async function startSilentProxy(target: { host: string; port: number }): Promise<SilentProxy> {
   const sockets = new Set<Socket>();
   let silent = false;
+  let isCut = false;
   const keep = (socket: Socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
@@ -20,7 +23,8 @@ export async function startSilentProxy(target: { host: string; port: number }): 
   };
   const server = createServer((client) => {
     keep(client);
-    if (silent) return;
+    if (isCut) client.destroy();
+    if (silent || isCut) return;
     const upstream = connect(target.port, target.host);
     keep(upstream);
     client.pipe(upstream);
@@ -33,8 +37,13 @@ export async function startSilentProxy(target: { host: string; port: number }): 
       silent = true;
       for (const socket of sockets) socket.unpipe();
     },
+    cut() {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
     heal() {
       silent = false;
+      isCut = false;
     },
     async close() {
       const closed = once(server, 'close');

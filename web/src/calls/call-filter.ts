@@ -37,6 +37,7 @@ export const outcomes: { [outcome: string]: string } = {
   secret_missing: 'Secret missing',
   limited: 'Too many calls',
   circuit_open: 'API fails, not called',
+  unavailable: 'Service unavailable',
   cancelled: 'Cancelled',
   internal: 'Internal error',
 };
