@@ -15,7 +15,12 @@ const waitMs = 20_000;
 const idleMs = 60_000;
 
 /** Many times what the largest input takes on an idle machine. */
-const limitMs = { 'check-arguments': 5000, 'read-answer': 10_000, 'judge-configuration': 10_000 };
+const limitMs = {
+  'check-arguments': 5000,
+  'read-answer': 10_000,
+  'judge-configuration': 10_000,
+  'shorten-content': 10_000,
+};
 
 export function startThreads(clock: () => number): ThreadPool {
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
@@ -31,11 +36,18 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
     },
     readAnswer(input, of) {
       const kind = 'read-answer';
-      const { buffer, byteLength } = input.body;
-      const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: isOwn ? [buffer] : [], ...of });
+      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.body), ...of });
+    },
+    shortenContent(input, of) {
+      const kind = 'shorten-content';
+      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.content), ...of });
     },
   };
+}
+
+/** The memory of bytes when nothing else is in it, and it can be handed over. */
+function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 
 /** What the operations have judged on threads. */

@@ -3,7 +3,7 @@ import type { ContentBlock } from '../domain/mcp.ts';
 import { AppError, messageOf } from '../errors.ts';
 import type { Input, Output } from '../operations/index.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from './connection.ts';
-import { print, printJson } from './print.ts';
+import { note, print, printJson } from './print.ts';
 import type { RestClient } from './rest-client.ts';
 import { jsonArguments, type NamedText, namedText, typedArguments } from './tool-arguments.ts';
 
@@ -64,6 +64,7 @@ async function call(slug: string, tool: string, options: Options): Promise<void>
   });
   if (options.json) printJson(outcome);
   else print(outcome.content.map(blockText).join('\n'));
+  if (outcome.left_out !== undefined) note(outcome.left_out);
   if (outcome.is_error) process.exitCode = 1;
 }
 

@@ -3,17 +3,20 @@ import type { Arguments } from '../domain/request-template.ts';
 import { JobError, type Outcome, ToolFailure } from '../errors.ts';
 import type { AnswerJob } from './answer-job.ts';
 import type { ArgumentJob } from './argument-job.ts';
+import type { ContentJob } from './content-job.ts';
 import { toFailure } from './failure-data.ts';
 import type { HostedTool } from './hosted-server.ts';
 
 /** Whose work a job is, and until when it is wanted. */
 export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined };
 
-/** What the gateway has done on threads. Both throw JobError. */
+/** What the gateway has done on threads. All throw JobError. */
 export type ThreadWork = {
   checkArguments(input: ArgumentJob['input'], of: JobOf): Promise<ArgumentJob['output']>;
   /** The memory of the body is handed over. */
   readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
+  /** The memory of the content is handed over. */
+  shortenContent(input: ContentJob['input'], of: JobOf): Promise<ContentJob['output']>;
 };
 
 /** @throws ToolFailure when the arguments do not fit, or cannot be checked */

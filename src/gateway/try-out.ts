@@ -3,7 +3,7 @@ import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { nearestOrAll } from '../domain/near-names.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
-import { AppError, ToolFailure } from '../errors.ts';
+import { AppError, JobError, ToolFailure } from '../errors.ts';
 import type { CallRow } from '../store/schema.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { storedToken } from './caller.ts';
@@ -11,7 +11,8 @@ import type { HostedServer, HostedTool } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 import { prepareArguments } from './prepare-arguments.ts';
 import { findPreview, previewRequest } from './preview-call.ts';
-import { checkOnThread } from './thread-work.ts';
+import { estimatedTokens, mostShownText } from './shown-content.ts';
+import { checkOnThread, type ThreadWork } from './thread-work.ts';
 
 export type TryOutCall = {
   slug: string;
@@ -21,6 +22,15 @@ export type TryOutCall = {
   /** The API key or the user that asks. */
   actorId: string;
   requestId: string;
+};
+
+/** A result as it is shown; `left_out` says what is missing of a long one. */
+type ShownResult = {
+  is_error: boolean;
+  content: ContentBlock[];
+  estimated_tokens: number;
+  structured_content?: unknown;
+  left_out?: string;
 };
 
 /** Trying a tool out from the outside of a call: for the operations, which have checked who asks. */
@@ -84,11 +94,9 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           },
         },
       );
-      return {
-        ...shown(result),
-        record: written.row,
-        request: findPreview(tool, await preparable(server, tool, call.args)),
-      };
+      const answered = await shown(result, parts.threads, server.workspaceId);
+      const args = await preparable(server, tool, call.args);
+      return { ...answered, record: written.row, request: findPreview(tool, args) };
     },
     async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
       const found = await find(slug, tool);
@@ -116,7 +124,13 @@ function tokenFor(server: HostedServer, given: string | undefined, origin: strin
   return server.access === 'api_key' ? storedToken(server, origin) : given;
 }
 
-function shown(result: ToolResult) {
+/** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes some milliseconds. */
+const mostShownWhole = 512 * 1024;
+
+async function shown(result: ToolResult, threads: ThreadWork, workspaceId: string): Promise<ShownResult> {
+  const bytes = Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '');
+  if (bytes > mostShownWhole)
+    return { is_error: result.isError, ...(await shownBeginning(result, threads, workspaceId)) };
   const content = JSON.parse(String(result.content)) as ContentBlock[];
   return {
     is_error: result.isError,
@@ -126,11 +140,16 @@ function shown(result: ToolResult) {
   };
 }
 
-/** What the text of a result costs a model: about four characters make a token. Images and files are not counted. */
-function estimatedTokens(content: readonly ContentBlock[]): number {
-  const texts = content.map((block) => {
-    if (block.type === 'text') return block.text;
-    return block.type === 'resource' && 'text' in block.resource ? block.resource.text : '';
-  });
-  return Math.ceil(texts.join('').length / 4);
+async function shownBeginning({ content }: ToolResult, threads: ThreadWork, workspaceId: string) {
+  const bytes = Buffer.byteLength(content);
+  const input = { content: typeof content === 'string' ? Buffer.from(content) : content };
+  try {
+    const begun = await threads.shortenContent(input, { workspaceId, onGone: undefined });
+    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content; an agent gets all of it.`;
+    return { content: begun.content, estimated_tokens: begun.estimatedTokens, left_out };
+  } catch (error) {
+    if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+    const left_out = `The result is ${bytes} bytes long and is not shown here: ${error.message}. An agent gets all of it.`;
+    return { content: [], estimated_tokens: Math.ceil(bytes / 4), left_out };
+  }
 }

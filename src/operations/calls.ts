@@ -44,6 +44,7 @@ const callTool = operation({
     is_error: z.boolean(),
     content: z.custom<ContentBlock[]>().describe('Content blocks, as the agent gets them.'),
     structured_content: z.unknown().optional(),
+    left_out: z.string().optional().describe('Says of a long result what is not shown here; an agent gets all of it.'),
     call_id: z.string().optional().describe('Id of the record, for getCall.'),
     timing: z.object({
       total_ms: z.int(),

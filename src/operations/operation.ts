@@ -32,6 +32,8 @@ export type TriedCall = {
   content: ContentBlock[];
   structured_content?: unknown;
   estimated_tokens: number;
+  /** What of a long result is missing. */
+  left_out?: string;
   record: CallRow | undefined;
   /** With masked credentials; undefined when the arguments do not become a request. */
   request: UpstreamRequest | undefined;

@@ -1,5 +1,6 @@
 import type { AnswerJob } from '../gateway/answer-job.ts';
 import type { ArgumentJob } from '../gateway/argument-job.ts';
+import type { ContentJob } from '../gateway/content-job.ts';
 import type { ConfigurationJob } from '../operations/configuration-job.ts';
 
 /** What runs on threads: the input and the output of each kind of job. Both cross by structured clone. */
@@ -7,6 +8,7 @@ export type Jobs = {
   'check-arguments': ArgumentJob;
   'judge-configuration': ConfigurationJob;
   'read-answer': AnswerJob;
+  'shorten-content': ContentJob;
 };
 
 export type JobKind = keyof Jobs;
@@ -21,4 +23,5 @@ export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) =>
   'check-arguments': async () => (await import('../gateway/argument-job.ts')).checkArguments,
   'judge-configuration': async () => (await import('../operations/configuration-job.ts')).judgeConfiguration,
   'read-answer': async () => (await import('../gateway/answer-job.ts')).readAnswerBody,
+  'shorten-content': async () => (await import('../gateway/content-job.ts')).shortenContent,
 };

@@ -36,6 +36,11 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its place
           <ContentView key={index} block={block} isError={tried.is_error} />
         ))}
+        {tried.left_out !== undefined && (
+          <Text size="sm" c="dimmed">
+            {tried.left_out}
+          </Text>
+        )}
         {answer !== undefined && typeof answer === 'object' && answer !== null && (
           <PickTransform answer={answer} tool={tool} slug={slug} />
         )}
