@@ -30,6 +30,7 @@ export function environment({ dataDir, upstream, workers = 1 }: ServiceOptions):
     DEMO: '0',
     EGRESS_ALLOW: new URL(upstream).host,
     CALLS_PER_SECOND: '0',
+    QUOTAS: 'servers=0,megabytes=0,writes=0',
     CONCURRENT_CALLS: '0',
     CONCURRENT_CALLS_PER_KEY: '0',
     WORKERS: String(workers),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
@@ -95,6 +96,18 @@ export const variables = {
     meaning:
       'Refused requests of one address a minute; above it they are answered with 429. Behind a proxy set TRUSTED_PROXIES. 0 is no limit.',
   },
+  QUOTAS: {
+    schema: z.string(),
+    fallback: '',
+    meaning: `What a workspace may have, where it is not ${Object.entries(builtInQuotas)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(',')}; the same form, 0 is no limit.`,
+  },
+  AUDIT_RETENTION_DAYS: {
+    schema: z.coerce.number().int().min(1).max(36_500),
+    fallback: '365',
+    meaning: 'How long audit events are kept.',
+  },
   METRICS_TOKEN: {
     schema: z.string(),
     fallback: '',
@@ -138,6 +151,8 @@ export type Config = {
   trustedProxies: number;
   logLevel: string;
   callRetentionDays: number;
+  auditRetentionDays: number;
+  quotas: Quotas;
   callsPerSecond: number;
   concurrentCalls: number;
   concurrentCallsPerKey: number;
@@ -170,6 +185,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const authorities = attempt(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string, masterKeys));
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...sightProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
@@ -192,6 +208,8 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
     callRetentionDays: values.CALL_RETENTION_DAYS,
+    auditRetentionDays: values.AUDIT_RETENTION_DAYS,
+    quotas: { ...builtInQuotas, ...quotas },
     callsPerSecond: values.CALLS_PER_SECOND,
     concurrentCalls: values.CONCURRENT_CALLS,
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,

@@ -118,7 +118,9 @@ export function operationParts(
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
     defaultLimits: defaultLimits(config),
+    defaultQuotas: config.quotas,
     callRetentionDays: config.callRetentionDays,
+    auditRetentionDays: config.auditRetentionDays,
     now,
     random: randomBytes,
   };

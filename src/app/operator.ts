@@ -12,7 +12,15 @@ import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { databaseFile, localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
 
-const { createApiKey, listApiKeys, revokeApiKey, getServerLimits, setServerLimits, getWorkspaceLimits } = operations;
+const {
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  getServerLimits,
+  setServerLimits,
+  getWorkspaceLimits,
+  getWorkspaceQuotas,
+} = operations;
 const offered = {
   createApiKey,
   listApiKeys,
@@ -20,6 +28,7 @@ const offered = {
   getServerLimits,
   setServerLimits,
   getWorkspaceLimits,
+  getWorkspaceQuotas,
   ...operatorOperations,
 };
 
@@ -40,9 +49,9 @@ type Wanted = { workspace?: string; makesDatabase?: boolean };
 /** Needs the database and no other setting. @throws AppError notFound for an unknown workspace, or without a database */
 export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
   const workspaceId = wanted.workspace ?? localWorkspace.id;
-  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY } =
-    env;
-  const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY };
+  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE } = env;
+  const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS } = env;
+  const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS };
   const config = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
   const isNew = isWithoutDatabase(config);
   if (!wanted.makesDatabase) refuseMissingDatabase(config);

@@ -6,6 +6,7 @@ import { reportFailure } from './failure.ts';
 import { addKeys } from './keys.ts';
 import { addLimits } from './limits.ts';
 import { addMasterKey } from './master-key.ts';
+import { addQuotas } from './quotas.ts';
 import { addSecrets } from './secrets.ts';
 import { addServe } from './serve.ts';
 import { addServers } from './servers.ts';
@@ -37,8 +38,8 @@ Examples:
 
 Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
-  for (const add of [addServe, addKeys, addLimits, addMasterKey, addServers, addSecrets, addCall, addCheck])
-    add(program);
+  const groups = [addServe, addKeys, addLimits, addQuotas, addMasterKey, addServers, addSecrets, addCall, addCheck];
+  for (const add of groups) add(program);
   return program;
 }
 

@@ -11,6 +11,7 @@ import { originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
 import { membersAmong } from '../store/members.ts';
 import { listSlugs } from '../store/server-list.ts';
 import { type Context, operation } from './operation.ts';
+import { checkKeyQuota } from './quota-rules.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
 import { insteadOf } from './unknown-server.ts';
 
@@ -102,6 +103,7 @@ const createApiKey = operation({
       lastUsedAt: undefined,
     };
     await insertApiKey(context.db, stored);
+    await checkKeyQuota(context);
     return { ...toRecord(stored, await makersOf(context, [stored])), key };
   },
   audit: (_input, { id, name, scopes, servers }) => ({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { capturesPerServer } from '../store/captures.ts';
 import { type StoredServer, setCapture } from '../store/servers.ts';
 import { operation } from './operation.ts';
-import { getServer, isoTime, slugInput, time } from './shapes.ts';
+import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 import { noteChange } from './store-server.ts';
 
 /** Whether the calls of a server are captured at a time. */
@@ -25,14 +25,20 @@ const captureCalls = operation({
     slug: slugInput,
     hours: z.int().min(0).max(24).describe('For how long from now; 0 turns it off.'),
   }),
-  output: z.object({ slug: z.string(), capture_until: time.optional().describe('Absent when nothing is captured.') }),
+  output: z.object({
+    slug: z.string(),
+    capture_until: time.optional().describe('Absent when nothing is captured.'),
+    unchanged: unchangedShape,
+  }),
   async run(context, { slug, hours }) {
     const server = await getServer(context, slug);
+    if (hours === 0 && !isCaptured(server, context.now())) return { slug, unchanged: true as const };
     const until = hours === 0 ? undefined : context.now() + hours * hourMs;
     await setCapture(context.db, server, until);
     await noteChange(context, server);
     return { slug, ...(until !== undefined && { capture_until: isoTime(until) }) };
   },
+  isUnchanged,
   audit: ({ slug, hours }) => ({ target: slug, detail: { hours } }),
 });
 

@@ -9,6 +9,7 @@ import { loginCheckOperations } from './login-checks.ts';
 import { memberOperations } from './members.ts';
 import type { Operation } from './operation.ts';
 import { peopleOperations } from './people.ts';
+import { quotaOperations, setWorkspaceQuotas } from './quotas.ts';
 import type { operationRoutes } from './routes.ts';
 import { secretOperations } from './secrets.ts';
 import { serverOperations } from './servers.ts';
@@ -21,6 +22,7 @@ export const operations = {
   ...callOperations,
   ...captureOperations,
   ...limitOperations,
+  ...quotaOperations,
   ...connectionOperations,
   ...loginCheckOperations,
   ...statisticsOperations,
@@ -34,7 +36,7 @@ export const operations = {
 export const operationList: readonly Operation[] = Object.values(operations);
 
 /** What only the operator does, at the machine: no network interface offers it. */
-export const operatorOperations = { setWorkspaceLimits };
+export const operatorOperations = { setWorkspaceLimits, setWorkspaceQuotas };
 
 type Operations = typeof operations & typeof operatorOperations;
 

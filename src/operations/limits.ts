@@ -16,7 +16,7 @@ import { recordChange } from '../store/changes.ts';
 import { type StoredServer, setServerLimits as storeServerLimits } from '../store/servers.ts';
 import { findWorkspaceLimits, setWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
-import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
+import { getServer, isoTime, isUnchanged, originsOf, slugInput, time, unchangedShape } from './shapes.ts';
 import { noteChange } from './store-server.ts';
 
 const limitInput = (of: string) =>
@@ -115,6 +115,9 @@ function changed(before: SetLimits, input: LimitInputs): SetLimits {
   };
 }
 
+const isSame = (a: SetLimits, b: SetLimits) =>
+  a.callsPerSecond === b.callsPerSecond && a.concurrentCalls === b.concurrentCalls;
+
 const words = ({ limit, from }: z.input<typeof limitRecord>) =>
   `${limit ?? 'any number'} (${from === 'workspace' ? 'capped by the workspace' : from})`;
 
@@ -152,14 +155,17 @@ const setServerLimits = operation({
   effect: 'write',
   isTool: true,
   input: z.strictObject({ slug: slugInput, ...limitInputs }),
-  output: serverLimits,
+  output: serverLimits.extend({ unchanged: unchangedShape }),
   async run(context, input) {
     const server = await getServer(context, input.slug);
-    const limits = changed(server.limits ?? {}, input);
+    const before = server.limits ?? {};
+    const limits = changed(before, input);
+    if (isSame(before, limits)) return { ...(await serverRecord(context, server)), unchanged: true as const };
     await storeServerLimits(context.db, server, limits);
     await noteChange(context, server);
     return serverRecord(context, { ...server, limits });
   },
+  isUnchanged,
   audit: ({ slug, ...limits }) => ({ target: slug, detail: limits }),
   say: said,
 });
@@ -183,10 +189,12 @@ export const setWorkspaceLimits = operation({
   effect: 'write',
   isTool: false,
   input: z.strictObject(limitInputs),
-  output: limitsRecord,
+  output: limitsRecord.extend({ unchanged: unchangedShape }),
   async run(context, input) {
     const { workspaceId } = context.actor;
-    const limits = changed(await findWorkspaceLimits(context.db, workspaceId), input);
+    const before = await findWorkspaceLimits(context.db, workspaceId);
+    const limits = changed(before, input);
+    if (isSame(before, limits)) return { ...(await workspaceRecord(context)), unchanged: true as const };
     await storeWorkspaceLimits(context.db, workspaceId, limits);
     await recordChange(context.db, {
       id: newId(context.random, 'chg'),
@@ -196,6 +204,7 @@ export const setWorkspaceLimits = operation({
     });
     return workspaceRecord(context);
   },
+  isUnchanged,
   audit: (input) => ({ detail: input }),
 });
 

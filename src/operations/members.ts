@@ -11,7 +11,7 @@ import { deleteSessionsOf } from '../store/sessions.ts';
 import { saveMember } from '../store/users.ts';
 import { type Context, operation } from './operation.ts';
 import { roleInput } from './people.ts';
-import { isoTime, time } from './shapes.ts';
+import { isoTime, isUnchanged, time, unchangedShape } from './shapes.ts';
 
 /** How many keys and addresses are named; `key_count` counts all. */
 const maxNamed = 100;
@@ -90,14 +90,18 @@ const changeMember = operation({
   people: 'owner',
   isTool: false,
   input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_keys: revokeKeys }),
-  output: z.object({ id: z.string(), role: z.enum(roles), ...remains }),
+  output: z.object({ id: z.string(), role: z.enum(roles), ...remains, unchanged: unchangedShape }),
   async run(context, { id, role, revoke_keys }) {
     const before = await findMember(context, id, role === 'owner');
+    const keys = await settleKeys(context, id, revoke_keys);
+    if (role === before.role)
+      return { id, role, ...keys, ...(keys.revoked_key_count === 0 && { unchanged: true as const }) };
     await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
     if (isLess(role, before.role)) await endAccess(context, id);
-    return { id, role, ...(await settleKeys(context, id, revoke_keys)) };
+    return { id, role, ...keys };
   },
-  audit: (_input, { id, role, ...left }) => ({ target: id, detail: { role, ...auditOf(left) } }),
+  isUnchanged,
+  audit: (_input, { id, role, unchanged: _, ...left }) => ({ target: id, detail: { role, ...auditOf(left) } }),
 });
 
 const removeMember = operation({

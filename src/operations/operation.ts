@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Random } from '../domain/ids.ts';
 import type { CallLimits, CircuitState, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
+import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
@@ -54,10 +55,13 @@ export type Parts = {
   serverUrl: (slug: string) => string;
   callbackUrl: (slug: string) => string;
   callRetentionDays: number;
+  auditRetentionDays: number;
   now: () => number;
   random: Random;
   /** Limits where none were set, and of one credential; 0 is none. */
   defaultLimits: CallLimits & { concurrentPerKey: number };
+  /** Quotas where none were set. */
+  defaultQuotas: Quotas;
   /** Undefined in a process that serves no calls. */
   presentUse: PresentUse | undefined;
   /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
@@ -88,6 +92,8 @@ export type Context = {
   requestId: string;
   /** What `foresee` made. */
   foreseen?: Foreseen | undefined;
+  /** What the workspace may have, in an operation that changes something; the defaults in any other. */
+  quotas: Quotas;
 } & Parts;
 
 /** What the audit log keeps of an operation; never a secret. */
@@ -129,6 +135,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** Judges a large configuration ahead of the transaction of a `write`. */
   foresee?(context: Context, input: z.output<Input>): Promise<Foreseen | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
+  /** Whether it left everything as it was, so that there is nothing to audit. */
+  isUnchanged?(output: z.input<Output>): boolean;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
   /** The answer of the REST API is a file rather than JSON: this text, under this media type. */
   file?: { mediaType: string; name: string; text(output: z.input<Output>): string };

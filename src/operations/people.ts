@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { roles } from '../domain/scopes.ts';
 import { hiddenCharacters } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import { deleteInvitation, isMemberAddress, saveInvitation } from '../store/members.ts';
+import { deleteInvitation, findInvitation, isMemberAddress, saveInvitation } from '../store/members.ts';
 import { encodeCursor } from '../store/page.ts';
 import { pageOfPeople } from '../store/people-page.ts';
 import { moveSession } from '../store/sessions.ts';
 import { findUser, findWorkspaceOf, workspacesOf } from '../store/users.ts';
-import { renameWorkspace } from '../store/workspaces.ts';
+import { findWorkspace, renameWorkspace } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
-import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
+import { checkMemberQuota } from './quota-rules.ts';
+import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from './shapes.ts';
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
 /** How many workspaces of a person are shown to choose from. */
@@ -22,6 +23,7 @@ const sessionRecord = z.object({
   base_url: z.string(),
   management_url: z.string(),
   call_retention_days: z.int().describe('How long call records are kept.'),
+  audit_retention_days: z.int().describe('How long audit events are kept.'),
 });
 
 async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
@@ -41,6 +43,7 @@ async function describe(context: Context, workspaceId: string): Promise<z.input<
     base_url: context.baseUrl,
     management_url: context.serverUrl(context.rules.managementSlug),
     call_retention_days: context.callRetentionDays,
+    audit_retention_days: context.auditRetentionDays,
   };
 }
 
@@ -64,12 +67,14 @@ const switchWorkspace = operation({
   people: 'any',
   isTool: false,
   input: z.strictObject({ workspace_id: z.string().max(100) }),
-  output: sessionRecord,
+  output: sessionRecord.extend({ unchanged: unchangedShape }),
   async run(context, { workspace_id }) {
     const session = await describe(context, workspace_id);
+    if (workspace_id === context.actor.workspaceId) return { ...session, unchanged: true as const };
     await moveSession(context.db, context.actor.sessionHash ?? '', workspace_id);
     return session;
   },
+  isUnchanged,
 });
 
 const renameOwnWorkspace = operation({
@@ -87,11 +92,14 @@ const renameOwnWorkspace = operation({
       .max(100)
       .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text'),
   }),
-  output: z.object({ name: z.string() }),
+  output: z.object({ name: z.string(), unchanged: unchangedShape }),
   async run(context, { name }) {
+    if ((await findWorkspace(context.db, context.actor.workspaceId))?.name === name)
+      return { name, unchanged: true as const };
     await renameWorkspace(context.db, context.actor.workspaceId, name);
     return { name };
   },
+  isUnchanged,
   audit: (_input, { name }) => ({ detail: { name } }),
 });
 
@@ -147,22 +155,21 @@ const inviteMember = operation({
       .describe('Address that their identity provider knows them by.'),
     role: roleInput,
   }),
-  output: z.object({ email: z.string(), role: z.enum(roles) }),
+  output: z.object({ email: z.string(), role: z.enum(roles), unchanged: unchangedShape }),
   async run(context, { email, role }) {
     const { actor, db } = context;
     const address = email.toLowerCase();
     if (await isMemberAddress(db, actor.workspaceId, address)) {
       throw new AppError('conflict', `${address} is a member already`);
     }
-    await saveInvitation(db, {
-      workspaceId: actor.workspaceId,
-      email: address,
-      role,
-      invitedBy: actor.id,
-      createdAt: context.now(),
-    });
+    const { workspaceId } = actor;
+    const known = await findInvitation(db, workspaceId, address);
+    if (known?.role === role) return { email: address, role, unchanged: true as const };
+    await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });
+    if (!known) await checkMemberQuota(context);
     return { email: address, role };
   },
+  isUnchanged,
   audit: (_input, output) => ({ target: output.email, detail: { role: output.role } }),
 });
 

@@ -26,6 +26,7 @@ export const operationRoutes = {
   getServerLimits: { method: 'GET', path: '/servers/{slug}/limits' },
   setServerLimits: { method: 'PATCH', path: '/servers/{slug}/limits' },
   getWorkspaceLimits: { method: 'GET', path: '/workspace/limits' },
+  getWorkspaceQuotas: { method: 'GET', path: '/workspace/quotas' },
   checkConnection: { method: 'POST', path: '/servers/{slug}/connection-check' },
   checkLogin: { method: 'POST', path: '/servers/{slug}/login-check' },
   getServerActivity: { method: 'GET', path: '/activity' },
@@ -50,4 +51,5 @@ export type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path:
 /** Operations of the operator at the machine, which no network interface offers. */
 export const operatorRoutes = {
   setWorkspaceLimits: { method: 'PATCH', path: '/workspace/limits' },
+  setWorkspaceQuotas: { method: 'PATCH', path: '/workspace/quotas' },
 } as const satisfies Record<string, Route>;

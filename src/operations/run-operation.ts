@@ -3,12 +3,15 @@ import { newId } from '../domain/ids.ts';
 import { holdsNul, isLargerThan, plainNumbers } from '../domain/json.ts';
 import { nextTurn } from '../domain/next-turn.ts';
 import { problemsOf } from '../domain/problems.ts';
+import type { Quotas } from '../domain/quotas.ts';
 import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
+import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import { checkWriteQuota } from './quota-rules.ts';
 import type { ReportQueue } from './report-queue.ts';
 import { serverOutsideOf } from './unknown-server.ts';
 
@@ -37,13 +40,16 @@ export async function runOperation<Op extends Operation>(
   refuseNul(raw);
   if (isLarge) await nextTurn();
   const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
-  const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId });
+  const { defaultQuotas } = runner.parts;
+  const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId, quotas: defaultQuotas });
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
   const foreseen = await op.foresee?.(context(runner.db), input);
   const output = await transact(runner.db, async (transaction) => {
-    const result = await op.run({ ...context(transaction), foreseen }, input);
+    const quotas = await countedQuotas(runner, actor, transaction);
+    const result = await op.run({ ...context(transaction), foreseen, quotas }, input);
+    if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {
       id: newId(runner.parts.random, 'aud'),
@@ -60,6 +66,15 @@ export async function runOperation<Op extends Operation>(
   });
   await runner.onCommitted();
   return output as OutputOf<Op>;
+}
+
+/** Counts the change. The operator's own, at the machine, have no limit. @throws AppError tooMany */
+async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db']): Promise<Quotas> {
+  const now = parts.now();
+  const { writes, quotas } = await countWrite(db, actor.workspaceId, now);
+  const allowed = { ...parts.defaultQuotas, ...quotas };
+  if (actor.kind !== 'operator') checkWriteQuota(writes, allowed, now);
+  return allowed;
 }
 
 /** What is larger than this is looked at in turns. */

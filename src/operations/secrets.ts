@@ -4,10 +4,12 @@ import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
 import { maxTools, type ServerConfig } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import { listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
+import type { Db } from '../store/database.ts';
+import { findSecret, listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
 import type { StoredServer } from '../store/servers.ts';
 import { type Context, operation } from './operation.ts';
-import { getServer, isoTime, originsOf, slugInput, time } from './shapes.ts';
+import { withinSecretQuota } from './quota-rules.ts';
+import { getServer, isoTime, isUnchanged, originsOf, sameOrigins, slugInput, time, unchangedShape } from './shapes.ts';
 import { noteChange } from './store-server.ts';
 
 const nameInput = z
@@ -51,6 +53,16 @@ function usesOf(config: ServerConfig, name: string): string[] {
   return uses.slice(0, mostUses);
 }
 
+/** @throws AppError forbidden */
+async function refuseTooMany(db: Db, server: StoredServer): Promise<void> {
+  const secrets = (await findSecrets(db, server)).filter((secret) => secretNamePattern.test(secret.name));
+  if (secrets.length < mostSecrets) return;
+  throw new AppError(
+    'forbidden',
+    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} of one server; delete one that is not needed`,
+  );
+}
+
 const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
@@ -60,21 +72,23 @@ const setSecret = operation({
   effect: 'write',
   isTool: true,
   input: z.strictObject({ slug: slugInput, name: nameInput, value: valueInput }),
-  output: secretRecord,
+  output: secretRecord.extend({ unchanged: unchangedShape }),
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
     const origins = originsOf(server.config);
+    const used_by = usesOf(server.config, name);
+    const known = await findSecret(context.db, context.keyring, server, name);
+    if (known?.value === value && sameOrigins(known.origins, origins))
+      return { name, origins, used_by, updated_at: isoTime(known.updatedAt), unchanged: true as const };
+    if (!known) await refuseTooMany(context.db, server);
     const updatedAt = context.now();
-    await saveSecret(context.db, context.keyring, server, {
-      name,
-      value,
-      origins,
-      createdBy: context.actor.id,
-      updatedAt,
-    });
+    await withinSecretQuota(context, () =>
+      saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt }),
+    );
     await noteChange(context, server);
-    return { name, origins, used_by: usesOf(server.config, name), updated_at: isoTime(updatedAt) };
+    return { name, origins, used_by, updated_at: isoTime(updatedAt) };
   },
+  isUnchanged,
   audit: ({ slug, name }, { origins }) => ({ target: slug, detail: { name, origins } }),
 });
 

@@ -14,6 +14,7 @@ import { mostSecrets } from './secrets.ts';
 import {
   getServer,
   isoTime,
+  isUnchanged,
   nextCursor,
   pageFrom,
   pageInputs,
@@ -71,7 +72,7 @@ const createMcpServer = operation({
   foresee,
   async run(context, input) {
     const server = await createServer(context, input);
-    return answer(context, server);
+    return answer(context, { server, isUnchanged: false });
   },
   audit: auditStored,
   say: saidOf('Created'),
@@ -126,9 +127,9 @@ const updateMcpServer = operation({
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    const server = await changeServer(context, current, changed(current, input), versionOf(input));
-    return answer(context, server);
+    return answer(context, await changeServer(context, current, changed(current, input), versionOf(input)));
   },
+  isUnchanged,
   audit: auditStored,
   say: saidOf('Updated'),
 });
@@ -147,9 +148,9 @@ const replaceMcpServer = operation({
   },
   async run(context, { expected_version, ...config }) {
     const current = await getServer(context, String(config.slug));
-    const server = await changeServer(context, current, config, versionOf({ expected_version }));
-    return answer(context, server);
+    return answer(context, await changeServer(context, current, config, versionOf({ expected_version })));
   },
+  isUnchanged,
   audit: auditStored,
 });
 

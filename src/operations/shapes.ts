@@ -26,6 +26,10 @@ export const pageInputs = {
 export const nextCursor = z.string().optional().describe('Pass as cursor for the next page; absent on the last one.');
 export const time = z.iso.datetime().describe('ISO 8601, UTC.');
 
+/** In the answer of what was asked to change something and found it so. */
+export const unchangedShape = z.literal(true).optional().describe('It was like this before, so nothing was stored.');
+export const isUnchanged = (output: { unchanged?: true | undefined }): boolean => output.unchanged === true;
+
 export const problemShape = z.object({ path: z.string(), message: z.string() });
 /** With the line that says how many more there are. */
 export const problemsShape = z.array(problemShape).max(mostProblems + 1);
@@ -104,6 +108,10 @@ export async function getServer(context: Context, slug: string): Promise<StoredS
   const server = await findServer(context.db, context.actor.workspaceId, slug);
   if (!server) throw await unknownServer(context, slug);
   return server;
+}
+
+export function sameOrigins(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((origin, index) => origin === b[index]);
 }
 
 /** The origins that the upstream requests of a configuration go to. */

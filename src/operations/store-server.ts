@@ -4,11 +4,13 @@ import { configSecrets, mask, type ServerConfig, splitSecrets } from '../domain/
 import type { Warning } from '../domain/warnings.ts';
 import { AppError, invalid } from '../errors.ts';
 import { recordChange } from '../store/changes.ts';
-import { listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
+import { bytesOfServer } from '../store/quotas.ts';
+import { findSecret, listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import { type Foreseen, foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Context } from './operation.ts';
-import { firstWarnings, originsOf } from './shapes.ts';
+import { checkGrowth, checkNewServer, withinSecretQuota } from './quota-rules.ts';
+import { firstWarnings, originsOf, sameOrigins } from './shapes.ts';
 
 /** @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
@@ -28,13 +30,17 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
     updatedAt: at,
   };
   if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
+  await checkNewServer(context);
   await sealConfigSecrets(context, server, secrets);
   await noteChange(context, server);
   return server;
 }
 
+/** A stored server, and whether it was there like this before. */
+export type Stored = { server: StoredServer; isUnchanged: boolean };
+
 /**
- * Stores a changed configuration as the next version.
+ * Stores a changed configuration as the next version. One that changes nothing makes none.
  * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
  */
 export async function changeServer(
@@ -42,7 +48,7 @@ export async function changeServer(
   current: StoredServer,
   raw: unknown,
   expectedVersion: number | undefined,
-): Promise<StoredServer> {
+): Promise<Stored> {
   if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
   const config = await validConfig(context, raw);
   if (config.slug !== current.slug) {
@@ -54,6 +60,9 @@ export async function changeServer(
   refuseMasks(config, new Set(stored.map((secret) => secret.name)));
   refuseMovedSecret(config, stored);
   const { masked, secrets } = splitSecrets(config);
+  const isSame = JSON.stringify(masked) === JSON.stringify(current.config);
+  if (isSame && (await areStored(context, { ...current, config: masked }, secrets)))
+    return { server: current, isUnchanged: true };
   const next: StoredServer = {
     ...current,
     name: config.name,
@@ -61,10 +70,32 @@ export async function changeServer(
     version: current.version + 1,
     updatedAt: context.now(),
   };
-  if (!(await updateServer(context.db, next, context.actor.id))) throw conflict(undefined);
+  const bytesBefore = await bytesOfServer(context.db, current);
+  if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions))) throw conflict(undefined);
+  await checkGrowth(context, next, bytesBefore);
   await sealConfigSecrets(context, next, secrets);
   await noteChange(context, next);
-  return next;
+  return { server: next, isUnchanged: false };
+}
+
+/** Whether secrets that a configuration brings are the stored ones, for the same hosts. */
+async function areStored(
+  context: Context,
+  server: StoredServer,
+  secrets: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  for (const [name, value] of secrets) {
+    const known = await findSecret(context.db, context.keyring, server, name);
+    const isSame = known?.value === value && sameOrigins(known.origins, originsOfSecret(server, name));
+    if (!isSame) return false;
+  }
+  return true;
+}
+
+/** Where a secret that stands in a configuration may be sent. */
+function originsOfSecret({ config }: StoredServer, name: string): string[] {
+  if (name !== configSecrets.clientSecret || !config.oauth) return originsOf(config);
+  return [new URL(config.oauth.token_url).origin];
 }
 
 /** Judges a large configuration of a server ahead of the transaction that stores it. */
@@ -123,19 +154,18 @@ async function sealConfigSecrets(
   server: StoredServer,
   secrets: ReadonlyMap<string, string>,
 ): Promise<void> {
-  for (const [name, value] of secrets) {
-    const origins =
-      name === configSecrets.clientSecret && server.config.oauth
-        ? [new URL(server.config.oauth.token_url).origin]
-        : originsOf(server.config);
-    await saveSecret(context.db, context.keyring, server, {
-      name,
-      value,
-      origins,
-      createdBy: context.actor.id,
-      updatedAt: server.updatedAt,
-    });
-  }
+  if (secrets.size === 0) return;
+  await withinSecretQuota(context, async () => {
+    for (const [name, value] of secrets) {
+      await saveSecret(context.db, context.keyring, server, {
+        name,
+        value,
+        origins: originsOfSecret(server, name),
+        createdBy: context.actor.id,
+        updatedAt: server.updatedAt,
+      });
+    }
+  });
 }
 
 /** Makes every replica drop what it remembers of a server. */

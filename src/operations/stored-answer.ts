@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { summaryOf } from '../store/server-list.ts';
-import type { StoredServer } from '../store/servers.ts';
 import type { Context } from './operation.ts';
-import { serverRecord, toRecord, warningsShape } from './shapes.ts';
-import { mostSteps, nextSteps, warningsFor } from './store-server.ts';
+import { serverRecord, toRecord, unchangedShape, warningsShape } from './shapes.ts';
+import { mostSteps, nextSteps, type Stored, warningsFor } from './store-server.ts';
 
 export const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
 export const stored = z.object({
@@ -11,23 +10,25 @@ export const stored = z.object({
   url: z.string().describe('Address of the MCP server.'),
   warnings: warningsShape,
   next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
+  unchanged: unchangedShape,
 });
 
 /** What every operation that stores a server answers. */
-export async function answer(context: Context, server: StoredServer): Promise<z.input<typeof stored>> {
+export async function answer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
   const warnings = await warningsFor(context, server);
   return {
     server: toRecord(server, summaryOf(server.config), context.serverUrl),
     url: context.serverUrl(server.slug),
     warnings,
     next_steps: nextSteps(context, server, warnings),
+    ...(isUnchanged && { unchanged: true as const }),
   };
 }
 
 export function saidOf(verb: string) {
   return (output: z.input<typeof stored>): string =>
     [
-      `${verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
+      `${output.unchanged ? 'Nothing changes in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
       `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
       ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
       ...output.next_steps.map((step) => `Next: ${step}`),

@@ -7,6 +7,7 @@ import {
   actorName,
   getServer,
   isoTime,
+  isUnchanged,
   nextCursor,
   pageFrom,
   pageInputs,
@@ -74,9 +75,9 @@ const restoreVersion = operation({
     const old = await findVersion(context.db, current, version);
     if (!old)
       throw new AppError('notFound', `the server has no version ${version}; the current one is ${current.version}`);
-    const server = await changeServer(context, current, old.config, expected_version);
-    return answer(context, server);
+    return answer(context, await changeServer(context, current, old.config, expected_version));
   },
+  isUnchanged,
   audit: (input, output) => ({
     target: input.slug,
     detail: { restored: input.version, version: output.server.version },

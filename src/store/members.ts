@@ -105,6 +105,12 @@ export async function listInvitations(
   return { rows: kept, next: last && { at: last.createdAt, id: last.email } };
 }
 
+export async function findInvitation(db: Db, workspaceId: string, email: string): Promise<Invitation | undefined> {
+  const query = db.selectFrom('invitations').selectAll().where('workspace_id', '=', workspaceId);
+  const row = await query.where('email', '=', email).executeTakeFirst();
+  return row && toInvitation(row);
+}
+
 /** Addresses that a person invited, `most` of them. */
 export async function invitedBy(db: Db, workspaceId: string, userId: string, most: number): Promise<string[]> {
   const rows = await db

@@ -18,7 +18,18 @@ export type Tables = {
     sealing_since: number | null;
     retired_at: number | null;
   };
-  workspaces: { id: string; name: string; created_at: number; limits: string | null };
+  workspaces: {
+    id: string;
+    name: string;
+    created_at: number;
+    limits: string | null;
+    quotas: string | null;
+    writes_at: number | null;
+    writes: number | null;
+    day_writes_at: number | null;
+    day_writes: number | null;
+  };
+  leases: { name: string; holder: string; held_until: number };
   users: {
     id: string;
     issuer: string;
@@ -57,6 +68,7 @@ export type Tables = {
     limits: string | null;
     summary: string | null;
     summary_version: number | null;
+    stored_bytes: number | null;
   };
   server_versions: {
     server_id: string;

@@ -46,6 +46,40 @@ export async function listSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
+/** The value of a sealed secret; undefined where the key that sealed it is gone. */
+function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
+  try {
+    return keyring.open(sealed, where);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A secret with its value, to tell whether it would change. */
+export async function findSecret(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+  name: string,
+): Promise<(SecretInfo & { value: string | undefined }) | undefined> {
+  const row = await db
+    .selectFrom('secrets')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return (
+    row && {
+      name,
+      origins: JSON.parse(row.origins) as string[],
+      createdBy: row.created_by,
+      updatedAt: row.updated_at,
+      value: openedOrNothing(keyring, row.sealed_value, contexts.secret(server, name)),
+    }
+  );
+}
+
 /** The open values of a server, for the gateway alone. */
 export async function openSecrets(
   db: Db,

@@ -53,6 +53,34 @@ export async function deleteVersions(db: Db, server: Owner, upTo: number): Promi
     .execute();
 }
 
+/** Rows that are looked at to make space; what they do not give is not given. */
+const mostForgotten = 2000;
+
+/** Forgets old versions of a workspace, the oldest first, until this many bytes are free. Gives how many that are. */
+export async function forgetOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
+  const rows = await db
+    .selectFrom('server_versions as old')
+    .innerJoin('servers', 'servers.id', 'old.server_id')
+    .select(['old.server_id', 'old.version', sql<number>`octet_length(old.config)`.as('bytes')])
+    .where('old.workspace_id', '=', workspaceId)
+    .whereRef('old.version', '<', 'servers.version')
+    .orderBy('old.created_at')
+    .limit(mostForgotten)
+    .execute();
+  let freed = 0;
+  for (const { server_id, version, bytes } of rows) {
+    if (freed >= wanted) break;
+    await db.deleteFrom('server_versions').where('server_id', '=', server_id).where('version', '=', version).execute();
+    await db
+      .updateTable('servers')
+      .set((e) => ({ stored_bytes: e('stored_bytes', '-', bytes) }))
+      .where('id', '=', server_id)
+      .execute();
+    freed += bytes;
+  }
+  return freed;
+}
+
 /** A page of versions, newest first, ends early where their configurations are more than this together. */
 const mostPageBytes = 1_000_000;
 

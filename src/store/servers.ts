@@ -1,11 +1,11 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { SetLimits } from '../domain/limits.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { deleteServerCaptures } from './captures.ts';
 import type { Db } from './database.ts';
 import type { Tables } from './schema.ts';
 import { summaryText } from './server-list.ts';
-import { insertVersion, type NewVersion } from './server-versions.ts';
+import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
 
 /** A hosted server as stored; `config` has every secret masked. */
 export type StoredServer = {
@@ -40,9 +40,6 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
   };
 }
 
-/** How many versions of a server are kept. */
-const mostVersions = 0;
-
 /** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
@@ -62,8 +59,20 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
     .onConflict((c) => c.column('slug').doNothing())
     .executeTakeFirst();
   if (!result.numInsertedOrUpdatedRows) return false;
-  await insertVersion(db, versionOf(server, createdBy), mostVersions);
+  await setStoredBytes(db, server, await insertVersion(db, versionOf(server, createdBy), all));
   return true;
+}
+
+/** Every version is kept. */
+const all = 0;
+
+async function setStoredBytes(db: Db, server: StoredServer, versionBytes: number): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes}` })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
 }
 
 function configColumns({ config, version }: StoredServer) {
@@ -79,10 +88,16 @@ function versionOf({ id, workspaceId, version, config, updatedAt }: StoredServer
 }
 
 /**
- * Stores the next version of a server: `server.version` is the new one.
+ * Stores the next version of a server: `server.version` is the new one; of the older ones the newest `mostVersions` are
+ * kept (0 is all).
  * False, and nothing stored, when the stored version is not the one before it.
  */
-export async function updateServer(db: Db, server: StoredServer, updatedBy: string): Promise<boolean> {
+export async function updateServer(
+  db: Db,
+  server: StoredServer,
+  updatedBy: string,
+  mostVersions = all,
+): Promise<boolean> {
   const { name, version, updatedAt } = server;
   const result = await db
     .updateTable('servers')
@@ -93,7 +108,8 @@ export async function updateServer(db: Db, server: StoredServer, updatedBy: stri
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  await insertVersion(db, versionOf(server, updatedBy), mostVersions);
+  const versionBytes = await insertVersion(db, versionOf(server, updatedBy), mostVersions);
+  await setStoredBytes(db, server, versionBytes);
   return true;
 }
 
@@ -117,7 +133,18 @@ export async function setServerLimits(db: Db, server: StoredServer, limits: SetL
     .execute();
 }
 
-/** Leaves a tombstone, which keeps the slug reserved; secrets and captures go for good. */
+/** What is left of a deleted server besides its slug and when it was there. */
+export const tombstone = {
+  name: '',
+  config: '{}',
+  summary: null,
+  summary_version: null,
+  stored_bytes: 0,
+  capture_until: null,
+  limits: null,
+};
+
+/** Leaves a tombstone, which keeps the slug reserved: the configuration, its versions, secrets and captures go for good. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
   await db
     .deleteFrom('secrets')
@@ -125,9 +152,10 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
     .where('server_id', '=', server.id)
     .execute();
   await deleteServerCaptures(db, server);
+  await deleteVersions(db, server, server.version);
   await db
     .updateTable('servers')
-    .set({ deleted_at: at, updated_at: at })
+    .set({ deleted_at: at, updated_at: at, ...tombstone })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .execute();

@@ -18,6 +18,8 @@ export type SqliteOptions = {
   checkpointPages: number;
 };
 
+/** The write-ahead log grows while much is written, and is cut to this afterwards. */
+const journalBytes = 4_000_000;
 const openBusyMs = 5000;
 const openAttempts = 100;
 const pauseMs = 20;
@@ -57,6 +59,7 @@ async function openFile(file: string, options: SqliteOptions): Promise<DatabaseS
     `busy_timeout = ${openBusyMs}`,
     'journal_mode = WAL',
     'foreign_keys = ON',
+    `journal_size_limit = ${journalBytes}`,
     `wal_autocheckpoint = ${options.checkpointPages}`,
     `synchronous = ${options.synchronous}`,
     `busy_timeout = ${options.busyMs}`,

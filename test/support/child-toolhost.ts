@@ -21,7 +21,7 @@ const program = join(import.meta.dirname, '..', '..', 'bin', 'toolhost');
 /** Resolves when it can serve; rejects with what it wrote when it ends before. */
 export async function startChildToolhost(env: Record<string, string>): Promise<ChildToolhost> {
   const child = spawn(program, ['serve'], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', ...env },
+    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const chunks: Buffer[] = [];

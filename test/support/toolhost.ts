@@ -89,6 +89,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       DEMO: '0',
       LOG_LEVEL: process.env.TEST_LOG ?? 'silent',
       CALLS_PER_SECOND: '0',
+      QUOTAS: 'writes=0',
       EGRESS_ALLOW: (options.egress ?? []).map((port) => `127.0.0.1:${port}`).join(','),
       ...options.env,
     },

@@ -5,6 +5,7 @@ export type JsonObject = { [key: string]: unknown };
 
 export type Session = Output<'getSession'>;
 export type Workspace = Session['workspace'];
+export type Quotas = Output<'getWorkspaceQuotas'>;
 export type Member = Output<'listMembers'>['members'][number];
 export type Role = Member['role'];
 export type Invitation = Output<'listMembers'>['invitations'][number];

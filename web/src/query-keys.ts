@@ -17,4 +17,5 @@ export const queryKeys = {
   grants: (slug: string) => ['grants', slug],
   audit: ['audit'],
   members: ['members'],
+  quotas: ['quotas'],
 } as const;

@@ -4,13 +4,14 @@ import { Section } from '../ui/section.tsx';
 
 /** What is kept, and for how long. */
 export function RetentionSection() {
-  const { call_retention_days: days } = useSession();
+  const { call_retention_days: days, audit_retention_days: auditDays } = useSession();
   return (
     <Section title="Retention" text="The operator of the service sets how long records are kept.">
       <List size="sm" spacing={4}>
         <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
         <List.Item>Captured calls: a day at most, only while capture is on for a server.</List.Item>
-        <List.Item>Audit and versions: for as long as the workspace exists.</List.Item>
+        <List.Item>Audit: {auditDays} days.</List.Item>
+        <List.Item>Versions of a server: the newest, as many as the quota says.</List.Item>
       </List>
     </Section>
   );

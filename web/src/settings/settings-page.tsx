@@ -2,6 +2,7 @@ import { Stack } from '@mantine/core';
 import { PageHeader } from '../ui/page-header.tsx';
 import { AgentsSection } from './agents-section.tsx';
 import { MembersSection } from './members-section.tsx';
+import { QuotasSection } from './quotas-section.tsx';
 import { RetentionSection } from './retention-section.tsx';
 import { WorkspaceSection } from './workspace-section.tsx';
 
@@ -14,6 +15,7 @@ export function SettingsPage() {
         <MembersSection />
         <AgentsSection />
         <RetentionSection />
+        <QuotasSection />
       </Stack>
     </>
   );

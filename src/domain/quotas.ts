@@ -1,0 +1,43 @@
+/** How much a workspace may store and change; 0 is no limit. */
+export const quotaKinds = {
+  servers: { fallback: 1000, what: 'hosted servers' },
+  slugs: { fallback: 10_000, what: 'slugs, with those of deleted servers, which stay reserved' },
+  megabytes: { fallback: 200, what: 'MB of configurations, with the versions that are kept' },
+  versions: { fallback: 50, what: 'versions that are kept of a server' },
+  secrets: { fallback: 2000, what: 'secrets of all servers' },
+  keys: { fallback: 1000, what: 'API keys that work' },
+  members: { fallback: 200, what: 'members and invitations' },
+  writes: { fallback: 600, what: 'changes a minute' },
+  dailywrites: { fallback: 20_000, what: 'changes a day' },
+} as const;
+
+export type QuotaName = keyof typeof quotaKinds;
+export type Quotas = { [Name in QuotaName]: number };
+/** What was set; what is absent has its default. */
+export type SetQuotas = Partial<Quotas>;
+
+export const quotaNames = Object.keys(quotaKinds) as QuotaName[];
+export const mostQuota = 10_000_000;
+
+export const builtInQuotas = Object.fromEntries(quotaNames.map((name) => [name, quotaKinds[name].fallback])) as Quotas;
+
+/** Reads quotas such as `servers=2000,keys=0`. @throws Error that says what was found and what is allowed */
+export function parseQuotas(text: string): SetQuotas {
+  const entries = text.split(',').filter((entry) => entry.trim() !== '');
+  return Object.fromEntries(entries.map((entry) => parseQuota(entry.trim())));
+}
+
+function parseQuota(entry: string): [QuotaName, number] {
+  const [, name = '', digits = ''] = /^([a-z]+)\s*=\s*(\d{1,8})$/.exec(entry) ?? [];
+  const value = Number(digits);
+  if (!isQuotaName(name) || digits === '' || value > mostQuota) {
+    throw new Error(
+      `QUOTAS: found ${JSON.stringify(entry)}; allowed: name=number, comma-separated, with ${quotaNames.join(', ')} and numbers from 0 (no limit) to ${mostQuota}`,
+    );
+  }
+  return [name, value];
+}
+
+function isQuotaName(name: string): name is QuotaName {
+  return Object.hasOwn(quotaKinds, name);
+}
