@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { limitCalls } from './app/call-limits.ts';
+import { type CallRecords, startCallRecords } from './app/call-records.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
 import { type FullConfig, openStore, operationParts, type Store, type Surroundings } from './app/foundation.ts';
 import { openKeyring } from './app/keyring.ts';
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
-import { outageLog } from './app/outage-log.ts';
 import { createPresence, type Presence } from './app/presence.ts';
 import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
@@ -20,7 +20,6 @@ import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
 import type { Look } from './domain/visit.ts';
 import { createFront } from './edge/front.ts';
-import { type CallLog, createCallLog } from './gateway/call-log.ts';
 import type { CallToolParts } from './gateway/call-tool.ts';
 import type { CallerOptions } from './gateway/caller.ts';
 import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
@@ -32,10 +31,9 @@ import type { Log } from './log.ts';
 import { createManagementServer } from './manage/management-server.ts';
 import { createReportQueue, type ReportQueue } from './operations/report-queue.ts';
 import type { Runner } from './operations/run-operation.ts';
-import { createOutboundDoor } from './outbound/door.ts';
+import { createOutboundDoor, type OutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
 import type { Database } from './store/database.ts';
-import type { Keyring } from './store/sealing.ts';
 import type { Metric } from './telemetry/metric.ts';
 import { version } from './version.ts';
 
@@ -46,7 +44,8 @@ export type App = {
   metrics(): Metric[];
   /** Says no to readiness probes, so that a load balancer looks elsewhere. */
   drain(): void;
-  close(): Promise<void>;
+  /** False when something was lost that waited to be written. */
+  close(): Promise<boolean>;
 };
 
 /** Builds every part and introduces them to one another. */
@@ -58,7 +57,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const { door, documents } = outboundDoors(config, surroundings, sight, log);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember({ ...sight, ...surroundings, door, documents, config, store: database, keyring, log });
-  const callLog = callLogOf(database, keyring, sight, log);
+  const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...sight });
   const presence = createPresence(database, config, keyring.keyIds);
   const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
   const threads = startThreads(surroundings.clock);
@@ -105,18 +104,36 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     runner,
     metrics: sight.read,
     drain: others.readiness.drain,
-    async close() {
-      await upkeep?.stop();
-      await others.leave();
-      limited.lag.stop();
-      await memory.stop();
-      await callLog.stop();
-      await threads.close();
-      await Promise.all([door.close(), documents.close()]);
-      await database.close();
-      await sight.stop();
-    },
+    close: () => closeInTurn({ upkeep, others, limited, memory, callLog, threads, door, documents, database, sight }),
   };
+}
+
+/** What ends with the process, each before what it needs. */
+type Ending = {
+  upkeep: { stop(): Promise<void> } | undefined;
+  others: { leave(): Promise<void> };
+  limited: { lag: { stop(): void } };
+  memory: Memory;
+  callLog: CallRecords;
+  threads: { close(): Promise<void> };
+  door: OutboundDoor;
+  documents: OutboundDoor;
+  database: Store;
+  sight: Sight;
+};
+
+/** False when something was lost that waited to be written. */
+async function closeInTurn(parts: Ending): Promise<boolean> {
+  await parts.upkeep?.stop();
+  await parts.others.leave();
+  parts.limited.lag.stop();
+  await parts.memory.stop();
+  const isComplete = await parts.callLog.stop();
+  await parts.threads.close();
+  await Promise.all([parts.door.close(), parts.documents.close()]);
+  await parts.database.close();
+  await parts.sight.stop();
+  return isComplete;
 }
 
 function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
@@ -158,19 +175,6 @@ async function join(presence: Presence, store: Store, { changes }: Memory, log: 
       await presence.leave().catch((error) => log.warn({ err: error }, 'could not tell the others that it leaves'));
     },
   };
-}
-
-function callLogOf({ records, calls }: Database, keyring: Keyring, sight: Sight, log: Log): CallLog {
-  return createCallLog({
-    db: records,
-    writeCalls: calls.write,
-    keyring,
-    ...outageLog(log, 'could not write call records; they wait', 'call records are written again'),
-    onDropped(rows) {
-      sight.onDropped(rows);
-      log.error({ rows }, 'call records were given up');
-    },
-  });
 }
 
 function reportsOf({ engine, reports }: Database, { reportShare, clock }: Surroundings): ReportQueue {

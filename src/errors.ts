@@ -120,6 +120,7 @@ export type OutboundReason =
   | 'oversize'
   | 'circuit_open'
   | 'no_connection'
+  | 'stopped'
   | 'cancelled';
 
 /** Thrown by the outbound door, and what stands before it, alone. `message` is a sentence without address, path or query. */

@@ -107,8 +107,7 @@ export async function start(
       drain();
       const isComplete = await closeServer(server, ms);
       await parts.close();
-      await running.close();
-      return isComplete;
+      return (await running.close()) && isComplete;
     },
   };
 }

@@ -251,6 +251,7 @@ const findings = {
   ...of('docs/operations/deployment.md', {
     'find C2': 'A master key can be replaced while the service runs, and a wrong one is noticed at the start.',
     'find C3': 'PostgreSQL may be reached through PgBouncer and TLS.',
+    'find C5': 'A stop loses no record without a word, and a pause of a process is not blamed on an upstream.',
     'find C4': 'A fault of the database is told for what it is, and loses nothing that was begun.',
   }),
   ...of(specification, {

@@ -14,7 +14,7 @@ import { threadSources } from './threads.ts';
 export type Watched = {
   door: OutboundDoor;
   memory: Memory;
-  callLog: CallLog;
+  callLog: Pick<CallLog, 'waiting'>;
   limits: Limits;
   breaker: CircuitBreaker;
   reports: ReportQueue;

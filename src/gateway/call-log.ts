@@ -17,7 +17,8 @@ export type CallLog = {
   flush(): Promise<void>;
   /** Records that are not written yet. */
   waiting(): number;
-  stop(): Promise<void>;
+  /** Writes what is waiting for the last time. Gives the records that could not be written. */
+  stop(): Promise<CallRow[]>;
 };
 
 const intervalMs = 500;
@@ -98,6 +99,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
     async stop() {
       clearInterval(timer);
       await flush();
+      return waiting.splice(0);
     },
   };
 }

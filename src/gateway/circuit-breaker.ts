@@ -42,6 +42,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   blocked: 'unrelated',
   circuit_open: 'unrelated',
   no_connection: 'unrelated',
+  stopped: 'unrelated',
   cancelled: 'unrelated',
 };
 

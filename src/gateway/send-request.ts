@@ -102,6 +102,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   oversize: 'oversize',
   circuit_open: 'circuit_open',
   no_connection: 'limited',
+  stopped: 'unavailable',
   cancelled: 'cancelled',
 };
 

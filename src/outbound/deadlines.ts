@@ -1,4 +1,4 @@
-/** What happens at `until`, in ms of `performance.now()`, unless it is taken away before. */
+/** What happens at `until`, in ms of `Deadlines.now`, unless it is taken away before. */
 export type Deadline = {
   until: number;
   expire: () => void;
@@ -8,12 +8,21 @@ export type Deadline = {
 
 /** Deadlines on one timer, since one for each call costs more than the rest of its bookkeeping. */
 export type Deadlines = {
+  /**
+   * Monotonic ms in which this process ran. What it was stopped for (SIGSTOP, a machine without processor time, a long
+   * collection of garbage) does not count: the upstream may have answered, and nobody could read it.
+   */
+  now(): number;
+  /** How long the process was stopped in all while somebody waited, in ms, as of the last `now`. */
+  readonly stoppedMs: number;
   add(until: number, expire: () => void): Deadline;
   remove(deadline: Deadline): void;
 };
 
 /** A deadline is found passed at most this much later. */
 const tickMs = 20;
+/** A timer that is later than this was not late, but its process stopped. */
+const stopMs = 500;
 
 /**
  * The timer runs while there are deadlines, and only then. They are kept in an array: the tables that a Set leaves behind
@@ -23,6 +32,18 @@ const tickMs = 20;
 export function createDeadlines(): Deadlines {
   const pending: Deadline[] = [];
   let timer: NodeJS.Timeout | undefined;
+  let lookedAt = 0;
+  let stoppedMs = 0;
+
+  /** Whoever comes first after a stop takes it into account. */
+  const now = () => {
+    const at = performance.now();
+    if (timer !== undefined && at - lookedAt > stopMs) {
+      stoppedMs += at - lookedAt;
+      lookedAt = at;
+    }
+    return at - stoppedMs;
+  };
 
   const remove = (deadline: Deadline) => {
     if (deadline.place < 0) return;
@@ -35,8 +56,9 @@ export function createDeadlines(): Deadlines {
   };
 
   const look = () => {
-    const now = performance.now();
-    for (const deadline of pending.filter(({ until }) => until <= now)) {
+    const at = now();
+    lookedAt = at + stoppedMs;
+    for (const deadline of pending.filter(({ until }) => until <= at)) {
       remove(deadline);
       deadline.expire();
     }
@@ -46,10 +68,17 @@ export function createDeadlines(): Deadlines {
   };
 
   return {
+    now,
+    get stoppedMs() {
+      return stoppedMs;
+    },
     add(until, expire) {
       const deadline = { until, expire, place: pending.length };
       pending.push(deadline);
-      timer ??= setInterval(look, tickMs);
+      if (timer === undefined) {
+        lookedAt = performance.now();
+        timer = setInterval(look, tickMs);
+      }
       return deadline;
     },
     remove,

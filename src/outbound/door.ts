@@ -51,7 +51,7 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
     send(exchange) {
       const marked = { ...exchange, headers: [...exchange.headers, options.hopHeader, '1'] };
       return new Promise<Answer>((resolve, reject) => {
-        const until = performance.now() + marked.timeoutMs;
+        const until = deadlines.now() + marked.timeoutMs;
         const attempt = (pool: Pool, isSecond: boolean, onFailure: (error: OutboundError) => void) =>
           pool.begin(
             new Transfer(marked, until, deadlines, {
@@ -77,10 +77,10 @@ export function createOutboundDoor(options: OutboundOptions): OutboundDoor {
 
 /**
  * A kept connection may be closed by the upstream at the moment of use. Only a GET that saw no byte of an answer is
- * sent again, once, within its deadline.
+ * sent again, once, within its deadline; and one that was lost because this process had stopped.
  */
 function mayRetry(exchange: Exchange, error: OutboundError): boolean {
-  return exchange.method === 'GET' && error.reason === 'reset';
+  return exchange.method === 'GET' && (error.reason === 'reset' || error.reason === 'stopped');
 }
 
 /** Most upstreams compress nothing, as they were asked. @throws OutboundError */

@@ -14,10 +14,6 @@ import { toOutboundError } from './failure.ts';
 const freePieces = 10_000;
 const pieceBytes = 100;
 const maxInterimAnswers = 100;
-/** Of the header lines of an answer, and of all that is around its body, such as trailers and chunk extensions. */
-const maxHeaderBytes = 64 * 1024;
-/** For the length of each piece of a body. */
-const aroundPieceBytes = 16;
 const nothing = Buffer.alloc(0);
 
 /** Told once how a transfer ended. */
@@ -41,7 +37,6 @@ export class Transfer implements Dispatcher.DispatchHandler {
   readonly #deadline: Deadline;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
-  #arrived = 0;
   #status = 0;
   #statusText = '';
   #headers: IncomingHttpHeaders = {};
@@ -49,12 +44,14 @@ export class Transfer implements Dispatcher.DispatchHandler {
   #interimAnswers = 0;
   #lender: Lender | undefined;
   #connection: Connection | undefined;
+  readonly #stoppedMs: number;
   #isSettled = false;
 
   constructor(exchange: Exchange, until: number, deadlines: Deadlines, ended: Ended) {
     this.#exchange = exchange;
     this.#ended = ended;
     this.#deadlines = deadlines;
+    this.#stoppedMs = deadlines.stoppedMs;
     this.#deadline = deadlines.add(until, () => this.fail(timedOut(exchange.timeoutMs)));
     exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the caller went away')));
   }
@@ -80,16 +77,6 @@ export class Transfer implements Dispatcher.DispatchHandler {
     connection.dispatch({ path, method, headers, body }, this);
   }
 
-  /** Told of bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
-  mayArrive(bytes: number): boolean {
-    const around = this.#arrived - this.#bytes;
-    this.#arrived += bytes;
-    if (around > maxHeaderBytes && around > maxHeaderBytes + this.#pieces.length * aroundPieceBytes) {
-      this.fail(tooMany('bytes around its body'));
-    }
-    return !this.#isSettled;
-  }
-
   onRequestStart(): void {
     if (this.#connection) this.#connection.isAsked = true;
   }
@@ -111,7 +98,6 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#status = status;
     this.#statusText = statusText;
     this.#headers = headers;
-    if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('bytes of headers'));
     const { limitBytes } = this.#exchange;
     if (Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
   }
@@ -136,7 +122,9 @@ export class Transfer implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const failure = toOutboundError(error, this.#exchange.origin);
-    this.fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
+    this.#deadlines.now();
+    if (wasLost(failure) && this.#deadlines.stoppedMs > this.#stoppedMs) this.fail(stopped());
+    else this.fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
   }
 
   /** Ends it, and its connection: what comes over that is the rest of an answer that nobody waits for. */
@@ -155,16 +143,24 @@ export class Transfer implements Dispatcher.DispatchHandler {
   }
 }
 
-function sizeOf(headers: IncomingHttpHeaders): number {
-  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
-}
-
 function whole(pieces: readonly Buffer[]): Buffer {
   return pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing);
 }
 
 function timedOut(timeoutMs: number): OutboundError {
   return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
+}
+
+function wasLost({ reason }: OutboundError): boolean {
+  return reason === 'reset' || reason === 'unreachable' || reason === 'truncated';
+}
+
+/** The upstream, or what is in between, gave up on a process that said nothing. */
+function stopped(): OutboundError {
+  return new OutboundError(
+    'stopped',
+    'this service was stopped for a while during the call, and the connection to the upstream was lost; try again',
+  );
 }
 
 function tooMany(what: string): OutboundError {
