@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
+import { quickFiles, testFiles } from './files.ts';
 
 const src = resolve(import.meta.dirname, '..', 'src');
 
@@ -100,6 +101,14 @@ describe('the house', () => {
       .filter((file) => /\bDate\.now\b|new Date\(\)/.test(readFileSync(file, 'utf8')))
       .map((file) => relative(src, file));
     assert.deepEqual(readers.toSorted(), own);
+  });
+
+  it('has every file of the quick set of tests', () => {
+    const all = new Set(testFiles());
+    assert.deepEqual(
+      quickFiles.filter((file) => !all.has(file)),
+      [],
+    );
   });
 
   it('has small files with names that say what is inside', () => {

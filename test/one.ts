@@ -3,17 +3,12 @@
  * `npm run test:one -- limits`. A word with a slash is a path, and options such as `--test-name-pattern=…` go on to Node.
  */
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { root, testFiles } from './files.ts';
 
-const root = join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const words = wanted.filter((word) => !word.startsWith('-'));
 const options = wanted.filter((word) => word.startsWith('-'));
-const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.test.ts'))
-  .map((name) => relative(root, join(import.meta.dirname, name)))
-  .filter((path) => words.some((word) => path.includes(word)));
+const files = testFiles().filter((path) => words.some((word) => path.includes(word)));
 
 if (files.length === 0) {
   const found = words.length > 0 ? `no test file has ${words.map((word) => `"${word}"`).join(' or ')} in its path` : '';
