@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const installMs = 300_000;
+const lockFile = join(tmpdir(), 'toolhost-apt-get.lock');
 
 /**
  * Where a program is that a test needs: the first of the paths that exists. When there is none and this process is root
@@ -19,8 +22,10 @@ export async function needProgram(paths: readonly [string, ...string[]], debianP
   }
   const run = promisify(execFile);
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, timeout: installMs };
-  await run('apt-get', ['update'], options);
+  // Other groups of tests may need a program at the same time, and apt-get refuses to run twice.
+  const aptGet = (...args: string[]) => run('flock', [lockFile, 'apt-get', ...args], options);
+  await aptGet('update');
   const wait = ['-o', 'DPkg::Lock::Timeout=120'];
-  await run('apt-get', [...wait, 'install', '-y', '--no-install-recommends', debianPackage], options);
+  await aptGet(...wait, 'install', '-y', '--no-install-recommends', debianPackage);
   return paths[0];
 }
