@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createCookieJar } from './cookie-jar.ts';
 
 /** What a browser got. Nothing is followed by itself: a test decides about every step. */
 export type Page = { url: URL; status: number; headers: Headers; html: string };
@@ -69,25 +70,15 @@ export function changed(given: Record<string, string>, changes: Changes = {}): R
 
 /** `address` is where its requests seem to come from, to a service that trusts one proxy. */
 export function createBrowser(address = '203.0.113.1'): Browser {
-  // Cookies know hosts but no ports (RFC 6265, 8.5); the paths of all that we meet are /.
-  const jars = new Map<string, Map<string, string>>();
-  const jarOf = (hostname: string) => jars.getOrInsertComputed(hostname, () => new Map());
-
-  function keep(hostname: string, lines: readonly string[]): void {
-    for (const line of lines) {
-      const [pair = '', ...attributes] = line.split('; ');
-      const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(pair) ?? [];
-      if (attributes.includes('Max-Age=0')) jarOf(hostname).delete(name);
-      else jarOf(hostname).set(name, value);
-    }
-  }
+  // Cookies know hosts but no ports (RFC 6265, 8.5).
+  const jar = createCookieJar();
 
   async function request(url: URL, own: Record<string, string>, changes: Changes = {}, body?: URLSearchParams) {
-    const cookie = [...jarOf(url.hostname)].map(([name, value]) => `${name}=${value}`).join('; ');
+    const cookie = jar.header(url.hostname);
     const usual = { accept: 'text/html', 'x-forwarded-for': address, ...(cookie && { cookie }), ...own };
     const method = body ? { method: 'POST', body } : {};
     const response = await fetch(url, { redirect: 'manual', headers: changed(usual, changes), ...method });
-    keep(url.hostname, response.headers.getSetCookie());
+    jar.keep(url.hostname, response.headers.getSetCookie());
     return { url, status: response.status, headers: response.headers, html: await response.text() };
   }
 
@@ -98,6 +89,6 @@ export function createBrowser(address = '203.0.113.1'): Browser {
       const own = { origin: page.url.origin, 'sec-fetch-site': 'same-origin' };
       return request(form.action, own, headers, new URLSearchParams(changed(form.fields, fields)));
     },
-    cookies: jarOf,
+    cookies: jar.of,
   };
 }

@@ -1,0 +1,25 @@
+/** What a browser keeps of `Set-Cookie`, by host. Paths are not looked at: those of all that the tests meet are /. */
+export type CookieJar = {
+  /** Names and values for a host; a test may change them. */
+  of(host: string): Map<string, string>;
+  /** The `Cookie` header for a host; empty when there is none. */
+  header(host: string): string;
+  keep(host: string, lines: readonly string[]): void;
+};
+
+export function createCookieJar(): CookieJar {
+  const jars = new Map<string, Map<string, string>>();
+  const of = (host: string) => jars.getOrInsertComputed(host, () => new Map<string, string>());
+  return {
+    of,
+    header: (host) => [...of(host)].map(([name, value]) => `${name}=${value}`).join('; '),
+    keep(host, lines) {
+      for (const line of lines) {
+        const [pair = '', ...attributes] = line.split(/; */);
+        const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(pair) ?? [];
+        if (attributes.some((attribute) => /^max-age=0$/i.test(attribute))) of(host).delete(name);
+        else of(host).set(name, value);
+      }
+    },
+  };
+}
