@@ -34,9 +34,9 @@ export class Connection {
   readonly #events: ConnectionEvents;
   #connecting: Socket | undefined;
 
-  constructor({ origin, connect }: Upstream, events: ConnectionEvents) {
+  constructor({ url, connect }: Upstream, events: ConnectionEvents) {
     this.#events = events;
-    this.#client = new Client(origin, {
+    this.#client = new Client(url, {
       connect: (options, callback) => {
         this.#connecting = connect(options, (...[error, socket]) => {
           this.#connecting = undefined;

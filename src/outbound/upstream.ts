@@ -11,6 +11,8 @@ const distrustMs = 10 * 60_000;
 /** An origin, as one workspace knows it. */
 export type Upstream = {
   origin: string;
+  /** The same as undici takes it. */
+  url: URL;
   connect: Connect;
   retries: RetryBudget;
   /** How often a connection was quiet after an answer. */
@@ -20,7 +22,13 @@ export type Upstream = {
 };
 
 export function createUpstream(origin: string, connect: Connect): Upstream {
-  return { origin, connect, retries: createRetryBudget(), rests: 0, distrustedUntil: Number.NEGATIVE_INFINITY };
+  const never = Number.NEGATIVE_INFINITY;
+  return { origin, url: quickUrl(origin), connect, retries: createRetryBudget(), rests: 0, distrustedUntil: never };
+}
+
+/** Undici asks its URL for the origin with each request. A URL puts it together each time, which takes 2 µs; this one keeps it. */
+function quickUrl(origin: string): URL {
+  return Object.defineProperty(new URL(origin), 'origin', { value: origin });
 }
 
 /** Whether its connections may be used again at once; until then each rests after an answer. */

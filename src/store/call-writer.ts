@@ -23,6 +23,13 @@ export const recordColumns = [
   'request_id',
 ] as const satisfies readonly (keyof CallRecord)[];
 
+export type RecordValue = string | number | null;
+
+/** A record as values in the order of `recordColumns`: as text it is half as long as with their names. */
+export function recordValues(row: CallRow): RecordValue[] {
+  return recordColumns.map((column) => row[column] ?? null);
+}
+
 /** Writes call records and counts them, in one transaction. */
 export type CallWriter = {
   /**

@@ -7,14 +7,17 @@ import {
   countedColumns,
   countsOf,
 } from './call-counts.ts';
-import { batchRows, recordColumns } from './call-writer.ts';
-import type { CallRow } from './schema.ts';
+import { batchRows, type RecordValue, recordColumns } from './call-writer.ts';
 
-/** A `CallWriter` for the thread that writes records; each gives how many calls were counted. */
-export type SqliteCallWriter = { write(rows: readonly CallRow[]): number; countOlder(most: number): number };
+/** A record, or what it becomes as a parameter of a statement: values in the order of `recordColumns`. */
+type Values = readonly RecordValue[];
+
+/** A `CallWriter` for the thread that writes records, which come as `recordValues`; each gives how many calls were counted. */
+export type SqliteCallWriter = { write(records: readonly Values[]): number; countOlder(most: number): number };
 
 export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWriter {
-  const run = (sql: string, parameters: unknown[] = []) => Number(database.prepare(sql).run(parameters).changes);
+  const run = (sql: string, parameters: readonly unknown[] = []) =>
+    Number(database.prepare(sql).run(parameters).changes);
 
   function transaction<Result>(work: () => Result): Result {
     run('begin');
@@ -32,17 +35,17 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   const insertBatch = insertText(batchRows);
 
   /** The rows that were not there before. */
-  function insertEach(rows: readonly CallRow[]): readonly CallRow[] {
-    return rows.filter((row) => run(insertOne, valuesOf(row)) === 1);
+  function insertEach(records: readonly Values[]): readonly Values[] {
+    return records.filter((record) => run(insertOne, record) === 1);
   }
 
   /** Many rows in one statement; undefined, and nothing written, when some of them were there before. */
-  function insertWhole(rows: readonly CallRow[]): readonly CallRow[] | undefined {
+  function insertWhole(records: readonly Values[]): readonly Values[] | undefined {
     run('savepoint whole');
-    const isWhole = run(insertBatch, rows.flatMap(valuesOf)) === rows.length;
+    const isWhole = run(insertBatch, records.flat()) === records.length;
     if (!isWhole) run('rollback to whole');
     run('release whole');
-    return isWhole ? rows : undefined;
+    return isWhole ? records : undefined;
   }
 
   function addCounts(counts: readonly CallCount[]): void {
@@ -51,11 +54,11 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   }
 
   return {
-    write(rows) {
+    write(records) {
       return transaction(() => {
-        const whole = rows.length === batchRows ? insertWhole(rows) : undefined;
-        const written = whole ?? insertEach(rows);
-        addCounts(countsOf(written));
+        const whole = records.length === batchRows ? insertWhole(records) : undefined;
+        const written = whole ?? insertEach(records);
+        addCounts(countsOf(written.map(countedOf)));
         return written.length;
       });
     },
@@ -79,6 +82,17 @@ function insertText(rows: number): string {
   return `insert into calls (${recordColumns.join(', ')}, counted) values ${values} on conflict (id) do nothing`;
 }
 
-function valuesOf(row: CallRow): unknown[] {
-  return recordColumns.map((column) => row[column] ?? null);
+const [workspace, slug, tool, startedAt, outcome, duration] = countedColumns.map((name) =>
+  recordColumns.indexOf(name),
+) as [number, number, number, number, number, number];
+
+function countedOf(record: Values): CountedCall {
+  return {
+    workspace_id: record[workspace],
+    slug: record[slug],
+    tool: record[tool],
+    started_at: record[startedAt],
+    outcome: record[outcome],
+    duration_ms: record[duration],
+  } as CountedCall;
 }

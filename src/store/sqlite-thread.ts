@@ -1,7 +1,7 @@
 /** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
-import type { CallRow } from './schema.ts';
+import type { RecordValue } from './call-writer.ts';
 import { createSqliteCallWriter } from './sqlite-call-writer.ts';
 import { openSqlite } from './sqlite-file.ts';
 import type { ThreadAccess } from './threaded-sqlite.ts';
@@ -31,7 +31,7 @@ if (access === 'read') {
 
 const calls = createSqliteCallWriter(database);
 const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
-  'call write_calls': (rows) => calls.write(rows as CallRow[]),
+  'call write_calls': (rows) => calls.write(rows as RecordValue[][]),
   'call count_older_calls': ([most]) => calls.countOlder(most as number),
 };
 

@@ -11,7 +11,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import type { CallWriter } from './call-writer.ts';
+import { type CallWriter, recordValues } from './call-writer.ts';
 import type { Tables } from './schema.ts';
 import type { Answer, Procedure, Question, ThreadData } from './sqlite-thread.ts';
 
@@ -38,7 +38,7 @@ export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
     db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
   return {
     async write(rows) {
-      await ask('call write_calls', rows);
+      await ask('call write_calls', rows.map(recordValues));
     },
     countOlder: async (most) => Number((await ask('call count_older_calls', [most])).numAffectedRows),
   };
