@@ -15,6 +15,7 @@ const leaves = [
   'version.ts',
   'read-body.ts',
   'http.ts',
+  'incoming.ts',
   'thread-priority.ts',
 ];
 const table: Record<string, readonly string[]> = {

@@ -129,8 +129,8 @@ function headersOf(
 }
 
 /**
- * Builds the request of a call (spec 4.3). Pure: nothing is sent.
- * @throws ToolFailure invalid_arguments when an argument cannot stand where it belongs
+ * Builds the request of a call (specification 4.3). Pure: nothing is sent.
+ * @throws ToolFailure invalid_arguments when an argument cannot go where it belongs
  * @throws ToolFailure secret_missing from `credentials.secret`
  */
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
@@ -138,21 +138,23 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
   // What a configuration says has been judged with it; what a secret says has not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {
-    addHeader(headers, name, fillPlaceholders(value, credentials.secret));
+    headers.push(name, headerText(name, fillPlaceholders(value, credentials.secret)));
   }
   const left: [string, unknown][] = [];
   for (const [name, place] of template.places) {
     const value = own(args, name);
     if (value === undefined) continue;
     if (place === 'body') left.push([name, value]);
-    else if (place === 'header') addArgumentHeader(headers, name, value);
-    else addQueryPairs(query, name, value, template.arrayFormat);
+    else if (place === 'query') query.push(...queryPairs(name, value, template.arrayFormat));
+    else headers.push(...argumentHeader(name, value));
   }
-  const body = bodyOf(template, left, headers);
+  const { body, contentType } = bodyOf(template, left);
+  if (contentType !== undefined) headers.push('Content-Type', contentType);
   if (template.authentication && credentials.token !== undefined) {
     const { authentication } = template;
     const header = credentialHeader(authentication);
-    if (header !== undefined) addHeader(headers, header, credentialValue(authentication, credentials.token));
+    if (header !== undefined)
+      headers.push(header, headerText(header, credentialValue(authentication, credentials.token)));
     else query.push(`${encode(credentialQueryKey(authentication) as string)}=${encode(credentials.token)}`);
   }
   const search = query.length > 0 ? `?${query.join('&')}` : '';
@@ -176,59 +178,56 @@ function templateText(name: string, value: unknown): string | undefined {
   return text;
 }
 
-function addQueryPairs(query: string[], name: string, value: unknown, format: ArrayFormat): void {
+function queryPairs(name: string, value: unknown, format: ArrayFormat): string[] {
   // Each entry takes its name, two signs and a character at least.
   if (Array.isArray(value) && format !== 'comma')
     refuseLonger(name, value.length * (name.length + 2), mostUrlLength, 'a URL');
-  for (const [key, text] of arrayPairs(name, value, format)) {
+  return arrayPairs(name, value, format).map(([key, text]) => {
     refuseLonger(name, text.length, mostUrlLength, 'a URL');
-    query.push(`${encode(key)}=${encode(text)}`);
-  }
+    return `${encode(key)}=${encode(text)}`;
+  });
 }
 
-function addArgumentHeader(headers: string[], name: string, value: unknown): void {
+/** Name and value, or nothing for an argument without a text. */
+function argumentHeader(name: string, value: unknown): string[] {
   const text = valueText(name, value);
-  if (text === undefined) return;
+  if (text === undefined) return [];
   refuseLonger(name, text.length, mostHeaderLength, 'a header');
-  addHeader(headers, name, text);
+  return [name, headerText(name, text)];
 }
 
-function addHeader(headers: string[], name: string, value: string): void {
-  if (!isHeaderValue(value)) {
-    throw new ToolFailure(
-      'invalid_arguments',
-      `the value for the header ${name} has characters that a header cannot hold`,
-    );
-  }
-  headers.push(name, value);
+/** @throws ToolFailure invalid_arguments */
+function headerText(name: string, value: string): string {
+  if (isHeaderValue(value)) return value;
+  const message = `the value for the header ${name} has characters that a header cannot hold`;
+  throw new ToolFailure('invalid_arguments', message);
 }
 
-/** The body, and its Content-Type where the tool does not say it. */
-function bodyOf(template: RequestTemplate, left: [string, unknown][], headers: string[]): UpstreamRequest['body'] {
+/** A body, and its Content-Type where the tool does not say it. */
+type Content = { body: UpstreamRequest['body']; contentType?: string };
+const noContent: Content = { body: undefined };
+
+function bodyOf(template: RequestTemplate, left: [string, unknown][]): Content {
+  const content = contentOf(template, left);
+  return template.contentType === undefined ? content : { body: content.body };
+}
+
+function contentOf(template: RequestTemplate, left: [string, unknown][]): Content {
   const { bodyArgument, contentType, encoding } = template;
-  const type = (fallback: string) => {
-    if (contentType === undefined) headers.push('Content-Type', fallback);
-  };
   if (bodyArgument !== undefined) {
     const value = left.find(([name]) => name === bodyArgument)?.[1];
-    if (value === undefined) return undefined;
-    if (typeof value === 'string' && (contentType === undefined || encodingOf(contentType) !== 'json')) {
-      type('text/plain; charset=utf-8');
-      return value;
-    }
-    type('application/json');
-    return JSON.stringify(value);
+    if (value === undefined) return noContent;
+    if (typeof value === 'string' && (contentType === undefined || encodingOf(contentType) !== 'json'))
+      return { body: value, contentType: 'text/plain; charset=utf-8' };
+    return { body: JSON.stringify(value), contentType: 'application/json' };
   }
-  if (!template.hasBody || (template.method === 'DELETE' && left.length === 0)) return undefined;
-  if (encoding === 'json') {
-    type('application/json');
-    return JSON.stringify(Object.fromEntries(left));
-  }
+  if (!template.hasBody || (template.method === 'DELETE' && left.length === 0)) return noContent;
+  if (encoding === 'json') return { body: JSON.stringify(Object.fromEntries(left)), contentType: 'application/json' };
   const fields = left.flatMap(([name, value]) => arrayPairs(name, value, template.arrayFormat));
   if (fields.length > mostPairs) {
     throw new ToolFailure('invalid_arguments', `found ${fields.length} fields; a form has at most ${mostPairs}`);
   }
-  if (encoding === 'multipart') return { fields };
-  type('application/x-www-form-urlencoded');
-  return fields.map(([name, text]) => `${encode(name)}=${encode(text)}`).join('&');
+  if (encoding === 'multipart') return { body: { fields } };
+  const body = fields.map(([name, text]) => `${encode(name)}=${encode(text)}`).join('&');
+  return { body, contentType: 'application/x-www-form-urlencoded' };
 }

@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { hopHeader } from '../domain/headers.ts';
 import { AppError } from '../errors.ts';
+import type { Incoming } from '../incoming.ts';
 import { isPublicToPages } from '../routes.ts';
 
 /** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */
@@ -82,9 +83,11 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
-export function answerPreflight(request: IncomingMessage, response: ServerResponse, headers: string[]): void {
-  headers.push('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS');
+export function answerPreflight({ request, response, headers }: Incoming): void {
   // The origin is allowed, so it may send any header: a server's credential can have a name of its own.
-  headers.push('Access-Control-Allow-Headers', String(request.headers['access-control-request-headers'] ?? ''));
-  response.writeHead(204, [...headers, 'Access-Control-Max-Age', '600']).end();
+  const wanted = String(request.headers['access-control-request-headers'] ?? '');
+  const allowed = ['Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS'];
+  response
+    .writeHead(204, [...headers, ...allowed, 'Access-Control-Allow-Headers', wanted, 'Access-Control-Max-Age', '600'])
+    .end();
 }

@@ -4,6 +4,7 @@ import { base62 } from '../domain/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
+import type { Incoming } from '../incoming.ts';
 import { problemAnswer } from '../manage/problem.ts';
 import { wantsPage } from '../page.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../read-body.ts';
@@ -14,14 +15,7 @@ import { answerProbe, type ProbeParts } from './probes.ts';
 export type FrontParts = {
   config: Config & { baseUrl: string };
   random: Random;
-  /** `headers`, names and values in turn, belong to every answer. */
-  serveMcp: (
-    request: IncomingMessage,
-    response: ServerResponse,
-    slug: string,
-    requestId: string,
-    headers: string[],
-  ) => Promise<void>;
+  serveMcp: (incoming: Incoming, slug: string) => Promise<void>;
   probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   strangers: Strangers;
@@ -32,7 +26,7 @@ export type FrontParts = {
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
   const newRequestId = requestIds(parts.random);
-  const serveWeb = (request: IncomingMessage, response: ServerResponse, headers: string[]) => {
+  const serveWeb = ({ request, response, headers }: Incoming) => {
     for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
     return parts.serveWeb(request, response);
   };
@@ -52,16 +46,13 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       refuse(request, response, { error: shown, path, requestId }, parts.onUnexpected);
       return;
     }
-    const headers = edgeHeaders(request, requestId);
+    const incoming = { request, response, path, requestId, headers: edgeHeaders(request, requestId) };
     if (isPreflight(request)) {
-      answerPreflight(request, response, headers);
+      answerPreflight(incoming);
       return;
     }
-    if (answerProbe(request, response, path, headers, parts.probes)) return;
-    const served =
-      slug === undefined
-        ? serveWeb(request, response, headers)
-        : parts.serveMcp(request, response, slug, requestId, headers);
+    if (answerProbe(incoming, parts.probes)) return;
+    const served = slug === undefined ? serveWeb(incoming) : parts.serveMcp(incoming, slug);
     served.catch((error: unknown) => {
       parts.onUnexpected(error, requestId);
       response.destroy();

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Incoming } from '../incoming.ts';
 import { routes } from '../routes.ts';
 
 export type ProbeParts = {
@@ -9,14 +9,11 @@ export type ProbeParts = {
 };
 
 /**
- * What supervisors and load balancers ask every few seconds: whether the process lives, and whether it can serve.
- * `headers`, names and values in turn, belong to the answer. True when it was one of these.
+ * Answers what supervisors and load balancers ask every few seconds: whether the process lives, and whether it can serve.
+ * True when the request was one of these.
  */
 export function answerProbe(
-  { method }: IncomingMessage,
-  response: ServerResponse,
-  path: string,
-  headers: readonly string[],
+  { request: { method }, response, path, headers }: Incoming,
   { whyNotReady, onAnswered }: ProbeParts,
 ): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { isRawNumber } from '../domain/json.ts';
-import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
-import type { Answer } from '../outbound/door.ts';
+import type { UpstreamRequest } from '../domain/request-template.ts';
+import type { Answer } from '../outbound/exchange.ts';
 import type { Capture, CapturedResponse } from '../store/captures.ts';
-import type { HostedServer, HostedTool } from './hosted-server.ts';
+import type { Call } from './call.ts';
+import type { HostedServer } from './hosted-server.ts';
 import { findPreview } from './preview-call.ts';
 import { cut, redact, redactedStart } from './redact.ts';
 
@@ -18,24 +19,29 @@ export function isCapturing(server: HostedServer, now: number): boolean {
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
 
+/** The JSON text of a `Capture`; undefined when it could not be made, as a call must not fail because it is looked at. */
+export function captureOf(call: Call, onUnexpected: (error: unknown, requestId: string) => void): string | undefined {
+  try {
+    return captureText(call);
+  } catch (error) {
+    onUnexpected(error, call.asked.requestId);
+    return undefined;
+  }
+}
+
 /**
- * The JSON text of a `Capture`. The request is built once more with masked credentials, so none can be in it; from all
- * the rest the credentials that the call used and the secrets of the server are redacted.
+ * The request is built once more with masked credentials, so none can be in it; from all the rest the credentials that
+ * the call used and the secrets of the server are redacted.
  */
-export function captureDocument(
-  server: HostedServer,
-  tool: HostedTool,
-  args: Arguments,
-  wire: { args: Arguments | undefined; answer: Answer | undefined; sensitive: readonly string[] },
-): string {
-  const sensitive = [...wire.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
-  const argumentsBytes = Buffer.byteLength(JSON.stringify(args));
-  const request = findPreview(tool, wire.args);
+function captureText({ server, tool, asked, answer, ...call }: Call): string {
+  const sensitive = [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
+  const argumentsBytes = Buffer.byteLength(JSON.stringify(asked.args));
+  const request = findPreview(tool, call.args);
   const capture: Capture = {
-    ...(argumentsBytes <= maxArgumentsBytes && { arguments: args }),
+    ...(argumentsBytes <= maxArgumentsBytes && { arguments: asked.args }),
     argumentsBytes,
     ...(request && { request: shortened(request) }),
-    ...(wire.answer && { response: captured(wire.answer, sensitive) }),
+    ...(answer && { response: captured(answer, sensitive) }),
   };
   return JSON.stringify(capture, (_name, value: unknown) => cleaned(value, sensitive));
 }

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Look, Strangers } from '../domain/visit.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
+import type { Incoming } from '../incoming.ts';
 import {
   checkBodyLength,
   type Drain,
@@ -17,7 +18,7 @@ import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
 import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
 import { serverPage } from './server-page.ts';
-import { write } from './write.ts';
+import { type Outgoing, write } from './write.ts';
 
 export type McpDoorParts = {
   find: (slug: string, look: Look) => MaybePromise<McpEndpoint | undefined>;
@@ -45,23 +46,17 @@ const pageHeaders = [
 
 /**
  * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * The headers decide who is let in; only then the body is read and parsed. `headers`, names and values in turn, belong to
- * every answer.
+ * The headers decide who is let in; only then the body is read and parsed.
  */
 export function createMcpDoor(parts: McpDoorParts) {
-  return async function serveMcp(
-    request: IncomingMessage,
-    response: ServerResponse,
-    slug: string,
-    requestId: string,
-    headers: string[],
-  ): Promise<void> {
+  return async function serveMcp(incoming: Incoming, slug: string): Promise<void> {
+    const { request, response, requestId } = incoming;
+    const { slowReaderMs } = parts;
     let body: Buffer | undefined;
     let posted: unknown;
     let hints: LoginHints | undefined;
     let isAdmitted = false;
     let isReading = false;
-    const { slowReaderMs } = parts;
     try {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
@@ -70,8 +65,7 @@ export function createMcpDoor(parts: McpDoorParts) {
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && wantsPage(request)) {
-        const html = serverPage(endpoint.about, parts.serverUrl(slug));
-        write(response, 200, [...headers, ...pageHeaders], html, slowReaderMs);
+        write(response, pageOf(endpoint, parts.serverUrl(slug), incoming), slowReaderMs);
         return;
       }
       hints = endpoint.hints;
@@ -89,16 +83,21 @@ export function createMcpDoor(parts: McpDoorParts) {
         bytesIn: body.length,
         onGone: (cancel) => whenGone(response, cancel),
       });
-      writeReply(response, headers, reply, slowReaderMs);
+      write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= tryParse(body);
       else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
-      writeError(response, headers, error, { id: readableId(posted), hints, requestId }, parts);
+      writeError(incoming, { error, id: readableId(posted), hints }, parts);
     } finally {
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** What people see who open the address in a browser. */
+function pageOf({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
+  return { status: 200, headers: [...headers, ...pageHeaders], body: serverPage(about, url) };
 }
 
 /** What to answer to a request that is not let in: its own error, or that there were too many of them. */
@@ -150,44 +149,45 @@ function tryParse(body: Buffer | undefined): unknown {
   }
 }
 
-function writeReply(response: ServerResponse, headers: string[], reply: Reply, slowReaderMs: number): void {
-  if (reply.stream) headers.push('Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no');
-  else if (reply.body !== undefined) headers.push('Content-Type', 'application/json');
-  write(response, reply.status, headers, reply.body, slowReaderMs);
+const ofJson = ['Content-Type', 'application/json'];
+const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
+
+function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgoing {
+  if (body === undefined) return { status, headers, body };
+  return { status, headers: [...headers, ...(stream ? ofStream : ofJson)], body };
 }
 
 /** What is known of a request that failed. */
-type Failed = { id: RequestId | undefined; hints: LoginHints | undefined; requestId: string };
+type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
+
+/** What an error says in its own headers and as a JSON-RPC message. */
+type ErrorAnswer = { status: number; headers: readonly string[]; body: string };
 
 /** The one place where errors become MCP answers. */
-function writeError(
-  response: ServerResponse,
-  headers: string[],
-  error: unknown,
-  failed: Failed,
-  parts: McpDoorParts,
-): void {
+function writeError(incoming: Incoming, failed: Failed, parts: McpDoorParts): void {
+  const { response, headers } = incoming;
   if (response.destroyed || response.headersSent) return;
-  const { id, hints, requestId } = failed;
-  headers.push('Content-Type', 'application/json');
-  let status = 500;
-  let body: string;
+  const answered = errorAnswer(failed, incoming.requestId, parts);
+  write(response, { ...answered, headers: [...headers, ...ofJson, ...answered.headers] }, parts.slowReaderMs);
+}
+
+function errorAnswer({ error, id, hints }: Failed, requestId: string, parts: McpDoorParts): ErrorAnswer {
   if (error instanceof RpcError) {
-    status = error.status;
-    body = errorText(id, error.code, error.message, error.data);
-  } else if (error instanceof Unauthenticated) {
-    status = error.status;
-    parts.onRefused(error.refusal);
-    headers.push('WWW-Authenticate', challenge(error, hints));
-    body = errorText(id, status, error.message);
-  } else if (error instanceof AppError) {
-    status = error.status;
-    if (error.retryAfterS !== undefined) headers.push('Retry-After', String(error.retryAfterS));
-    if (status === 405) headers.push('Allow', 'POST');
-    body = errorText(id, status < 500 && status !== 429 ? codes.invalidRequest : status, error.message);
-  } else {
-    parts.onUnexpected(error, requestId);
-    body = errorText(id, codes.internal, `internal error; request ${requestId}`);
+    const { status } = error;
+    return { status, headers: [], body: errorText(id, error.code, error.message, error.data) };
   }
-  write(response, status, headers, body, parts.slowReaderMs);
+  if (error instanceof Unauthenticated) {
+    parts.onRefused(error.refusal);
+    const headers = ['WWW-Authenticate', challenge(error, hints)];
+    return { status: error.status, headers, body: errorText(id, error.status, error.message) };
+  }
+  if (error instanceof AppError) {
+    const { status, retryAfterS } = error;
+    const code = status < 500 && status !== 429 ? codes.invalidRequest : status;
+    const retry = retryAfterS === undefined ? [] : ['Retry-After', String(retryAfterS)];
+    const allow = status === 405 ? ['Allow', 'POST'] : [];
+    return { status, headers: [...retry, ...allow], body: errorText(id, code, error.message) };
+  }
+  parts.onUnexpected(error, requestId);
+  return { status: 500, headers: [], body: errorText(id, codes.internal, `internal error; request ${requestId}`) };
 }

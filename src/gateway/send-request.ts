@@ -1,34 +1,26 @@
-import type { CallSpan, RequestSpan } from '../domain/call-sight.ts';
-import type { ToolCall } from '../domain/mcp.ts';
+import type { RequestSpan } from '../domain/call-sight.ts';
 import { type Arguments, buildRequest, type UpstreamRequest } from '../domain/request-template.ts';
-import { OutboundError, type OutboundReason, type Outcome, ToolFailure } from '../errors.ts';
-import type { Answer, OutboundDoor } from '../outbound/door.ts';
-import type { Caller } from './caller.ts';
-import type { HostedServer, HostedTool } from './hosted-server.ts';
+import { OutboundError } from '../errors.ts';
+import type { OutboundDoor } from '../outbound/door.ts';
+import type { Answer } from '../outbound/exchange.ts';
+import type { Call } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { secretFor } from './secret-use.ts';
 
-/**
- * The request of a call, a digest of the credentials in it, which decides over which connections it may go, and whose
- * failure it would be.
- */
-export type CallRequest = { request: UpstreamRequest; credentialHash: string; caller: Caller };
+/** The request of a call, and a digest of the credentials in it, which decides over which connections it may go. */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string };
 
 /**
- * Builds the request of a call; `sensitive` gets the credentials of the call.
+ * Builds the request of a call, and notes the credentials that it will send. `token` is that of the caller unless a
+ * renewed one is given.
  * @throws ToolFailure invalid_arguments, secret_missing
  */
-export function requestOf(
-  server: HostedServer,
-  tool: HostedTool,
-  caller: Caller,
-  args: Arguments,
-  sensitive: string[],
-): CallRequest {
+export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
+  const { server, tool, sensitive } = call;
   const { origin } = tool.request.url;
   const sent: string[] = [];
-  const token = caller.token(origin);
+  const token = renewed ?? call.caller.token(origin);
   if (token !== undefined) sensitive.push(token);
   if (token !== undefined && tool.request.authentication) sent.push(token);
   const secret = (name: string) => {
@@ -39,44 +31,56 @@ export function requestOf(
   };
   const request = buildRequest(tool.request, args, { token, secret });
   refuseOwnKey(request);
-  return { request, credentialHash: tool.credentialHash(sent), caller };
+  return { request, credentialHash: tool.credentialHash(sent) };
 }
 
-/** @throws OutboundError */
-export function send(
-  server: HostedServer,
-  tool: HostedTool,
-  call: ToolCall,
-  { request, credentialHash, caller }: CallRequest,
-  door: OutboundDoor,
-  span: CallSpan | undefined,
-): Promise<Answer> {
-  const { body, headers } = request;
-  const requestSpan = span?.request(request.method, request.origin);
-  const traceparent = requestSpan?.traceparent ?? call.traceparent;
-  if (traceparent !== undefined) headers.push('traceparent', traceparent);
-  if (call.tracestate !== undefined) headers.push('tracestate', call.tracestate);
-  const sent = door.send({
+/**
+ * Sends the request of a call. Where the upstream refuses the token of a login, it has done nothing, so the request is
+ * sent once more with a fresh token.
+ * @throws OutboundError
+ */
+export async function send(call: Call, request: CallRequest, args: Arguments, client: OutboundDoor): Promise<Answer> {
+  const { caller } = call;
+  const answer = await sendOnce(call, request, client);
+  if (answer.status !== 401 || !caller.renew) return answer;
+  const renewed = await caller.renew();
+  if (renewed === undefined) return answer;
+  const second = await sendOnce(call, requestOf(call, args, renewed), client);
+  if (second.status === 401) await caller.giveUp?.(renewed);
+  return second;
+}
+
+function sendOnce(call: Call, { request, credentialHash }: CallRequest, client: OutboundDoor): Promise<Answer> {
+  const { server, tool, asked } = call;
+  const span = call.span?.request(request.method, request.origin);
+  const { body, headers } = contentOf(request);
+  const traceparent = span?.traceparent ?? asked.traceparent;
+  const sent = client.send({
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,
-    caller,
+    caller: call.caller,
     path: request.path,
     method: request.method,
-    headers,
-    body: typeof body === 'object' ? multipart(body.fields, headers) : body,
+    headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],
+    body,
     timeoutMs: tool.timeoutMs,
     limitBytes: tool.limitBytes,
-    // A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports), so its call finishes.
-    onGone: call.era === 'modern' ? call.onGone : undefined,
+    onGone: call.onGone,
   });
-  return requestSpan ? traced(sent, requestSpan) : sent;
+  return span ? traced(sent, span) : sent;
 }
 
-function multipart(fields: readonly [string, string][], headers: string[]): Buffer {
-  const { contentType, body } = multipartBody(fields);
-  headers.push('Content-Type', contentType);
-  return body;
+/** W3C trace context. */
+function traceHeaders(traceparent: string, tracestate: string | undefined): string[] {
+  return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
+}
+
+/** The body of a request, and its headers with those that the body decides. */
+function contentOf({ body, headers }: UpstreamRequest): { body: string | Buffer | undefined; headers: string[] } {
+  if (typeof body !== 'object') return { body, headers };
+  const multipart = multipartBody(body.fields);
+  return { body: multipart.body, headers: [...headers, 'Content-Type', multipart.contentType] };
 }
 
 async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
@@ -88,28 +92,4 @@ async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer>
     span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
     throw error;
   }
-}
-
-const outcomeOf: Record<OutboundReason, Outcome> = {
-  blocked: 'blocked',
-  dns: 'unreachable',
-  unreachable: 'unreachable',
-  tls: 'unreachable',
-  reset: 'unreachable',
-  truncated: 'malformed',
-  malformed: 'malformed',
-  timeout: 'timeout',
-  oversize: 'oversize',
-  circuit_open: 'circuit_open',
-  no_connection: 'limited',
-  stopped: 'unavailable',
-  cancelled: 'cancelled',
-};
-
-export function toToolFailure(error: OutboundError): ToolFailure {
-  const hint =
-    error.reason === 'oversize'
-      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
-      : '';
-  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
 }

@@ -3,12 +3,17 @@ import type { Arguments } from '../domain/request-template.ts';
 import { JobError, type Outcome, ToolFailure } from '../errors.ts';
 import type { AnswerJob } from './answer-job.ts';
 import type { ArgumentJob } from './argument-job.ts';
+import type { Call } from './call.ts';
 import type { ContentJob } from './content-job.ts';
 import { toFailure } from './failure-data.ts';
 import type { HostedTool } from './hosted-server.ts';
 
 /** Whose work a job is, and until when it is wanted. */
 export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined };
+
+export function jobOf({ server, onGone }: Call): JobOf {
+  return { workspaceId: server.workspaceId, onGone };
+}
 
 /** What the gateway has done on threads. All throw JobError. */
 export type ThreadWork = {

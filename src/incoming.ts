@@ -1,0 +1,12 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** A request that has passed the edge, the response to it, and what belongs to that whatever it is. */
+export type Incoming = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Path of the URL, without query. */
+  readonly path: string;
+  readonly requestId: string;
+  /** Headers of every answer, names and values in turn. */
+  readonly headers: readonly string[];
+};
