@@ -3,9 +3,16 @@ import type { Dispatcher, Client as UndiciClient } from 'undici';
 import { Client } from './undici.ts';
 import type { Upstream } from './upstream.ts';
 
-const maxHeaderBytes = 64 * 1024;
+/**
+ * Where undici ends a connection. A transfer ends it long before: undici makes an error for each header line behind its
+ * limit, and that takes longer than the lines do.
+ */
+const maxHeaderBytes = 512 * 1024;
 /** Undici closes an idle connection after this time; the sweep usually is before it. */
 const keepAliveMs = 10_000;
+
+/** What a connection carries: it is told how many bytes came before they are read, and says whether they may be. */
+export type Carried = Dispatcher.DispatchHandler & { mayArrive(bytes: number): boolean };
 
 /** Told what happens to a connection besides the requests that it carries. */
 export type ConnectionEvents = {
@@ -33,6 +40,7 @@ export class Connection {
   readonly #client: UndiciClient;
   readonly #events: ConnectionEvents;
   #connecting: Socket | undefined;
+  #carried: Carried | undefined;
 
   constructor({ url, connect }: Upstream, events: ConnectionEvents) {
     this.#events = events;
@@ -59,7 +67,8 @@ export class Connection {
     });
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+  dispatch(request: Dispatcher.DispatchOptions, handler: Carried): void {
+    this.#carried = handler;
     this.#client.dispatch(request, handler);
   }
 
@@ -67,6 +76,7 @@ export class Connection {
   rest(now: number): void {
     this.isBusy = false;
     this.isAsked = false;
+    this.#carried = undefined;
     this.served++;
     this.idleSince = now;
   }
@@ -85,6 +95,7 @@ export class Connection {
       if (this.isAsked) {
         // What is less than a buffer has left, although TLS may not have said so yet.
         if (socket.writableNeedDrain) this.isSpoilt = true;
+        if (this.#carried?.mayArrive(socket.readableLength) === false) socket.read();
         return;
       }
       const isFarewell = farewell.test(String(socket.read()));

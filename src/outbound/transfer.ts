@@ -14,6 +14,10 @@ import { toOutboundError } from './failure.ts';
 const freePieces = 10_000;
 const pieceBytes = 100;
 const maxInterimAnswers = 100;
+/** Of the header lines of an answer, and of all that is around its body, such as trailers and chunk extensions. */
+const maxHeaderBytes = 64 * 1024;
+/** For the length of each piece of a body. */
+const aroundPieceBytes = 16;
 const nothing = Buffer.alloc(0);
 
 /** Told once how a transfer ended. */
@@ -37,6 +41,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   readonly #deadline: Deadline;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
+  #arrived = 0;
   #status = 0;
   #statusText = '';
   #headers: IncomingHttpHeaders = {};
@@ -77,6 +82,16 @@ export class Transfer implements Dispatcher.DispatchHandler {
     connection.dispatch({ path, method, headers, body }, this);
   }
 
+  /** Told of bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
+  mayArrive(bytes: number): boolean {
+    const around = this.#arrived - this.#bytes;
+    this.#arrived += bytes;
+    if (around > maxHeaderBytes && around > maxHeaderBytes + this.#pieces.length * aroundPieceBytes) {
+      this.fail(tooMany('bytes around its body'));
+    }
+    return !this.#isSettled;
+  }
+
   onRequestStart(): void {
     if (this.#connection) this.#connection.isAsked = true;
   }
@@ -98,6 +113,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#status = status;
     this.#statusText = statusText;
     this.#headers = headers;
+    if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('bytes of headers'));
     const { limitBytes } = this.#exchange;
     if (Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
   }
@@ -141,6 +157,10 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#deadlines.remove(this.#deadline);
     return true;
   }
+}
+
+function sizeOf(headers: IncomingHttpHeaders): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
 }
 
 function whole(pieces: readonly Buffer[]): Buffer {
