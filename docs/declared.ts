@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { mostLimit } from '../src/domain/limits.ts';
+import { mostLimit, mostQuota } from '../src/domain/limits.ts';
 import { mask } from '../src/domain/server-config.ts';
 import { bodyEncodings } from '../src/domain/tool-rules.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';
@@ -32,6 +32,7 @@ export function declaredText(): string {
     timeoutMs: { usual: tool.timeout_ms?.default, most: tool.timeout_ms?.maximum },
     answerBytes: { usual: tool.response_limit_bytes?.maximum, most: tool.response_limit_bytes?.maximum },
     calls: { most: mostLimit },
+    quota: { most: mostQuota },
   };
   const exported = (name: string, type: string, value: unknown) =>
     `export const ${name}${type} = ${JSON.stringify(value, null, 2)};\n`;

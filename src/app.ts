@@ -59,13 +59,14 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
   const memory = remember({ ...sight, ...surroundings, door, documents, config, store: database, keyring, log });
   const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...sight });
   const presence = createPresence(database, config, keyring.keyIds);
-  const { limits, breaker, addresses, ...limited } = limitCalls(config, surroundings, door);
+  const limitedBy = { config, store: database, presence, door, log };
+  const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
   const threads = startThreads(surroundings.clock);
   const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
   const callParts = { ...sight.ofCalls, ...shared, door: limited.door, record: callLog.add };
   const endpointOf = hosting(config, callersOf(memory, addresses, log), callParts);
   const login = async () => (await web()).login;
-  const reports = reportsOf(database, surroundings);
+  const reports = reportsOf(database, surroundings, presence);
   const runner: Runner = {
     db: database.db,
     reports,
@@ -112,7 +113,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
 type Ending = {
   upkeep: { stop(): Promise<void> } | undefined;
   others: { leave(): Promise<void> };
-  limited: { lag: { stop(): void } };
+  limited: { stop(): Promise<void> };
   memory: Memory;
   callLog: CallRecords;
   threads: { close(): Promise<void> };
@@ -126,9 +127,8 @@ type Ending = {
 async function closeInTurn(parts: Ending): Promise<boolean> {
   await parts.upkeep?.stop();
   await parts.others.leave();
-  parts.limited.lag.stop();
   await parts.memory.stop();
-  const isComplete = await parts.callLog.stop();
+  const [isComplete] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
   await parts.threads.close();
   await Promise.all([parts.door.close(), parts.documents.close()]);
   await parts.database.close();
@@ -177,8 +177,13 @@ async function join(presence: Presence, store: Store, { changes }: Memory, log: 
   };
 }
 
-function reportsOf({ engine, reports }: Database, { reportShare, clock }: Surroundings): ReportQueue {
-  return createReportQueue({ db: reports, atOnce: engine === 'sqlite' ? 1 : 2, share: reportShare, clock });
+function reportsOf(
+  { engine, reports }: Database,
+  { reportShare, clock }: Surroundings,
+  presence: Presence,
+): ReportQueue {
+  const atOnce = engine === 'sqlite' ? 1 : 2;
+  return createReportQueue({ db: reports, atOnce, share: reportShare, clock, processCount: presence.count });
 }
 
 /** How a hosted server is served. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -50,7 +51,10 @@ for (const engine of engines) {
         DATA_DIR: dataDir,
         MASTER_KEY: randomBytes(32).toString('base64'),
         EGRESS_ALLOW: [upstream.port, ...provider.ports].map((port) => `127.0.0.1:${port}`).join(','),
+        // The workers divide limits, and chance decides which of them a call reaches.
         CALLS_PER_SECOND: '0',
+        CONCURRENT_CALLS: '0',
+        CONCURRENT_CALLS_PER_KEY: '0',
         TRUSTED_PROXIES: '1',
         ...(postgres && { DATABASE_URL: await postgres.createDatabase() }),
       };
@@ -116,6 +120,23 @@ for (const engine of engines) {
       for (const reply of await everyone(() => freshCall(child.url, 'things', { key })))
         assert.equal(reply.status, 200);
       assert.match(child.output(), new RegExp(`"worker":${victim},"exitCode":null,"signal":"SIGKILL"`));
+    });
+
+    it('[find C6] take a quota once together, and all of it over one connection', async () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (const slug of ['spread', 'kept']) {
+        const body = serverAt(slug, upstream.url);
+        assert.equal((await freshRequest(`${child.url}/api/v1/servers`, { key, body })).status, 201);
+        const path = `${child.url}/api/v1/servers/${slug}/limits`;
+        const set = await freshRequest(path, { key, method: 'PATCH', body: { calls_per_day: 20 } });
+        assert.equal(set.status, 200, set.text);
+      }
+      const spread = await Promise.all(Array.from({ length: 30 }, () => freshCall(child.url, 'spread', { key })));
+      assert.equal(spread.filter(({ status }) => status === 200).length, 20);
+      const kept = [];
+      for (let n = 0; n < 24; n++) kept.push((await freshCall(child.url, 'kept', { key, agent })).status);
+      assert.equal(kept.filter((status) => status === 200).length, 20);
+      agent.destroy();
     });
 
     it('[sec G5] lose nothing that was acknowledged when they are killed under writes', async () => {

@@ -2,29 +2,67 @@ import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
 import { clientAddress, networkOf } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
+import { createCallQuotas } from '../gateway/call-quotas.ts';
 import { createCircuitBreaker } from '../gateway/circuit-breaker.ts';
 import { createLimits } from '../gateway/limits.ts';
+import { createQuotaReserves } from '../gateway/quota-reserves.ts';
+import type { Log } from '../log.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
-import type { Surroundings } from './foundation.ts';
+import { settleQuotas, takeOfQuotas } from '../store/call-quota-use.ts';
+import type { Store, Surroundings } from './foundation.ts';
+import { outageLog } from './outage-log.ts';
+import type { Presence } from './presence.ts';
+
+export type LimitedParts = {
+  config: Config;
+  store: Store;
+  presence: Presence;
+  door: OutboundDoor;
+  log: Log;
+};
 
 /** What stands between a call and its upstream, so that no workspace is slowed by another. */
-export function limitCalls(config: Config, { clock, queueMs, startLoopLag }: Surroundings, door: OutboundDoor) {
+export function limitCalls({ config, store, presence, door, log }: LimitedParts, surroundings: Surroundings) {
+  const { clock, queueMs, startLoopLag } = surroundings;
   const lag = startLoopLag(clock);
-  const limits = createLimits({ concurrentPerKey: config.concurrentCallsPerKey, clock, queueMs, lagMs: lag.ms });
+  const processCount = presence.count;
+  const { now } = store.time;
+  const reserves = createQuotaReserves({
+    take: (wishes) => takeOfQuotas(store.records, wishes),
+    settle: (uses) => settleQuotas(store.records, uses),
+    processCount,
+    now,
+    ...outageLog(
+      log,
+      'quotas of calls cannot be counted together; each process makes its share',
+      'quotas of calls are counted together again',
+    ),
+  });
+  const limits = createLimits({
+    concurrentPerKey: config.concurrentCallsPerKey,
+    clock,
+    queueMs,
+    lagMs: lag.ms,
+    processCount,
+    quotas: createCallQuotas({ now, reserves }),
+  });
   const breaker = createCircuitBreaker(clock);
   return {
     limits,
     breaker,
-    lag,
     door: breaker.around(door),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
-    addresses: addressesOf(config, clock),
+    addresses: addressesOf(config, clock, processCount),
+    async stop() {
+      lag.stop();
+      await reserves.stop();
+    },
   };
 }
 
 /** Where requests come from, and what is done about those that are refused again and again. */
-function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number) {
+function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number, processCount: () => number) {
   const ofVisit = (visit: Visit) => networkOf(clientAddress(visit, trustedProxies));
-  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock });
-  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, clock };
+  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
+  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, clock, processCount };
 }

@@ -12,19 +12,13 @@ import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { databaseFile, localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
 
-const {
-  createApiKey,
-  listApiKeys,
-  revokeApiKey,
-  getServerLimits,
-  setServerLimits,
-  getWorkspaceLimits,
-  getWorkspaceQuotas,
-} = operations;
+const { createApiKey, listApiKeys, revokeApiKey, setKeyLimits } = operations;
+const { getServerLimits, setServerLimits, getWorkspaceLimits, getWorkspaceQuotas } = operations;
 const offered = {
   createApiKey,
   listApiKeys,
   revokeApiKey,
+  setKeyLimits,
   getServerLimits,
   setServerLimits,
   getWorkspaceLimits,

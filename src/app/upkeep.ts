@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import { hourMs } from '../store/call-counts.ts';
+import { pruneQuotaUse } from '../store/call-quota-use.ts';
 import { minutesKeptMs } from '../store/call-statistics.ts';
 import { captureKeptMs, pruneCaptures } from '../store/captures.ts';
 import type { Database } from '../store/database.ts';
@@ -34,6 +35,7 @@ export function startUpkeep(
     await pruneCaptures(records, now() - captureKeptMs + intervalMs);
     await pruneOAuth(db, now(), dayMs);
     await pruneSessions(db, now());
+    await pruneQuotaUse(db, now());
   };
   let running: Promise<void> | undefined;
   const run = () => {

@@ -33,16 +33,17 @@ type WebParts = {
   networkOf: (visit: Visit) => string;
   /** Monotonic ms. */
   clock: () => number;
+  processCount: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 const loginRequestsPerMinute = 300;
 
 export function createWeb(parts: WebParts): Web {
-  const { config, memory, runner, sight, strangers, networkOf, clock, onUnexpected } = parts;
+  const { config, memory, runner, sight, strangers, networkOf, clock, processCount, onUnexpected } = parts;
   const { oauthParts, identity, welcome } = memory;
   const perMinute = (turns: number) => {
-    const limit = createAddressLimit({ perMinute: turns, clock });
+    const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
   };
   const login = createOAuthDoor({

@@ -1,13 +1,17 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { type KeyLimits, mostLimit, mostQuota } from '../domain/limits.ts';
 import { type KeyScope, keyScopes } from '../domain/scopes.ts';
 import { messageOf } from '../errors.ts';
+import { fieldsOf } from '../operations/limit-fields.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 import { environmentUrl } from './connection.ts';
 import { secondsOf } from './expiry.ts';
 import { firstCommands } from './key-advice.ts';
 import { print, printJson, table } from './print.ts';
+import { wholeOrNone, wholeUpTo } from './whole-number.ts';
 
-type CreateOptions = OperatorOptions & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };
+type CreateOptions = OperatorOptions &
+  KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };
 
 type KeyRecord = {
   id: string;
@@ -34,6 +38,9 @@ export function addKeys(program: Command): void {
       slug,
     ])
     .option('--expires <span>', 'when it stops working, such as 12h, 90d or 4w (default: never)', expires)
+    .option('--calls-per-second <number>', 'how many calls a second it may make', wholeUpTo(mostLimit))
+    .option('--calls-per-minute <number>', 'how many calls a minute (UTC)', wholeUpTo(mostQuota))
+    .option('--calls-per-day <number>', 'how many calls a day (UTC)', wholeUpTo(mostQuota))
     .addHelpText(
       'after',
       `
@@ -43,6 +50,13 @@ Examples:
   export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
     )
     .action(create);
+  addOperatorOptions(keys.command('limit'))
+    .description('set what an API key is limited to; 0 removes a limit')
+    .argument('<id>', 'id of the key, key_…')
+    .option('--calls-per-second <number>', 'calls a second', wholeOrNone(mostLimit))
+    .option('--calls-per-minute <number>', 'calls a minute (UTC)', wholeOrNone(mostQuota))
+    .option('--calls-per-day <number>', 'calls a day (UTC)', wholeOrNone(mostQuota))
+    .action(limit);
   addOperatorOptions(keys.command('list'))
     .description('list the API keys of a workspace, without the keys themselves')
     .action(list);
@@ -50,6 +64,15 @@ Examples:
     .description('revoke an API key; it stops working everywhere within two seconds')
     .argument('<id>', 'id of the key, key_…')
     .action(revoke);
+}
+
+function limitText(limits: { calls_per_second?: number; calls_per_minute?: number; calls_per_day?: number }): string {
+  const { calls_per_second, calls_per_minute, calls_per_day } = limits;
+  const told = { second: calls_per_second, minute: calls_per_minute, day: calls_per_day };
+  const parts = Object.entries(told).flatMap(([span, calls]) =>
+    calls === undefined ? [] : [`${calls} calls a ${span}`],
+  );
+  return parts.length === 0 ? 'any number of calls' : parts.join(', ');
 }
 
 function scopesOf(text: string): KeyScope[] {
@@ -81,6 +104,7 @@ async function create(options: CreateOptions): Promise<void> {
       scopes: options.scopes,
       ...(options.server && { servers: options.server }),
       ...(options.expires !== undefined && { expires_in: options.expires }),
+      ...fieldsOf(options),
     });
     if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
     else print(createdText(made, operator.place, url));
@@ -143,6 +167,19 @@ function stateOf({ revoked_at, expires_at }: KeyRecord, now: number): string {
   if (revoked_at !== undefined) return `revoked ${revoked_at}`;
   if (expires_at === undefined) return 'good';
   return `${Date.parse(expires_at) <= now ? 'expired' : 'good until'} ${expires_at}`;
+}
+
+async function limit(id: string, options: OperatorOptions & KeyLimits, command: Command): Promise<void> {
+  const given = Object.entries(fieldsOf(options)).map(([field, value]) => [field, value === 0 ? null : value]);
+  if (given.length === 0)
+    command.error('error: nothing to set; give --calls-per-second, --calls-per-minute or --calls-per-day', {
+      exitCode: 2,
+    });
+  await asOperator(options, async (operator) => {
+    const { limits } = await operator.run('setKeyLimits', { id, ...Object.fromEntries(given) });
+    if (options.json) printJson({ id, limits });
+    else print(`The API key ${id} may make ${limitText(limits)}.`);
+  });
 }
 
 async function revoke(id: string, options: OperatorOptions): Promise<void> {

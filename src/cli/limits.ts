@@ -1,11 +1,13 @@
-import { type Command, InvalidArgumentError } from 'commander';
-import { mostLimit } from '../domain/limits.ts';
+import type { Command } from 'commander';
+import { mostLimit, mostQuota, type SetLimits } from '../domain/limits.ts';
+import { fieldsOf, type LimitField, limitFieldNames } from '../operations/limit-fields.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 import { print, printJson, table } from './print.ts';
+import { wholeUpTo } from './whole-number.ts';
 
-type Options = OperatorOptions & { server?: string; callsPerSecond?: number; concurrentCalls?: number };
+type Options = OperatorOptions & { server?: string } & SetLimits;
 type Limit = { limit?: number; from: 'default' | 'set' | 'workspace'; set?: number };
-type Limits = { slug?: string; calls_per_second: Limit; concurrent_calls: Limit };
+type Limits = { slug?: string } & { [Field in LimitField]?: Limit };
 
 export function addLimits(program: Command): void {
   const limits = program
@@ -16,39 +18,36 @@ export function addLimits(program: Command): void {
     .action((options: Options) => run(options, {}));
   addOptions(limits.command('set'))
     .description('set limits; they count in every process within a second')
-    .option('--calls-per-second <number>', 'calls a second', whole)
-    .option('--concurrent-calls <number>', 'calls at once', whole)
+    .option('--calls-per-second <number>', 'calls a second', wholeUpTo(mostLimit))
+    .option('--concurrent-calls <number>', 'calls at once', wholeUpTo(mostLimit))
+    .option('--calls-per-minute <number>', 'calls a minute (UTC), a quota', wholeUpTo(mostQuota))
+    .option('--calls-per-day <number>', 'calls a day (UTC), a quota', wholeUpTo(mostQuota))
     .addHelpText(
       'after',
       `
 Examples:
   toolhost limits set --workspace wsp_… --calls-per-second 1000 --concurrent-calls 500
-  toolhost limits set --server projects --concurrent-calls 10`,
+  toolhost limits set --server projects --concurrent-calls 10
+  toolhost limits set --workspace wsp_… --calls-per-day 100000`,
     )
     .action(set);
   addOptions(limits.command('reset'))
-    .description('go back to the defaults')
-    .action((options: Options) => run(options, { calls_per_second: null, concurrent_calls: null }));
+    .description('go back to the defaults, without quotas')
+    .action((options: Options) => run(options, Object.fromEntries(limitFieldNames.map((field) => [field, null]))));
 }
 
 function addOptions(command: Command): Command {
   return addOperatorOptions(command).option('--server <slug>', 'this server alone, within the limits of its workspace');
 }
 
-function whole(text: string): number {
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > mostLimit) throw new InvalidArgumentError(`allowed: a whole number from 1 to ${mostLimit}`);
-  return value;
-}
-
 async function set(options: Options, command: Command): Promise<void> {
-  const { callsPerSecond: calls_per_second, concurrentCalls: concurrent_calls } = options;
-  if (calls_per_second === undefined && concurrent_calls === undefined)
-    command.error('error: nothing to set; give --calls-per-second, --concurrent-calls or both', { exitCode: 2 });
-  await run(options, {
-    ...(calls_per_second !== undefined && { calls_per_second }),
-    ...(concurrent_calls !== undefined && { concurrent_calls }),
-  });
+  const change = fieldsOf(options);
+  if (Object.keys(change).length === 0)
+    command.error(
+      'error: nothing to set; give --calls-per-second, --concurrent-calls or both, or a quota: --calls-per-minute, --calls-per-day',
+      { exitCode: 2 },
+    );
+  await run(options, change);
 }
 
 /** Sets what is given, nothing for showing alone, and shows what counts then. */
@@ -65,11 +64,17 @@ async function run(options: Options, change: object): Promise<void> {
 }
 
 function textOf(limits: Limits): string {
-  const row = (name: string, { limit, from }: Limit) => [name, String(limit ?? 'none'), sources[from]];
-  return table(
-    ['LIMIT', 'VALUE', 'FROM'],
-    [row('calls a second', limits.calls_per_second), row('calls at once', limits.concurrent_calls)],
-  );
+  const rows = limitFieldNames.flatMap((field) => {
+    const found = limits[field];
+    return found ? [[labels[field], String(found.limit ?? 'none'), sources[found.from]]] : [];
+  });
+  return table(['LIMIT', 'VALUE', 'FROM'], rows);
 }
 
+const labels: Record<LimitField, string> = {
+  calls_per_second: 'calls a second',
+  concurrent_calls: 'calls at once',
+  calls_per_minute: 'calls a minute',
+  calls_per_day: 'calls a day',
+};
 const sources = { default: 'default of the environment', set: 'set', workspace: 'limit of the workspace' };

@@ -1,8 +1,15 @@
+/** How many calls something takes in a minute and in a day (UTC); absent or 0 is no quota. */
+export type CallQuotas = { callsPerMinute?: number; callsPerDay?: number };
+
 /** How often a second, and how many at once, something may be called; 0 is no limit. */
-export type CallLimits = { callsPerSecond: number; concurrentCalls: number };
+export type CallLimits = CallQuotas & { callsPerSecond: number; concurrentCalls: number };
 export type LimitName = keyof CallLimits;
 /** What may be set goes from 1 to this. */
 export const mostLimit = 100_000;
+export const mostQuota = 1_000_000_000;
+
+/** What a single key is limited to, besides what holds for every key. */
+export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 
 /** What was set; what is absent has its default. */
 export type SetLimits = Partial<CallLimits>;
@@ -19,7 +26,8 @@ export const workspaceShare = 5;
 
 export function limitOfWorkspace(name: LimitName, defaults: CallLimits, set: SetLimits): SourcedLimit {
   const own = set[name];
-  return own === undefined ? { value: defaults[name] * workspaceShare, from: 'default' } : { value: own, from: 'set' };
+  if (own !== undefined) return { value: own, from: 'set' };
+  return { value: (defaults[name] ?? 0) * workspaceShare, from: 'default' };
 }
 
 export function limitOfServer(
@@ -30,7 +38,7 @@ export function limitOfServer(
 ): SourcedLimit {
   const own = set[name];
   const wanted: SourcedLimit =
-    own === undefined ? { value: defaults[name], from: 'default' } : { value: own, from: 'set' };
+    own === undefined ? { value: defaults[name] ?? 0, from: 'default' } : { value: own, from: 'set' };
   const isAbove = wanted.value === 0 || wanted.value > workspace.value;
   return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : wanted;
 }
@@ -43,12 +51,30 @@ export function effectiveLimits(
   const workspace = (name: LimitName) => limitOfWorkspace(name, defaults, set.workspace);
   const server = (name: LimitName) => limitOfServer(name, defaults, set.server, workspace(name)).value;
   return {
-    server: { callsPerSecond: server('callsPerSecond'), concurrentCalls: server('concurrentCalls') },
+    server: {
+      ...quotasOf(set.server),
+      callsPerSecond: server('callsPerSecond'),
+      concurrentCalls: server('concurrentCalls'),
+    },
     workspace: {
+      ...quotasOf(set.workspace),
       callsPerSecond: workspace('callsPerSecond').value,
       concurrentCalls: workspace('concurrentCalls').value,
     },
   };
+}
+
+/** Quotas have no defaults, and calls count in those of their server and of their workspace. */
+function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
+  return {
+    ...(callsPerMinute !== undefined && { callsPerMinute }),
+    ...(callsPerDay !== undefined && { callsPerDay }),
+  };
+}
+
+/** What each process may use of a limit that they share; 0 is no limit. At least one, so they may exceed a small one. */
+export function shareOf(limit: number, processes: number): number {
+  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
 }
 
 /** What goes on under a limit in one process; `refused` is of the last minute. */

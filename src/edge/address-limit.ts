@@ -1,3 +1,5 @@
+import { shareOf } from '../domain/limits.ts';
+
 /** How often one address may do something; addresses as `networkOf` writes them. */
 export type AddressLimit = {
   /** Takes one turn of an address. False when it has none left. */
@@ -13,6 +15,8 @@ export type AddressLimitOptions = {
   perMinute: number;
   /** Monotonic ms. */
   clock: () => number;
+  /** How many processes divide the turns among them. One when absent. */
+  processCount?: () => number;
   /** Addresses that are remembered; above it those that came up least lately are forgotten. */
   most?: number;
 };
@@ -24,7 +28,8 @@ const minuteMs = 60_000;
  * So many turns in a minute, which begins with the first. The memory is bounded: who comes from ever new addresses makes
  * only old addresses be forgotten, and so takes no turn from anybody.
  */
-export function createAddressLimit({ perMinute, clock, most = usualMost }: AddressLimitOptions): AddressLimit {
+export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
+  const { perMinute, clock, processCount = () => 1, most = usualMost } = options;
   const minutes = new Map<string, Minute>();
   return {
     take(network) {
@@ -32,7 +37,9 @@ export function createAddressLimit({ perMinute, clock, most = usualMost }: Addre
       let minute = minutes.get(network);
       // Put at the end: the first of a map is the one that came up least lately.
       minutes.delete(network);
-      if (!minute || minute.until <= now) minute = { left: perMinute, until: now + minuteMs };
+      if (!minute || minute.until <= now) {
+        minute = { left: shareOf(perMinute, processCount()), until: now + minuteMs };
+      }
       minutes.set(network, minute);
       if (minutes.size > most) minutes.delete(minutes.keys().next().value as string);
       if (minute.left === 0) return false;

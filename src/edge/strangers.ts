@@ -8,6 +8,8 @@ export type StrangersOptions = {
   networkOf: (visit: Visit) => string;
   /** Monotonic ms. */
   clock: () => number;
+  /** How many processes divide the refusals of a minute among them. One when absent. */
+  processCount?: () => number;
 };
 
 /** Questions that addresses above their limit have under way, all together. */
@@ -26,7 +28,11 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   limited(): number;
 } {
   const { refusalsPerMinute, networkOf, clock } = options;
-  const limit = createAddressLimit({ perMinute: refusalsPerMinute, clock });
+  const limit = createAddressLimit({
+    perMinute: refusalsPerMinute,
+    clock,
+    ...(options.processCount && { processCount: options.processCount }),
+  });
   const lookInQueue = createQueue();
   let calmAt = Number.NEGATIVE_INFINITY;
   let limited = 0;

@@ -1,6 +1,7 @@
 import type { CallerKind } from '../domain/access.ts';
 import { credentialHeader } from '../domain/authentication.ts';
 import { bearerToken, headerValue, isCredential } from '../domain/credential.ts';
+import type { KeyLimits } from '../domain/limits.ts';
 import { type MaybePromise, whenKnown } from '../domain/maybe-promise.ts';
 import type { RequestHeaders } from '../domain/mcp.ts';
 import { looksLikeOurs } from '../domain/own-credentials.ts';
@@ -24,6 +25,8 @@ export type Caller = {
   id: string | undefined;
   /** Where a caller comes from whose credential is not known to be good; undefined for all others. */
   network: string | undefined;
+  /** What the API key is limited to. */
+  limits?: KeyLimits | undefined;
   /** What is known of a credential that callers bring; undefined until the upstream has accepted it. */
   credential?: Credential | undefined;
   /** Whether the tool that is called is known to refuse other credentials. */
@@ -100,7 +103,7 @@ function keyCaller(
     if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
       throw new Unauthenticated('forbidden', 'the API key may not call this server');
     }
-    return { kind: 'api_key', keyId: key.id, id: key.id, network: undefined, token };
+    return { kind: 'api_key', keyId: key.id, id: key.id, network: undefined, limits: key.limits, token };
   });
 }
 

@@ -1,4 +1,4 @@
-import type { CallLimits } from '../domain/limits.ts';
+import { type CallLimits, type KeyLimits, shareOf } from '../domain/limits.ts';
 import { isProven, noteActivity, type SharingCaller } from './activity.ts';
 import { createLanes, type Lane } from './lane.ts';
 import { createShares, half } from './shares.ts';
@@ -15,10 +15,15 @@ export type LaneBookOptions = {
   concurrentPerKey: number;
   /** Monotonic milliseconds. */
   clock: () => number;
+  /** How many processes serve; each takes a share of every limit. One when absent. */
+  processCount?: () => number;
 };
 
 /** What limits know of a caller besides its id; absent for one with a credential that is good as ever. */
-export type CallerTraits = SharingCaller;
+export type CallerTraits = SharingCaller & {
+  /** What the caller's key is limited to. */
+  readonly limits?: KeyLimits | undefined;
+};
 
 const goodAsEver: CallerTraits = {};
 
@@ -30,24 +35,32 @@ export type LaneBook = {
   findWorkspace(id: string): Lane | undefined;
 };
 
-export function createLaneBook({ concurrentPerKey, clock }: LaneBookOptions): LaneBook {
+export function createLaneBook(options: LaneBookOptions): LaneBook {
+  const { concurrentPerKey, clock, processCount = () => 1 } = options;
+  const perKey = { concurrentCalls: concurrentPerKey };
+  const perNewToken = { concurrentCalls: half(concurrentPerKey) };
   const keys = createLanes('key', clock);
   const addresses = createLanes('address', clock);
   const servers = createLanes('server', clock);
   const workspaces = createLanes('workspace', clock);
   const addShares = createShares(clock);
 
-  function keyLane(callerId: string, slots: number): Lane {
-    const lane = keys.laneOf(callerId);
-    lane.slots = slots;
+  function fit(
+    lane: Lane,
+    { concurrentCalls = 0, callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 }: Partial<CallLimits>,
+  ): Lane {
+    const processes = processCount();
+    lane.slots = shareOf(concurrentCalls, processes);
+    lane.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
+    lane.perMinute = callsPerMinute;
+    lane.perDay = callsPerDay;
     return lane;
   }
 
   function strangersLanes(id: string, callerId: string | undefined, network: string): Lane[] {
     if (concurrentPerKey === 0) return [];
-    const address = addresses.laneOf(`${id} ${network}`);
-    address.slots = concurrentPerKey;
-    return callerId === undefined ? [address] : [keyLane(callerId, half(concurrentPerKey)), address];
+    const address = fit(addresses.laneOf(`${id} ${network}`), perKey);
+    return callerId === undefined ? [address] : [fit(keys.laneOf(callerId), perNewToken), address];
   }
 
   return {
@@ -65,8 +78,9 @@ export function createLaneBook({ concurrentPerKey, clock }: LaneBookOptions): La
         shared = addShares(shared, { id: workspaceId, lane: workspace }, traits, now);
       }
       if (network === undefined) {
-        if (concurrentPerKey === 0 || callerId === undefined) return [...(shared ?? []), server, workspace];
-        const key = keyLane(callerId, concurrentPerKey);
+        const own = traits.limits;
+        if (callerId === undefined || (concurrentPerKey === 0 && !own)) return [...(shared ?? []), server, workspace];
+        const key = fit(keys.laneOf(callerId), own ? { ...own, ...perKey } : perKey);
         return shared ? [key, ...shared, server, workspace] : [key, server, workspace];
       }
       // Where anybody may call and nobody is known, all are equal.
@@ -76,10 +90,4 @@ export function createLaneBook({ concurrentPerKey, clock }: LaneBookOptions): La
     findServer: servers.find,
     findWorkspace: workspaces.find,
   };
-}
-
-function fit(lane: Lane, { concurrentCalls, callsPerSecond }: CallLimits): Lane {
-  lane.slots = concurrentCalls;
-  lane.rate = callsPerSecond;
-  return lane;
 }

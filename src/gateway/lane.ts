@@ -1,4 +1,5 @@
 import { type Activity, createActivity } from './activity.ts';
+import type { Reserve } from './quota-reserves.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
 
 /** Whose calls a lane has: of one caller, one address, those who are not known at a server or workspace, or all of one. */
@@ -7,6 +8,8 @@ export type LaneOf = 'key' | 'address' | 'strangers' | 'server' | 'workspace';
 /** What a caller, an address, a server or a workspace has under way, and who waits for a slot. */
 export type Lane = {
   of: LaneOf;
+  /** What its quotas are counted under. */
+  id: string;
   /** How many may run at once; 0 is no limit. It may change at any time. */
   slots: number;
   /** Calls a second; 0 is no limit. It may change at any time. */
@@ -20,6 +23,12 @@ export type Lane = {
   activity: Activity;
   /** Calls refused in the last minute; undefined before the first. */
   refused: RecentCount | undefined;
+  /** Calls in a minute and in a day; 0 is no quota. They may change at any time. */
+  perMinute: number;
+  perDay: number;
+  /** What this process has of them; undefined before the first call under a quota. */
+  minute: Reserve | undefined;
+  day: Reserve | undefined;
 };
 
 type Waiting = { start: () => void };
@@ -31,9 +40,10 @@ export const queueLength = 50;
 const burstMs = 1000;
 const sweepAbove = 10_000;
 
-function createLane(of: LaneOf): Lane {
+function createLane(of: LaneOf, id: string): Lane {
   return {
     of,
+    id,
     slots: 0,
     rate: 0,
     running: 0,
@@ -42,6 +52,10 @@ function createLane(of: LaneOf): Lane {
     dueAt: 0,
     activity: createActivity(),
     refused: undefined,
+    perMinute: 0,
+    perDay: 0,
+    minute: undefined,
+    day: undefined,
   };
 }
 
@@ -113,7 +127,7 @@ export function createLanes(of: LaneOf, clock: () => number) {
         for (const [old, lane] of lanes) if (isIdle(lane, now)) lanes.delete(old);
         most = Math.max(sweepAbove, lanes.size * 2);
       }
-      const lane = createLane(of);
+      const lane = createLane(of, id);
       lanes.set(id, lane);
       return lane;
     },

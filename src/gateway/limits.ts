@@ -1,9 +1,10 @@
 import type { LimitUse } from '../domain/limits.ts';
 import { type AppError, ToolFailure } from '../errors.ts';
-import { giveBack, hasSlot, type Lane, type LaneOf, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
+import type { CallQuotas, UsedUp } from './call-quotas.ts';
+import { giveBack, hasSlot, type Lane, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
 import { type CallerTraits, createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
 import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
-import { type RefusedBy, refusal, refusals } from './refusal.ts';
+import { type Refused, type RefusedBy, refusal, refusals, refusedBy } from './refusal.ts';
 
 export type LimitOptions = LaneBookOptions & {
   /** How late the event loop is, in ms. */
@@ -12,6 +13,7 @@ export type LimitOptions = LaneBookOptions & {
   queueMs: number;
   /** Calls that may be in the process at once, waiting ones too. */
   places?: number;
+  quotas?: CallQuotas;
 };
 
 /** The slots of one call, one of each of its lanes; given back with `leave`. */
@@ -55,29 +57,29 @@ type Counts = {
   refused: Record<RefusedBy, number>;
   clock: () => number;
   queueMs: number;
+  processCount: () => number;
+  quotas: CallQuotas | undefined;
 };
 
 export function createLimits(options: LimitOptions): Limits {
-  const { clock, lagMs, queueMs, places = usualPlaces } = options;
+  const { clock, lagMs, queueMs, places = usualPlaces, processCount = () => 1, quotas } = options;
   const book = createLaneBook(options);
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
-  const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs };
+  const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs, processCount, quotas };
   return {
     enter(server, callerId, onGone, traits) {
       const now = clock();
       const lanes = book.lanesOf(server, callerId, traits, now);
       const workspace = lanes[lanes.length - 1] as Lane;
-      if (lagMs() > shedAboveMs) throw refuse(counts, lanes, 'overload');
+      if (lagMs() > shedAboveMs) throw refuse(counts, lanes, { by: 'overload' });
       // What one workspace has inside is never more than what is left: another one always finds a place.
-      if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, 'fair_share');
+      if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
       checkRates(counts, lanes, now);
       if (traits?.network !== undefined) checkQueues(counts, lanes);
-      counts.inside++;
-      for (const lane of lanes) lane.inside++;
-      if (!lanes.every(hasSlot)) return wait(counts, lanes, onGone);
-      for (const lane of lanes) lane.running++;
-      counts.running++;
-      return lanes;
+      comeIn(counts, lanes);
+      const usedUp = quotas && lanes.some(hasQuota) ? quotas.take(lanes) : undefined;
+      if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
+      return takeSlots(counts, lanes, usedUp, onGone);
     },
     leave(slots) {
       counts.running--;
@@ -97,23 +99,41 @@ export function createLimits(options: LimitOptions): Limits {
   };
 }
 
+function hasQuota({ perMinute, perDay }: Lane): boolean {
+  return perMinute > 0 || perDay > 0;
+}
+
+function comeIn(counts: Counts, lanes: Slots): void {
+  counts.inside++;
+  for (const lane of lanes) lane.inside++;
+}
+
+function takeSlots(
+  counts: Counts,
+  lanes: Slots,
+  usedUp: UsedUp | undefined,
+  onGone: OnGone | undefined,
+): Slots | Promise<Slots> {
+  if (usedUp) {
+    goOut(counts, lanes);
+    throw refuse(counts, lanes, usedUp);
+  }
+  if (!lanes.every(hasSlot)) return wait(counts, lanes, onGone);
+  for (const lane of lanes) lane.running++;
+  counts.running++;
+  return lanes;
+}
+
 function goOut(counts: Counts, lanes: Slots): void {
   counts.inside--;
   for (const lane of lanes) lane.inside--;
 }
 
-const rateRefusals: Partial<Record<LaneOf, RefusedBy>> = {
-  address: 'strangers_rate',
-  strangers: 'strangers_rate',
-  server: 'server_rate',
-  workspace: 'workspace_rate',
-};
-
 /** A call that one rate refuses does not count in the others. */
 function checkRates(counts: Counts, lanes: Slots, now: number): void {
   for (const lane of lanes) {
     const ms = overdueMs(lane, now);
-    if (ms > 0) throw refuse(counts, lanes, rateRefusals[lane.of] ?? 'server_rate', lane.rate, ms);
+    if (ms > 0) throw refuse(counts, lanes, { of: lane.of, kind: 'rate', limit: lane.rate, waitMs: ms });
   }
   for (const lane of lanes) noteArrival(lane, now);
 }
@@ -122,7 +142,7 @@ function checkRates(counts: Counts, lanes: Slots, now: number): void {
 function checkQueues(counts: Counts, lanes: Slots): void {
   for (const lane of lanes) {
     if (lane.of === 'strangers' && lane.slots !== 0 && lane.inside >= lane.slots + queueLength)
-      throw refuse(counts, lanes, 'strangers_concurrency', lane.slots, counts.queueMs);
+      throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
   }
 }
 
@@ -140,6 +160,7 @@ async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): P
     return lanes;
   } catch (error) {
     goOut(counts, lanes);
+    counts.quotas?.giveBack(lanes, counts.queueMs - (until - counts.clock()));
     for (const lane of taken) giveBack(lane);
     throw error;
   }
@@ -152,22 +173,25 @@ async function takeTurn(
   until: number,
   onGone: OnGone | undefined,
 ): Promise<void> {
-  const by: RefusedBy = `${lane.of}_concurrency`;
-  if (lane.waiting.length >= queueLength) throw refuse(counts, lanes, by, lane.slots, counts.queueMs);
+  if (lane.waiting.length >= queueLength) throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
   const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
-  if (how === 'late') throw refuse(counts, lanes, by, lane.slots, counts.queueMs);
+  if (how === 'late') throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
   if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
 }
 
+function tooManyAtOnce({ of, slots }: Lane, { queueMs }: Counts): Refused {
+  return { of, kind: 'concurrency', limit: slots, waitMs: queueMs };
+}
+
 /** The refusal counts for the server and the workspace, which are the last two lanes. */
-function refuse({ refused, clock }: Counts, lanes: Slots, by: RefusedBy, limit = 0, waitMs = 1000): AppError {
-  refused[by]++;
+function refuse({ refused, clock, processCount }: Counts, lanes: Slots, why: Refused): AppError {
+  refused[refusedBy(why)]++;
   const now = clock();
   for (const lane of lanes.slice(-2)) {
     lane.refused ??= createRecentCount(minuteMs, 12);
     countAt(lane.refused, now);
   }
-  return refusal(by, limit, waitMs);
+  return refusal(why, processCount());
 }
 
 function useOf(lane: Lane | undefined, clock: () => number): LimitUse {

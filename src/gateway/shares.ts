@@ -16,6 +16,13 @@ export function createShares(clock: () => number) {
     return lane;
   }
 
+  /** Of quotas too, which an address has none of: they are counted in the database, and addresses do not belong there. */
+  function halfOfAll(lane: Lane, whole: Lane): Lane {
+    lane.perMinute = half(whole.perMinute);
+    lane.perDay = half(whole.perDay);
+    return halfOf(lane, whole);
+  }
+
   /** The lanes in `before` and these; undefined while there are none. */
   return (before: Lane[] | undefined, whole: Whole, caller: SharingCaller, now: number): Lane[] | undefined => {
     const { id, lane } = whole;
@@ -28,11 +35,11 @@ export function createShares(clock: () => number) {
     }
     if (!caller.isJudged && now - activity.judgedAt < keptMs) {
       lanes ??= [];
-      lanes.push(halfOf(unjudged.laneOf(id), lane));
+      lanes.push(halfOfAll(unjudged.laneOf(`${id} unjudged`), lane));
     }
     if (caller.network !== undefined && now - activity.acceptedAt < keptMs) {
       lanes ??= [];
-      lanes.push(halfOf(strangers.laneOf(id), lane));
+      lanes.push(halfOfAll(strangers.laneOf(id), lane));
     }
     return lanes;
   };

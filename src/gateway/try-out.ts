@@ -1,4 +1,5 @@
 import { parseJson } from '../domain/json.ts';
+import type { KeyLimits } from '../domain/limits.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { ContentBlock, ToolResult } from '../domain/mcp.ts';
 import { nearestOrAll } from '../domain/near-names.ts';
@@ -19,8 +20,9 @@ export type TryOutCall = {
   tool: string;
   args: Arguments;
   token: string | undefined;
-  /** The API key or the user that asks. */
+  /** The API key or the user that asks, and what the key is limited to. */
   actorId: string;
+  limits: KeyLimits | undefined;
   requestId: string;
 };
 
@@ -74,6 +76,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           keyId: call.actorId,
           id: call.actorId,
           network: undefined,
+          limits: call.limits,
           token: (origin) => tokenFor(server, call.token, origin),
         },
         {

@@ -29,7 +29,8 @@ export async function authenticate(
   if (person) return person;
   const key = await credentials.verifyApiKey(bearer, look);
   if (!key) throw new Unauthenticated('invalid', 'the API key or token is not valid');
-  return { kind: 'api_key', id: key.id, workspaceId: key.workspaceId, scopes: key.scopes, servers: key.servers };
+  const { id, workspaceId, scopes, servers, limits } = key;
+  return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limits };
 }
 
 /** Whether an actor may manage at all; a key for calling alone has no business at a management door. */

@@ -10,6 +10,7 @@ import { recordChange } from '../store/changes.ts';
 import { originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
 import { membersAmong } from '../store/members.ts';
 import { listSlugs } from '../store/server-list.ts';
+import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { checkKeyQuota } from './quota-rules.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
@@ -34,6 +35,10 @@ const keyRecord = z.object({
   expires_at: time.optional(),
   last_used_at: time.optional(),
   revoked_at: time.optional(),
+  limits: z
+    .object(keyLimitInputs)
+    .optional()
+    .describe('What the key is limited to; absent where it has no limit of its own.'),
 });
 
 /** Who made keys, by what is true now. */
@@ -53,6 +58,7 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
     ...(key.expiresAt !== undefined && { expires_at: isoTime(key.expiresAt) }),
     ...(key.lastUsedAt !== undefined && { last_used_at: isoTime(key.lastUsedAt) }),
     ...(key.revokedAt !== undefined && { revoked_at: isoTime(key.revokedAt) }),
+    ...(key.limits && { limits: fieldsOf(key.limits) }),
   };
 }
 
@@ -81,6 +87,7 @@ const createApiKey = operation({
       .max(longestS)
       .optional()
       .describe('Seconds until the key stops working, by the clock of the service; instead of expires_at.'),
+    ...keyLimitInputs,
   }),
   output: keyRecord.extend({ key: z.string().describe('The key. It cannot be shown again.') }),
   async run(context, input) {
@@ -88,6 +95,7 @@ const createApiKey = operation({
     if (input.servers) await refuseUnknownServers(context, input.servers);
     const createdAt = context.now();
     const expiresAt = expiryOf(input, createdAt);
+    const limits = keyLimitsFrom(input);
     const { id, key } = formatApiKey(context.random(9), context.random(32));
     const stored: ApiKey = {
       id,
@@ -101,14 +109,15 @@ const createApiKey = operation({
       expiresAt,
       revokedAt: undefined,
       lastUsedAt: undefined,
+      ...(limits && { limits }),
     };
     await insertApiKey(context.db, stored);
     await checkKeyQuota(context);
     return { ...toRecord(stored, await makersOf(context, [stored])), key };
   },
-  audit: (_input, { id, name, scopes, servers }) => ({
+  audit: (_input, { id, name, scopes, servers, limits }) => ({
     target: id,
-    detail: { name, scopes, ...(servers && { servers }) },
+    detail: { name, scopes, ...(servers && { servers }), ...(limits && { limits }) },
   }),
 });
 

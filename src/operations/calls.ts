@@ -65,6 +65,7 @@ const callTool = operation({
         args,
         token,
         actorId: context.actor.id,
+        limits: context.actor.callLimits,
         requestId: context.requestId,
       });
       const upstreamMs = record?.upstream_ms ?? undefined;

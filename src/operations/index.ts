@@ -4,6 +4,7 @@ import { callOperations } from './calls.ts';
 import { captureOperations } from './captures.ts';
 import { connectionOperations } from './connection-check.ts';
 import { grantOperations } from './grants.ts';
+import { keyLimitOperations } from './key-limits.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { loginCheckOperations } from './login-checks.ts';
 import { memberOperations } from './members.ts';
@@ -27,6 +28,7 @@ export const operations = {
   ...loginCheckOperations,
   ...statisticsOperations,
   ...apiKeyOperations,
+  ...keyLimitOperations,
   ...grantOperations,
   ...peopleOperations,
   ...memberOperations,

@@ -6,7 +6,6 @@ import {
   limitOfServer,
   limitOfWorkspace,
   limitSources,
-  mostLimit,
   type SetLimits,
   type SourcedLimit,
   workspaceShare,
@@ -15,17 +14,10 @@ import { maxTools } from '../domain/server-config.ts';
 import { recordChange } from '../store/changes.ts';
 import { type StoredServer, setServerLimits as storeServerLimits } from '../store/servers.ts';
 import { findWorkspaceLimits, setWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
+import { changedLimits, isSameLimits, limitFields, limitInputs } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { getServer, isoTime, isUnchanged, originsOf, slugInput, time, unchangedShape } from './shapes.ts';
 import { noteChange } from './store-server.ts';
-
-const limitInput = (of: string) =>
-  z.int().min(1).max(mostLimit).nullable().optional().describe(`${of}; null goes back to the default.`);
-const limitInputs = {
-  calls_per_second: limitInput('Calls a second'),
-  concurrent_calls: limitInput('Calls at once'),
-};
-type LimitInputs = { calls_per_second?: number | null | undefined; concurrent_calls?: number | null | undefined };
 
 const limitRecord = z.object({
   limit: z.number().optional().describe('What counts; absent when there is no limit.'),
@@ -42,6 +34,8 @@ const useRecord = z
 const limitsRecord = z.object({
   calls_per_second: limitRecord,
   concurrent_calls: limitRecord,
+  calls_per_minute: limitRecord.optional().describe('Absent where there is no quota.'),
+  calls_per_day: limitRecord.optional().describe('Absent where there is no quota.'),
   use: useRecord.optional(),
 });
 const serverLimits = limitsRecord.extend({
@@ -68,12 +62,26 @@ const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.inp
   ...(set !== undefined && { set }),
 });
 
+const quotaFields = ['calls_per_minute', 'calls_per_day'] as const;
+
+/** The quotas that there are. */
+function quotas(
+  recordFor: (
+    name: 'callsPerMinute' | 'callsPerDay',
+    field: (typeof quotaFields)[number],
+  ) => z.input<typeof limitRecord>,
+) {
+  const records = quotaFields.map((field) => [field, recordFor(limitFields[field].name, field)] as const);
+  return Object.fromEntries(records.filter(([, { limit }]) => limit !== undefined));
+}
+
 async function workspaceRecord(context: Context): Promise<z.input<typeof limitsRecord>> {
   const { defaultLimits, actor } = context;
   const set = await findWorkspaceLimits(context.db, actor.workspaceId);
   return {
     calls_per_second: recordOf(limitOfWorkspace('callsPerSecond', defaultLimits, set), set.callsPerSecond),
     concurrent_calls: recordOf(limitOfWorkspace('concurrentCalls', defaultLimits, set), set.concurrentCalls),
+    ...quotas((name) => recordOf(limitOfWorkspace(name, defaultLimits, set), set[name])),
     ...presentIn(context.presentUse?.ofWorkspace(actor.workspaceId)),
   };
 }
@@ -82,12 +90,13 @@ async function serverRecord(context: Context, server: StoredServer): Promise<z.i
   const { defaultLimits, presentUse } = context;
   const workspace = await workspaceRecord(context);
   const set = server.limits ?? {};
-  const capped = (name: keyof SetLimits, cap: z.input<typeof limitRecord>) =>
+  const capped = (name: keyof SetLimits, cap: z.input<typeof limitRecord> = { from: 'default' }) =>
     recordOf(limitOfServer(name, defaultLimits, set, { value: cap.limit ?? 0, from: cap.from }), set[name]);
   return {
     slug: server.slug,
     calls_per_second: capped('callsPerSecond', workspace.calls_per_second),
     concurrent_calls: capped('concurrentCalls', workspace.concurrent_calls),
+    ...quotas((name, field) => capped(name, workspace[field])),
     ...(defaultLimits.concurrentPerKey !== 0 && { concurrent_calls_per_key: defaultLimits.concurrentPerKey }),
     ...presentIn(presentUse?.ofServer(server.id)),
     workspace,
@@ -104,20 +113,6 @@ function upstreamOf(context: Context, server: StoredServer, origin: string) {
   return { origin, state, calls, failures, ...next };
 }
 
-/** What was set before, changed by what is given: a number replaces it, null removes it. */
-function changed(before: SetLimits, input: LimitInputs): SetLimits {
-  const { calls_per_second: rate, concurrent_calls: atOnce } = input;
-  const callsPerSecond = rate === undefined ? before.callsPerSecond : (rate ?? undefined);
-  const concurrentCalls = atOnce === undefined ? before.concurrentCalls : (atOnce ?? undefined);
-  return {
-    ...(callsPerSecond !== undefined && { callsPerSecond }),
-    ...(concurrentCalls !== undefined && { concurrentCalls }),
-  };
-}
-
-const isSame = (a: SetLimits, b: SetLimits) =>
-  a.callsPerSecond === b.callsPerSecond && a.concurrentCalls === b.concurrentCalls;
-
 const words = ({ limit, from }: z.input<typeof limitRecord>) =>
   `${limit ?? 'any number'} (${from === 'workspace' ? 'capped by the workspace' : from})`;
 
@@ -125,6 +120,12 @@ function said(output: z.input<typeof serverLimits>): string {
   const lines = [
     `The server ${output.slug} takes ${words(output.calls_per_second)} calls a second and runs ${words(output.concurrent_calls)} at once.`,
   ];
+  for (const [span, quota] of [
+    ['minute', output.calls_per_minute],
+    ['day', output.calls_per_day],
+  ] as const) {
+    if (quota) lines.push(`It takes ${words(quota)} calls a ${span}.`);
+  }
   const { use } = output;
   if (use)
     lines.push(`Now: ${use.running} running, ${use.waiting} waiting, ${use.refused} refused in the last minute.`);
@@ -159,8 +160,8 @@ const setServerLimits = operation({
   async run(context, input) {
     const server = await getServer(context, input.slug);
     const before = server.limits ?? {};
-    const limits = changed(before, input);
-    if (isSame(before, limits)) return { ...(await serverRecord(context, server)), unchanged: true as const };
+    const limits = changedLimits(before, input);
+    if (isSameLimits(before, limits)) return { ...(await serverRecord(context, server)), unchanged: true as const };
     await storeServerLimits(context.db, server, limits);
     await noteChange(context, server);
     return serverRecord(context, { ...server, limits });
@@ -193,8 +194,8 @@ export const setWorkspaceLimits = operation({
   async run(context, input) {
     const { workspaceId } = context.actor;
     const before = await findWorkspaceLimits(context.db, workspaceId);
-    const limits = changed(before, input);
-    if (isSame(before, limits)) return { ...(await workspaceRecord(context)), unchanged: true as const };
+    const limits = changedLimits(before, input);
+    if (isSameLimits(before, limits)) return { ...(await workspaceRecord(context)), unchanged: true as const };
     await storeWorkspaceLimits(context.db, workspaceId, limits);
     await recordChange(context.db, {
       id: newId(context.random, 'chg'),

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Random } from '../domain/ids.ts';
-import type { CallLimits, CircuitState, LimitUse } from '../domain/limits.ts';
+import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
@@ -22,6 +22,8 @@ export type Actor = {
   scopes: readonly KeyScope[];
   /** Slugs that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
+  /** What the calls of an API key are limited to. */
+  callLimits?: KeyLimits | undefined;
   /** Of a person in the dashboard: their role, and the hash of their session. */
   role?: Role;
   sessionHash?: string;
@@ -70,8 +72,9 @@ export type Parts = {
     tool: string;
     args: Arguments;
     token: string | undefined;
-    /** The API key or the user that asks. */
+    /** The API key or the user that asks, and what the key is limited to. */
     actorId: string;
+    limits: KeyLimits | undefined;
     requestId: string;
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */

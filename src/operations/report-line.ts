@@ -20,8 +20,8 @@ export type ReportLine = {
 };
 
 export type ReportLineOptions = {
-  /** The share of the time that the reports may take. */
-  share: number;
+  /** The share of the time that the reports may take now. */
+  share: () => number;
   /** Monotonic ms. */
   clock: () => number;
   onRefused: () => void;
@@ -39,12 +39,12 @@ export function createReportLine({ share, clock, onRefused }: ReportLineOptions)
 
   function savedMs(): number {
     const now = clock();
-    saved = Math.min(mostSavedMs, saved + (now - savedAt) * share);
+    saved = Math.min(mostSavedMs, saved + (now - savedAt) * share());
     savedAt = now;
     return saved;
   }
 
-  const recoveryMs = () => Math.max(0, -savedMs() / share);
+  const recoveryMs = () => Math.max(0, -savedMs() / share());
 
   function refusal(found: string): AppError {
     onRefused();

@@ -21,13 +21,17 @@ export type ReportQueueOptions = {
   share: number;
   /** Monotonic ms. */
   clock: () => number;
+  /** How many processes divide that share among them. One when absent. */
+  processCount?: () => number;
 };
 
 /** Above this many, the lines of workspaces that ask for nothing are forgotten. */
 const mostRemembered = 1000;
 const longestPauseMs = 5000;
 
-export function createReportQueue({ db, atOnce, share, clock }: ReportQueueOptions): ReportQueue {
+export function createReportQueue(options: ReportQueueOptions): ReportQueue {
+  const { db, atOnce, clock, processCount = () => 1 } = options;
+  const share = () => options.share / processCount();
   // In the order of their turns: whoever has had one goes to the end.
   const lines = new Map<string, ReportLine>();
   let [running, waiting, refused] = [0, 0, 0];

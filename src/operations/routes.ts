@@ -34,6 +34,7 @@ export const operationRoutes = {
   createApiKey: { method: 'POST', path: '/keys' },
   listApiKeys: { method: 'GET', path: '/keys' },
   revokeApiKey: { method: 'DELETE', path: '/keys/{id}' },
+  setKeyLimits: { method: 'PATCH', path: '/keys/{id}/limits' },
   listGrants: { method: 'GET', path: '/grants' },
   revokeGrant: { method: 'DELETE', path: '/grants/{id}' },
   getSession: { method: 'GET', path: '/session' },

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely';
+import type { KeyLimits } from '../domain/limits.ts';
 import type { KeyScope } from '../domain/scopes.ts';
 import type { Db } from './database.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
@@ -18,6 +19,7 @@ export type ApiKey = {
   expiresAt: number | undefined;
   revokedAt: number | undefined;
   lastUsedAt: number | undefined;
+  limits?: KeyLimits;
 };
 
 function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
@@ -33,6 +35,7 @@ function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
+    ...(row.limits !== null && { limits: JSON.parse(row.limits) as KeyLimits }),
   };
 }
 
@@ -49,6 +52,7 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
       created_by: key.createdBy,
       created_at: key.createdAt,
       expires_at: key.expiresAt ?? null,
+      limits: key.limits ? JSON.stringify(key.limits) : null,
     })
     .execute();
 }
@@ -102,4 +106,30 @@ export async function revokeApiKey(db: Db, workspaceId: string, id: string, at: 
 /** Notes when a key was last used. No workspace: the key was verified a moment ago. */
 export async function touchApiKey(db: Db, id: string, at: number): Promise<void> {
   await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
+}
+
+/** What a key is limited to, or undefined when there is no such key or it is revoked. */
+export async function findKeyLimits(db: Db, workspaceId: string, id: string): Promise<KeyLimits | undefined> {
+  const row = await db
+    .selectFrom('api_keys')
+    .select('limits')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return row && ((row.limits === null ? {} : JSON.parse(row.limits)) as KeyLimits);
+}
+
+export async function setKeyLimits(
+  db: Db,
+  workspaceId: string,
+  id: string,
+  limits: KeyLimits | undefined,
+): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ limits: limits ? JSON.stringify(limits) : null })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute();
 }

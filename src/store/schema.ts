@@ -52,6 +52,7 @@ export type Tables = {
     expires_at: number | null;
     revoked_at: number | null;
     last_used_at: number | null;
+    limits: string | null;
   };
   servers: {
     id: string;
@@ -145,6 +146,15 @@ export type Tables = {
     started_at: number;
     seen_at: number;
     master_keys: string | null;
+  };
+  call_quota_use: {
+    kind: string;
+    ref: string;
+    span: 'minute' | 'day';
+    starts_at: number;
+    calls: number;
+    quota: number;
+    granted: number;
   };
   sessions: { hash: string; user_id: string; workspace_id: string; created_at: number; expires_at: number };
   invitations: { workspace_id: string; email: string; role: string; invited_by: string; created_at: number };

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Json } from './toolhost.ts';
 
@@ -10,15 +10,17 @@ export type FreshRequest = {
   method?: string;
   body?: Json;
   headers?: Record<string, string>;
+  /** Keeps the connection for the next request. */
+  agent?: Agent;
 };
 
-/** One request on a connection of its own, so that any worker may get it. `headers` may say another Host. */
+/** One request on a connection of its own, so that any worker may get it, unless there is an `agent`. `headers` may say another Host. */
 export async function freshRequest(
   url: string,
-  { key, method, body, headers }: FreshRequest = {},
+  { key, method, body, headers, agent }: FreshRequest = {},
 ): Promise<FreshReply> {
   const sent = request(url, {
-    agent: false,
+    agent: agent ?? false,
     method: method ?? (body ? 'POST' : 'GET'),
     headers: {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),

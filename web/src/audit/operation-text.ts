@@ -13,6 +13,7 @@ const texts: { [operation: string]: string } = {
   deleteSecret: 'Deleted a secret',
   createApiKey: 'Made an API key',
   revokeApiKey: 'Revoked an API key',
+  setKeyLimits: 'Set the limits of an API key',
   revokeGrant: 'Ended a login',
   inviteMember: 'Invited a person',
   withdrawInvitation: 'Withdrew an invitation',

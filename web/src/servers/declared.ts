@@ -128,6 +128,9 @@ export const bounds = {
   },
   "calls": {
     "most": 100000
+  },
+  "quota": {
+    "most": 1000000000
   }
 };
 

@@ -13,13 +13,24 @@ import { useAction } from '../ui/use-action.ts';
 import { bounds } from './declared.ts';
 import { useShownServer } from './server-page.tsx';
 
-type Field = 'calls_per_second' | 'concurrent_calls';
+type Field = 'calls_per_second' | 'concurrent_calls' | 'calls_per_minute' | 'calls_per_day';
 /** Empty is the default. */
 type Values = Record<Field, number | string>;
 /** The limits to set, and what stood in the fields then. */
 type Wanted = { values: Values; typed: Values };
 
-const labels: Record<Field, string> = { calls_per_second: 'Calls a second', concurrent_calls: 'Calls at once' };
+const most: Record<Field, number> = {
+  calls_per_second: bounds.calls.most,
+  concurrent_calls: bounds.calls.most,
+  calls_per_minute: bounds.quota.most,
+  calls_per_day: bounds.quota.most,
+};
+const labels: Record<Field, string> = {
+  calls_per_second: 'Calls a second',
+  concurrent_calls: 'Calls at once',
+  calls_per_minute: 'Calls a minute',
+  calls_per_day: 'Calls a day',
+};
 const fields = Object.keys(labels) as Field[];
 const count = new Intl.NumberFormat('en');
 
@@ -51,11 +62,8 @@ export function LimitsSection() {
 function LimitsForm({ limits }: { limits: ServerLimits }) {
   const canEdit = useCanEdit();
   const form = useForm<Values>({
-    initialValues: {
-      calls_per_second: limits.calls_per_second.set ?? '',
-      concurrent_calls: limits.concurrent_calls.set ?? '',
-    },
-    validate: { calls_per_second: problemWith, concurrent_calls: problemWith },
+    initialValues: forEachField((field) => limits[field]?.set ?? ''),
+    validate: forEachField((field) => (value: number | string) => problemWith(value, most[field])),
   });
   const save = useAction({
     run: ({ values }: Wanted) => api('setServerLimits', { slug: limits.slug, ...bodyOf(values) }),
@@ -73,7 +81,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     const found = problems.find((problem) => problem.path === field);
     return form.errors[field] ?? (found && sentence(found.message));
   };
-  const isSet = fields.some((field) => limits[field].set !== undefined);
+  const isSet = fields.some((field) => limits[field]?.set !== undefined);
   return (
     <form onSubmit={form.onSubmit((values) => save.mutate(wanted(values)))} noValidate>
       <Stack gap="sm">
@@ -84,7 +92,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               key={field}
               label={labels[field]}
               description={describe(limits[field], limits.workspace[field])}
-              placeholder={limits[field].from === 'default' ? shown(limits[field]) : 'Default'}
+              placeholder={placeholderOf(limits[field])}
               allowDecimal={false}
               allowNegative={false}
               clampBehavior="none"
@@ -108,7 +116,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               <Button
                 variant="subtle"
                 disabled={save.isPending}
-                onClick={() => save.mutate(wanted({ calls_per_second: '', concurrent_calls: '' }))}
+                onClick={() => save.mutate(wanted(forEachField(() => '')))}
               >
                 Use the defaults
               </Button>
@@ -120,12 +128,19 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
   );
 }
 
-function problemWith(value: number | string): string | null {
-  const isAllowed =
-    value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= bounds.calls.most);
-  return isAllowed
-    ? null
-    : `Allowed: a whole number from 1 to ${count.format(bounds.calls.most)}, or nothing for the default.`;
+function problemWith(value: number | string, upTo: number): string | null {
+  const isAllowed = value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= upTo);
+  return isAllowed ? null : `Allowed: a whole number from 1 to ${count.format(upTo)}, or nothing for the default.`;
+}
+
+function forEachField<Value>(make: (field: Field) => Value): Record<Field, Value> {
+  return Object.fromEntries(fields.map((field) => [field, make(field)])) as Record<Field, Value>;
+}
+
+/** A quota that is absent is none. */
+function placeholderOf(limit: Limit | undefined): string {
+  if (!limit) return 'no limit';
+  return limit.from === 'default' ? shown(limit) : 'Default';
 }
 
 const bodyOf = (values: Values) =>
@@ -133,10 +148,11 @@ const bodyOf = (values: Values) =>
 
 const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
 
-function describe(own: Limit, workspace: Limit): string {
+function describe(own: Limit | undefined, workspace: Limit | undefined): string {
+  if (!own) return 'None is set.';
   if (own.from === 'workspace') return `${shown(own)} counts, the limit of the whole workspace.`;
   const source = own.from === 'default' ? 'The default' : 'Set here';
-  return workspace.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
+  return workspace?.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
 }
 
 function PresentUse({ limits: { use, workspace, upstreams } }: { limits: ServerLimits }) {

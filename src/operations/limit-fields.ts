@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { type KeyLimits, type LimitName, mostLimit, mostQuota, type SetLimits } from '../domain/limits.ts';
+
+/** The fields of limits as they are called outside, in the order in which they are shown. */
+export const limitFields = {
+  calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls a second' },
+  concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Calls at once' },
+  calls_per_minute: { name: 'callsPerMinute', most: mostQuota, meaning: 'Calls a minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', most: mostQuota, meaning: 'Calls a day (UTC)' },
+} as const satisfies Record<string, { name: LimitName; most: number; meaning: string }>;
+
+export type LimitField = keyof typeof limitFields;
+export const limitFieldNames = Object.keys(limitFields) as LimitField[];
+/** What a single key may be limited to. */
+export const keyFieldNames = ['calls_per_second', 'calls_per_minute', 'calls_per_day'] as const;
+type KeyField = (typeof keyFieldNames)[number];
+
+export type LimitInputs = { [Field in LimitField]?: number | null | undefined };
+
+const bounded = (field: LimitField) => z.int().min(1).max(limitFields[field].most);
+
+const settable = (field: LimitField) => {
+  const without =
+    field.startsWith('calls_per_') && field !== 'calls_per_second' ? 'is no quota' : 'goes back to the default';
+  return bounded(field).nullable().optional().describe(`${limitFields[field].meaning}; null ${without}.`);
+};
+
+/** Sets limits of a server or a workspace: what is absent stays. */
+export const limitInputs = {
+  calls_per_second: settable('calls_per_second'),
+  concurrent_calls: settable('concurrent_calls'),
+  calls_per_minute: settable('calls_per_minute'),
+  calls_per_day: settable('calls_per_day'),
+};
+
+const ofKey = (field: KeyField) => bounded(field).optional().describe(`${limitFields[field].meaning} with this key.`);
+
+export const keyLimitInputs = {
+  calls_per_second: ofKey('calls_per_second'),
+  calls_per_minute: ofKey('calls_per_minute'),
+  calls_per_day: ofKey('calls_per_day'),
+};
+
+/** Limits as they are stored, from fields; what is null or absent is left out. */
+export function limitsFrom(input: LimitInputs): SetLimits {
+  const limits: SetLimits = {};
+  for (const field of limitFieldNames) {
+    const value = input[field];
+    if (typeof value === 'number') limits[limitFields[field].name] = value;
+  }
+  return limits;
+}
+
+/** The fields of limits that are set. */
+export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } {
+  const fields: { [Field in LimitField]?: number } = {};
+  for (const field of limitFieldNames) {
+    const value = limits[limitFields[field].name];
+    if (value !== undefined) fields[field] = value;
+  }
+  return fields;
+}
+
+/** What was set before, changed by what is given: a number replaces it, null removes it. */
+export function changedLimits(before: SetLimits, input: LimitInputs): SetLimits {
+  return limitsFrom({
+    ...fieldsOf(before),
+    ...Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)),
+  });
+}
+
+export function isSameLimits(a: SetLimits, b: SetLimits): boolean {
+  return limitFieldNames.every((field) => a[limitFields[field].name] === b[limitFields[field].name]);
+}
+
+/** The limits of a key, undefined where it has none. */
+export function keyLimitsFrom(input: LimitInputs): KeyLimits | undefined {
+  const { concurrentCalls: _, ...limits } = limitsFrom(input);
+  return Object.keys(limits).length > 0 ? limits : undefined;
+}
