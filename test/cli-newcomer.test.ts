@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { KeyScope } from '../src/domain/scopes.ts';
+import { startChildToolhost } from './support/child-toolhost.ts';
 import { serverAt, toolAt } from './support/configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import { startToolhost, type TestToolhost } from './support/toolhost.ts';
-import { binary, serve, toolhost, toolhostJson } from './support/toolhost-command.ts';
+import { binary, toolhost, toolhostJson } from './support/toolhost-command.ts';
 
 const checkout = resolve(import.meta.dirname, '..');
 
@@ -52,9 +53,9 @@ describe('a newcomer at the command line', () => {
 
   it('[find D3] starts the service in a folder, and the command that it prints makes a key for that service', async () => {
     const dir = join(folder, "it's here");
-    const serving = await serve({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
+    const serving = await startChildToolhost({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
     try {
-      const { stderr } = { stderr: serving.said() };
+      const stderr = serving.output('stderr');
       const line = stderr.split('\n').find((text) => text.includes('keys create')) ?? assert.fail(stderr);
       const {
         code,
@@ -69,7 +70,7 @@ describe('a newcomer at the command line', () => {
       const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
       assert.equal(status, 200);
     } finally {
-      await serving.stop('SIGTERM');
+      await serving.end();
     }
   });
 });

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import manifest from '../package.json' with { type: 'json' };
-import { binary, type Ended, serve, toolhost } from './support/toolhost-command.ts';
+import { startChildToolhost } from './support/child-toolhost.ts';
+import { binary, type Ended, toolhost } from './support/toolhost-command.ts';
 
 /** Refused in sentences: nothing on standard output, no stack, exit 1. */
 function assertRefused({ code, stdout, stderr }: Ended, ...sentences: RegExp[]): void {
@@ -73,11 +74,12 @@ describe('toolhost serve', () => {
 
   it('says on one line that it is ready, logs to standard error, and ends with 0 on a signal', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const serving = await serve({ ...local('signals'), LOG_LEVEL: 'info' });
+      const serving = await startChildToolhost({ ...local('signals'), LOG_LEVEL: 'info' });
       assert.match(serving.readyLine, /^toolhost ready http:\/\/127\.0\.0\.1:\d+$/);
       // The other signal comes at once, when the line is all that was heard.
       if (signal === 'SIGTERM') assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
-      const { code, stdout, stderr } = await serving.stop(signal);
+      const code = await serving.end(signal);
+      const [stdout, stderr] = [serving.output('stdout'), serving.output('stderr')];
       assert.deepEqual([code, stdout], [0, `${serving.readyLine}\n`]);
       const logged = stderr
         .split('\n')
@@ -137,7 +139,7 @@ describe('toolhost serve', () => {
   });
 
   it('[sec E7] refuses a second process on one SQLite file, and a port in use', async () => {
-    const serving = await serve({ ...local('taken'), LOG_LEVEL: 'silent' });
+    const serving = await startChildToolhost({ ...local('taken'), LOG_LEVEL: 'silent' });
     try {
       const [second, port] = await Promise.all([
         toolhost(['serve'], { env: local('taken') }),
@@ -147,7 +149,7 @@ describe('toolhost serve', () => {
       assertRefused(port, /port \d+ is in use; stop what uses it, or set PORT/);
       assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
     } finally {
-      await serving.stop('SIGTERM');
+      await serving.end();
     }
   });
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, createBrowser, next, type Page } from './support/browser.ts';
+import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
 import { type HostileProvider, startHostileProvider } from './support/hostile-provider.ts';
 import { toolAt } from './support/login-world.ts';
 import {
@@ -17,7 +18,7 @@ import {
 } from './support/oauth-client.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
 import type { Reply } from './support/toolhost.ts';
-import { type Serving, serve, toolhostJson } from './support/toolhost-command.ts';
+import { toolhostJson } from './support/toolhost-command.ts';
 
 const canary = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
@@ -46,7 +47,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
   const answers: [where: string, text: string][] = [];
   let provider: HostileProvider;
   let upstream: RecordingUpstream;
-  let service: Serving;
+  let service: ChildToolhost;
   let dataDir: string;
   let log: string;
   let key: string;
@@ -167,7 +168,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
       EGRESS_ALLOW: ports.join(','),
     };
     dataDir = DATA_DIR;
-    service = await serve(env);
+    service = await startChildToolhost(env);
     const args = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
     ({ key } = await toolhostJson<{ key: string }>(args, { env }));
     keep('API key', key);
@@ -178,7 +179,8 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
     for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events']) {
       answers.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
     }
-    log = (await service.stop('SIGTERM')).stderr;
+    await service.end();
+    log = service.output('stderr');
   });
   after(async () => {
     rmSync(dataDir, { recursive: true, force: true });

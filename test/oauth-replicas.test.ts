@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from './support/browser.ts';
+import { startChildToolhost } from './support/child-toolhost.ts';
 import { eventually } from './support/eventually.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from './support/login-world.ts';
 import { type MovableClock, movableClock } from './support/movable-clock.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, type Tokens, tokensOf } from './support/oauth-client.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { type Reply, startToolhost, type TestToolhost } from './support/toolhost.ts';
-import { serve } from './support/toolhost-command.ts';
 
 /** What a revocation may take until every replica knows of it. */
 const noticedMs = 2000;
@@ -171,7 +171,13 @@ describe('two replicas on one database', () => {
   async function dieWhileRefreshing(tokens: Tokens): Promise<void> {
     const ports = [...world.provider.ports, world.upstream.port];
     const EGRESS_ALLOW = ports.map((port) => `127.0.0.1:${port}`).join(',');
-    const replica = await serve({ ...env, EGRESS_ALLOW, PORT: '0', DEMO: '0', DATA_DIR: world.toolhost.dataDir });
+    const replica = await startChildToolhost({
+      ...env,
+      EGRESS_ALLOW,
+      PORT: '0',
+      DEMO: '0',
+      DATA_DIR: world.toolhost.dataDir,
+    });
     const body = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,
@@ -181,7 +187,7 @@ describe('two replicas on one database', () => {
     const headers = { authorization: `Bearer ${tokens.access_token}`, 'content-type': 'application/json' };
     const cut = assert.rejects(fetch(`${replica.url}/mcp/${slug}`, { method: 'POST', headers, body }));
     const held = await world.provider.waitForToken();
-    await replica.stop('SIGKILL');
+    await replica.end('SIGKILL');
     await Promise.all([cut, held.closed]);
     await clock.move(claimMs + 1000);
     await second.running.app.runner.onCommitted();

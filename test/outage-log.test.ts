@@ -4,18 +4,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { type ChildToolhost, startChildToolhost } from './support/child-toolhost.ts';
 import { eventually } from './support/eventually.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { scrape } from './support/scrape.ts';
 import { type SilentProxy, startSilentProxy } from './support/silent-proxy.ts';
-import { type Serving, serve } from './support/toolhost-command.ts';
 
 describe('what an outage of the database leaves in the log', () => {
   let postgres: TestPostgres;
   let proxy: SilentProxy;
   let dataDir: string;
   let url: URL;
-  let service: Serving;
+  let service: ChildToolhost;
   let logged: string;
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-outage-'));
@@ -24,15 +24,15 @@ describe('what an outage of the database leaves in the log', () => {
     proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
     url.port = String(proxy.port);
     const MASTER_KEY = randomBytes(32).toString('base64');
-    service = await serve({ DATABASE_URL: url.href, MASTER_KEY, PORT: '0', DEMO: '0', DATA_DIR: dataDir });
+    service = await startChildToolhost({ DATABASE_URL: url.href, MASTER_KEY, PORT: '0', DEMO: '0', DATA_DIR: dataDir });
     proxy.cut();
     await eventually(async () => {
       assert.ok((await scrape(service.url)).value('toolhost_changes_age_seconds') > 3);
     }, 10_000);
     proxy.heal();
-    await eventually(() => assert.match(service.said(), /looking for changes succeeds again/), 10_000);
-    logged = service.said();
-    await service.stop('SIGTERM');
+    await eventually(() => assert.match(service.output('stderr'), /looking for changes succeeds again/), 10_000);
+    logged = service.output('stderr');
+    await service.end();
   });
   after(async () => {
     await proxy.close();

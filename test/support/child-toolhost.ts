@@ -5,10 +5,12 @@ import { createInterface } from 'node:readline';
 
 /** `bin/toolhost serve` in a process of its own. */
 export type ChildToolhost = {
+  /** The line that said that it is ready. */
+  readyLine: string;
   url: string;
   pid: number;
-  /** Everything it wrote so far, on both outputs. */
-  output(): string;
+  /** Everything it wrote so far, on both outputs, or on one of them. */
+  output(from?: 'stdout' | 'stderr'): string;
   /** Resolves like `end` when it ends by itself. */
   ended(): Promise<number | NodeJS.Signals>;
   signal(signal: NodeJS.Signals): void;
@@ -24,20 +26,22 @@ export async function startChildToolhost(env: Record<string, string>): Promise<C
     env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const chunks: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const output = () => Buffer.concat(chunks).toString();
+  const chunks: { from: 'stdout' | 'stderr'; chunk: Buffer }[] = [];
+  for (const from of ['stdout', 'stderr'] as const)
+    child[from].on('data', (chunk: Buffer) => chunks.push({ from, chunk }));
+  const output: ChildToolhost['output'] = (wanted) =>
+    Buffer.concat(
+      chunks.filter(({ from }) => wanted === undefined || from === wanted).map(({ chunk }) => chunk),
+    ).toString();
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const found = /^toolhost ready (\S+)/.exec(line)?.[1];
-      if (found !== undefined) resolve(found);
-    });
+  const readyLine = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => line.startsWith('toolhost ready ') && resolve(line));
     void closed.then(() => reject(new Error(output())));
   });
   const ended = closed.then(([code, signal]) => signal ?? code ?? 0);
   return {
-    url,
+    readyLine,
+    url: readyLine.replace('toolhost ready ', ''),
     pid: child.pid ?? 0,
     output,
     ended: () => ended,

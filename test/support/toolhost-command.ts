@@ -1,7 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
 export const binary = resolve(import.meta.dirname, '..', '..', 'bin', 'toolhost');
@@ -52,34 +51,4 @@ export async function toolhostJson<Output>(args: readonly string[], options: Com
   const { code, stdout, stderr } = await toolhost([...args, '--json'], options);
   if (code !== 0) throw new Error(`exit ${code}: ${stderr}`);
   return JSON.parse(stdout) as Output;
-}
-
-export type Serving = {
-  readyLine: string;
-  url: string;
-  /** What it has said on standard error so far. */
-  said(): string;
-  stop(signal: NodeJS.Signals): Promise<Ended>;
-};
-
-/** `bin/toolhost serve`, once it has said that it is ready. */
-export async function serve(env: Record<string, string>): Promise<Serving> {
-  const child = begin(['serve'], { env });
-  const said: string[] = [];
-  child.stderr.on('data', (chunk: Buffer) => said.push(chunk.toString()));
-  const whole = ended(child);
-  const lines = createInterface({ input: child.stdout });
-  const first = once(lines, 'line') as Promise<[string]>;
-  const refused = whole.then((end) => Promise.reject(new Error(`ended with ${end.code}: ${end.stderr}`)));
-  const [readyLine] = await Promise.race([first, refused]);
-  refused.catch(() => undefined);
-  return {
-    readyLine,
-    url: /http\S+/.exec(readyLine)?.[0] ?? '',
-    said: () => said.join(''),
-    stop(signal) {
-      child.kill(signal);
-      return whole;
-    },
-  };
 }
