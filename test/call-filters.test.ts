@@ -78,7 +78,11 @@ for (const engine of engines) {
             const found: CallRecord[] = [];
             let page: Page | undefined = { limit, after: undefined };
             while (page) {
-              const { rows: some, next, searchedTo } = await listCalls(db, 'ours', filter as CallFilter, page, atOnce);
+              const {
+                rows: some,
+                next,
+                searchedTo,
+              } = await listCalls(db, 'ours', filter as CallFilter, { ...page, searched: atOnce });
               assert.ok(some.length <= limit);
               assert.ok(some.length === limit || next === undefined || searchedTo !== undefined);
               found.push(...some);

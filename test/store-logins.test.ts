@@ -156,7 +156,8 @@ for (const engine of engines) {
 
     it('[sec D18] lets one replica at a time refresh at the provider', async () => {
       await insertGrant(db, grant);
-      const claim = (version: number, now: number) => claimRefresh(db, 'grt_1', version, now, now + 10);
+      const claim = (version: number, now: number) =>
+        claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
       assert.equal(won(await Promise.all([1, 2, 3].map(() => claim(1, 50)))), 1);
       assert.equal(await claim(1, 55), false);
       assert.equal(await claim(1, 61), true);

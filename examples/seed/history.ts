@@ -31,9 +31,11 @@ type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) =>
 export async function makeHistory(past: Past): Promise<History> {
   const run: Run = (actor, name, input) => {
     const { runner } = past;
-    return runOperation(runner, operations[name], actor, input, newId(runner.parts.random, 'req')) as Promise<
-      Output<typeof name>
-    >;
+    return runOperation(runner, operations[name], {
+      actor,
+      input,
+      requestId: newId(runner.parts.random, 'req'),
+    }) as Promise<Output<typeof name>>;
   };
   const ago = (days: number) => past.goTo(workingTime(past.now, days));
   ago(29.8);

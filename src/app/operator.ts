@@ -78,7 +78,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     place: config.postgres === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     isNew,
     run(name, input) {
-      return runOperation(runner, offered[name], actor, input, newId(randomBytes, 'cli')) as Promise<
+      return runOperation(runner, offered[name], { actor, input, requestId: newId(randomBytes, 'cli') }) as Promise<
         Output<typeof name>
       >;
     },

@@ -95,8 +95,11 @@ function endsScalar(byte: number): boolean {
   return byte <= 0x20 || byte === 0x2c || byte === 0x5d || byte === 0x7d;
 }
 
-/** Writes `bytes[from, end)` to `target` without the white space between tokens. Returns where it ends there. */
-export function copyCompact(bytes: Buffer, from: number, end: number, target: Buffer, start: number): number {
+/** `bytes[from, end)` */
+type Piece = { bytes: Buffer; from: number; end: number };
+
+/** Writes a piece to `target`, from `start` on, without the white space between tokens. Returns where it ends there. */
+export function copyCompact({ bytes, from, end }: Piece, target: Buffer, start: number): number {
   let to = start;
   let at = from;
   while (at < end) {
@@ -116,5 +119,5 @@ export function copyCompact(bytes: Buffer, from: number, end: number, target: Bu
 /** The same JSON text without white space between its tokens. The text must be valid JSON. */
 export function compactJson(bytes: Buffer): Buffer {
   const target = Buffer.allocUnsafe(bytes.length);
-  return target.subarray(0, copyCompact(bytes, 0, bytes.length, target, 0));
+  return target.subarray(0, copyCompact({ bytes, from: 0, end: bytes.length }, target, 0));
 }

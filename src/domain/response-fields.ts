@@ -70,7 +70,7 @@ class Keeper {
   #whole(): void {
     const from = this.#cursor.at;
     this.#cursor.skipValue();
-    this.#to = copyCompact(this.#cursor.bytes, from, this.#cursor.at, this.#out, this.#to);
+    this.#to = copyCompact({ bytes: this.#cursor.bytes, from, end: this.#cursor.at }, this.#out, this.#to);
   }
 
   #array(tree: FieldTree): void {

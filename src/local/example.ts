@@ -48,7 +48,8 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
  * One that its owner deleted is not made again.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
-  const run = (op: Operation, input: object) => runOperation(runner, op, operator, input, 'start');
+  const run = (op: Operation, input: object) =>
+    runOperation(runner, op, { actor: operator, input, requestId: 'start' });
   const config = exampleConfig(port);
   const stored = await findServer(runner.db, localWorkspace.id, exampleSlug);
   if (!stored) {

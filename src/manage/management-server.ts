@@ -3,6 +3,7 @@ import {
   type LoginHints,
   type McpEndpoint,
   type McpServer,
+  type ToolCall,
   type ToolResult,
   textResult,
 } from '../domain/mcp.ts';
@@ -59,7 +60,7 @@ export function createManagementServer(
     tools: toolsJson,
     toolNames,
     mirrored: (name) => (byName.has(name) ? [] : undefined),
-    call: (call) => runAsTool(runner, byName.get(call.name), actor, call.args, call.requestId),
+    call: (call) => runAsTool(runner, byName.get(call.name), actor, call),
   });
   return {
     hints,
@@ -77,12 +78,11 @@ async function runAsTool(
   runner: Runner,
   op: Operation | undefined,
   actor: Actor,
-  args: unknown,
-  requestId: string,
+  { args, requestId }: ToolCall,
 ): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
-    const output = await runOperation(runner, op, actor, args, requestId);
+    const output = await runOperation(runner, op, { actor, input: args, requestId });
     const result = jsonResult(output);
     return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;
   } catch (error) {

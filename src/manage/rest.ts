@@ -44,7 +44,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       c.set('isAdmitted', true);
       checkScope(op, actor);
       const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
-      const output = await runOperation(parts.runner, op, actor, input, requestIdOf(c));
+      const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
       return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));

@@ -13,6 +13,9 @@ import { openLoginSecrets } from './login-secrets.ts';
 import type { LoginResult, LoginServer } from './login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
 
+/** What a browser brings that comes back from the provider. */
+export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
+
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
  * that consented must all fit; then the code is exchanged and the client gets one of ours.
@@ -20,9 +23,7 @@ import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
  */
 export async function callback(
   server: LoginServer,
-  query: URLSearchParams,
-  cookieHeader: string | undefined,
-  requestId: string,
+  { query, cookieHeader, requestId }: Returned,
   parts: OAuthParts,
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
@@ -39,7 +40,7 @@ export async function callback(
       state: query.get('state') ?? '',
       verifier,
     });
-    const ours = await storeGrant(server, login, result, requestId, parts);
+    const ours = await storeGrant(server, { login, result, requestId }, parts);
     parts.onEvent('finished');
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
   } catch (error) {
@@ -112,9 +113,7 @@ function checkAnswer(server: LoginServer, query: URLSearchParams): string {
 /** Stores what the login gave and returns our one-time code for it. */
 async function storeGrant(
   server: LoginServer,
-  login: Authorization,
-  result: LoginResult,
-  requestId: string,
+  { login, result, requestId }: { login: Authorization; result: LoginResult; requestId: string },
   parts: OAuthParts,
 ): Promise<string> {
   const id = newId(parts.random, 'grt');

@@ -78,7 +78,9 @@ function addPages(door: Hono<Env>, parts: OAuthDoorParts): void {
   );
   door.get(
     routes.callback,
-    shown((c, server) => callback(server, query(c), c.req.header('cookie'), requestIdOf(c), parts)),
+    shown((c, server) =>
+      callback(server, { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) }, parts),
+    ),
   );
   door.post(
     routes.consent,

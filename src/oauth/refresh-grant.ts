@@ -52,7 +52,7 @@ export async function refreshAtProvider(
   if (refreshToken === undefined) return breakOff(open, parts);
   const now = parts.now();
   const until = now + claimMs;
-  if (!(await claimRefresh(parts.db, grant.id, grant.tokens_version, now, until))) {
+  if (!(await claimRefresh(parts.db, grant, now, until))) {
     return waitForOther(server, open, parts);
   }
   const claim = keepClaim(grant.id, until, parts);

@@ -63,7 +63,7 @@ async function redeemCode(
     await endGrant(grant.id, parts);
     return passOn(server, clientId, tokens, parts);
   }
-  return issue(grant, grant.generation, grantKey, tokens, parts, parts.db);
+  return issue({ grant, generation: grant.generation, grantKey, tokens }, parts, parts.db);
 }
 
 /** Everything that the code was bound to when it was made. */
@@ -120,10 +120,10 @@ async function redeemRefreshToken(
   const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
   const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
-    if (rotated) return issue(grant, token.generation + 1, grantKey, tokens, parts, db);
+    if (rotated) return issue({ grant, generation: token.generation + 1, grantKey, tokens }, parts, db);
     const current = await findGrant(db, grant.id);
     if (!current || !isDirectPredecessor(current, token.generation, parts)) return undefined;
-    return issue(grant, current.generation, grantKey, tokens, parts, db);
+    return issue({ grant, generation: current.generation, grantKey, tokens }, parts, db);
   });
   if (answer) return answer;
   await endGrant(grant.id, parts);
@@ -153,12 +153,12 @@ function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts
   );
 }
 
+/** What new tokens of ours stand for. */
+type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
+
 /** New tokens of ours. Without a refresh token of the provider ours end with its access token. */
 async function issue(
-  grant: Grant,
-  generation: number,
-  grantKey: Buffer,
-  tokens: ProviderTokens,
+  { grant, generation, grantKey, tokens }: Issued,
   parts: OAuthParts,
   db: Kysely<Tables>,
 ): Promise<TokenAnswer> {

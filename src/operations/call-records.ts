@@ -206,7 +206,7 @@ const getCall = operation({
     const visible = slug === undefined ? actor.servers : [slug];
     if (!row || (visible && !visible.includes(row.slug)))
       throw new AppError('notFound', 'there is no such call in this workspace; records are kept for a limited time');
-    const document = await findCapture(db, keyring, actor.workspaceId, id, context.now());
+    const document = await findCapture(db, keyring, { workspaceId: actor.workspaceId, callId: id }, context.now());
     const names = await namesOfActors(db, actor.workspaceId, row.key_id === null ? [] : [row.key_id]);
     return {
       call: toRecord(row),

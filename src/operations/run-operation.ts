@@ -23,6 +23,9 @@ export type Runner = {
   onCommitted: () => Promise<void>;
 };
 
+/** Who asks for an operation, with which input, and in which request. */
+export type Asked = { actor: Actor; input: unknown; requestId: string };
+
 /**
  * The one way to run an operation: authorise, validate, run in a transaction, audit.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
@@ -30,9 +33,7 @@ export type Runner = {
 export async function runOperation<Op extends Operation>(
   runner: Runner,
   op: Op,
-  actor: Actor,
-  raw: unknown,
-  requestId: string,
+  { actor, input: raw, requestId }: Asked,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
   const isLarge = isLargerThan(raw, large);

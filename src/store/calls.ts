@@ -30,9 +30,9 @@ export async function listCalls(
   db: Db,
   workspaceId: string,
   filter: CallFilter,
-  page: Page,
-  atOnce = searchedAtOnce,
+  page: Page & { searched?: number },
 ): Promise<CallPage> {
+  const { searched: atOnce = searchedAtOnce } = page;
   const { found, rest } = byIndex(filter);
   const candidates = candidatesOf(db, workspaceId, found, page.after);
   if (Object.keys(rest).length === 0) {

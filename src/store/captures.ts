@@ -64,8 +64,7 @@ async function trim(db: Db, serverId: string): Promise<void> {
 export async function findCapture(
   db: Db,
   keyring: Keyring,
-  workspaceId: string,
-  callId: string,
+  { workspaceId, callId }: Pick<CaptureRow, 'workspaceId' | 'callId'>,
   now: number,
 ): Promise<string | undefined> {
   const row = await db

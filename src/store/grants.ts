@@ -60,8 +60,7 @@ export async function rotateGrant(db: Db, id: string, generation: number, at: nu
 /** Claims the right to refresh at the provider until `until`; of several that ask at once one gets it. `until` names the claim. */
 export async function claimRefresh(
   db: Db,
-  id: string,
-  tokensVersion: number,
+  { id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>,
   now: number,
   until: number,
 ): Promise<boolean> {
@@ -69,7 +68,7 @@ export async function claimRefresh(
     .updateTable('grants')
     .set({ refreshing_until: until })
     .where('id', '=', id)
-    .where('tokens_version', '=', tokensVersion)
+    .where('tokens_version', '=', tokens_version)
     .where('revoked_at', 'is', null)
     .where((e) => e.or([e('refreshing_until', 'is', null), e('refreshing_until', '<', now)]))
     .executeTakeFirst();

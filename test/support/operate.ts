@@ -10,7 +10,9 @@ export function operate<Name extends keyof typeof operatorOperations>(
   input: Input<Name>,
 ): Promise<Output<Name>> {
   const actor = { kind: 'operator', id: 'test', workspaceId, scopes: ['manage'], servers: undefined } as const;
-  return runOperation(toolhost.running.app.runner, operatorOperations[name], actor, input, 'test') as Promise<
-    Output<Name>
-  >;
+  return runOperation(toolhost.running.app.runner, operatorOperations[name], {
+    actor,
+    input,
+    requestId: 'test',
+  }) as Promise<Output<Name>>;
 }

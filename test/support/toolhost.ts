@@ -119,7 +119,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       scopes: wanted.scopes ?? ['manage', 'call'],
       ...(wanted.expiresAt && { expires_at: wanted.expiresAt }),
     };
-    const made = await runOperation(runner, operations.createApiKey, actor, input, 'test');
+    const made = await runOperation(runner, operations.createApiKey, { actor, input, requestId: 'test' });
     if (wanted.servers) {
       const servers = JSON.stringify(wanted.servers);
       await runner.db.updateTable('api_keys').set({ servers }).where('id', '=', made.id).execute();

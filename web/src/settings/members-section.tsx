@@ -40,7 +40,7 @@ export function MembersSection() {
           <>
             <Rows
               label="Members"
-              columns={columnsFor(user.id, isOwner, onRole, roleProblem, setRemoved)}
+              columns={columnsFor({ own: user.id, isOwner, onRole, roleProblem, onRemove: setRemoved })}
               rows={members}
               keyOf={({ id }) => id}
             />
@@ -53,13 +53,16 @@ export function MembersSection() {
   );
 }
 
-function columnsFor(
-  own: string,
-  isOwner: boolean,
-  onRole: (id: string, role: Role) => void,
-  roleProblem: (id: string) => string | undefined,
-  onRemove: (member: Member) => void,
-): Column<Member>[] {
+type Choices = {
+  /** Id of whoever looks. */
+  own: string;
+  isOwner: boolean;
+  onRole: (id: string, role: Role) => void;
+  roleProblem: (id: string) => string | undefined;
+  onRemove: (member: Member) => void;
+};
+
+function columnsFor({ own, isOwner, onRole, roleProblem, onRemove }: Choices): Column<Member>[] {
   const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
   return [
     {
