@@ -92,6 +92,18 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
+  it('is told that a slug is taken before anything is sent', async () => {
+    await create('taken-before');
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
+      await saysAtField(field(page, 'Slug'), /taken by a server of yours/i);
+      await field(page, 'Slug').fill('taken-by-nobody');
+      await button(page, 'Create server').click();
+      await page.waitForURL(/\/servers\/taken-by-nobody/);
+    });
+  });
+
   it('is told at the fields of a login', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await page.getByRole('radio', { name: 'A login (OAuth)' }).check();

@@ -21,20 +21,25 @@ type Sources = {
  * check. `isBlocked` while it cannot even be sent.
  */
 export function useKnown({ config, judged, saving, blocked, fixedSlug }: Sources) {
-  const { error, variables: refused } = saving;
+  const { error, variables: refused, isPending, isSuccess } = saving;
+  // A server that is just being stored takes its slug itself.
+  const mayBeTaken = fixedSlug === undefined && !isPending && !isSuccess;
   return useMemo(() => {
     const checked = (list: 'problems' | 'warnings'): Said[] =>
       judged ? [{ config: judged.config, list: judged.verdict[list] }] : [];
+    const message = mayBeTaken ? judged?.verdict.slug_taken : undefined;
+    const taken: Said[] =
+      judged && message !== undefined ? [{ config: judged.config, list: [{ path: 'slug', message }] }] : [];
     const refusal: Said[] = error instanceof ApiProblem && refused ? [{ config: refused, list: error.problems }] : [];
     const own: Known[] = [...blocked, ...slugProblems(config, fixedSlug)];
     const isMoved = own.some(({ path }) => path === 'slug');
-    const others = standing([...refusal, ...checked('problems')], config);
+    const others = standing([...refusal, ...checked('problems'), ...taken], config);
     return {
       problems: withoutTwins([...own, ...others.filter(({ path }) => !isMoved || path !== 'slug')]),
       warnings: standing(checked('warnings'), config),
       isBlocked: own.length > 0,
     };
-  }, [config, judged, error, refused, blocked, fixedSlug]);
+  }, [config, judged, error, refused, blocked, fixedSlug, mayBeTaken]);
 }
 
 /** A stored server keeps its slug, so nothing else has to be said of another one. */
