@@ -32,6 +32,7 @@ describe('limits of several processes', () => {
       MASTER_KEY: randomBytes(32).toString('hex'),
       CONCURRENT_CALLS: '9',
       CONCURRENT_CALLS_PER_KEY: '0',
+      REFUSALS_PER_MINUTE: '30',
     };
     replicas = await Promise.all([1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env })));
     const [first] = replicas as [TestToolhost];
@@ -71,6 +72,13 @@ describe('limits of several processes', () => {
     upstream.on('*', () => ({ body: {} }));
     for (const request of upstream.requests) request.release({ body: {} });
     await Promise.all(flood);
+  });
+
+  it('[find C6] together refuse one address no more often than one alone, before they tell it to wait', async () => {
+    const replies = await Promise.all(
+      replicas.flatMap((replica) => Array.from({ length: 20 }, () => call(replica, 'shared', 'made-up-key'))),
+    );
+    assert.deepEqual([count(replies, 401), count(replies, 429)], [30, 30]);
   });
 
   it('[find C6] together take the quota of a day once, whichever is asked how often', async () => {
@@ -121,7 +129,13 @@ describe('shares of limits', () => {
           const books = quotaBook((work) => scheduler.schedule(Promise.resolve()).then(work));
           const gates = Array.from({ length: processes }, () => {
             const processCount = () => processes;
-            const reserves = createQuotaReserves({ ...books, processCount, now: () => 0, onError: String, onSuccess: () => undefined });
+            const reserves = createQuotaReserves({
+              ...books,
+              processCount,
+              now: () => 0,
+              onError: String,
+              onSuccess: () => undefined,
+            });
             const quotas = createCallQuotas({ now: () => 0, reserves });
             return { reserves, limits: createLimits({ ...still, processCount, quotas }) };
           });
@@ -152,7 +166,13 @@ describe('shares of limits', () => {
     const onError = () => {
       faults++;
     };
-    const reserves = createQuotaReserves({ ...books, processCount: () => 3, now: () => 0, onError, onSuccess: () => undefined });
+    const reserves = createQuotaReserves({
+      ...books,
+      processCount: () => 3,
+      now: () => 0,
+      onError,
+      onSuccess: () => undefined,
+    });
     const gate = createLimits({ ...still, quotas: createCallQuotas({ now: () => 0, reserves }) });
     const limits = {
       server: { callsPerSecond: 0, concurrentCalls: 0, callsPerDay: 30 },
