@@ -48,7 +48,7 @@ export const usages: readonly Usage[] = [
   use(helpdesk, 'search_tickets', [11, 280, 12_500], { upstream_status: 18, timeout: 10 }),
   use(helpdesk, 'reply_to_ticket', [4, 390, 300], { upstream_status: 30, invalid_arguments: 20 }),
   use(helpdesk, 'close_ticket', [2, 310, 260], { upstream_status: 25 }),
-  use(warehouse, 'stock_of', [6, 75, 640], { upstream_status: 50, circuit_open: 25, unreachable: 15 }),
+  use(warehouse, 'stock_of', [6, 75, 640], { upstream_status: 50, circuit_open: 25, unreachable: 15, unavailable: 2 }),
   use(warehouse, 'track_parcel', [4, 120, 1500], { transform: 30, blocked: 6 }),
   use(warehouse, 'print_label', [1, 60, 90], { secret_missing: 1000 }),
 ];
@@ -146,7 +146,11 @@ function spread(next: () => number): number {
 
 /** Undefined where nothing was sent. */
 function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
-  if (['invalid_arguments', 'secret_missing', 'limited', 'circuit_open', 'blocked', 'internal'].includes(outcome))
+  if (
+    ['invalid_arguments', 'secret_missing', 'limited', 'unavailable', 'circuit_open', 'blocked', 'internal'].includes(
+      outcome,
+    )
+  )
     return null;
   if (outcome === 'timeout') return 10_000;
   return Math.round(typicalMs * spread(next) * (outcome === 'oversize' ? 2 : 1));
