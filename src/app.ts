@@ -44,6 +44,8 @@ export type App = {
   metrics(): Metric[];
   /** Says no to readiness probes, so that a load balancer looks elsewhere. */
   drain(): void;
+  /** See `Database`. */
+  lost: Promise<string>;
   /** False when something was lost that waited to be written. */
   close(): Promise<boolean>;
 };
@@ -104,6 +106,7 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     handle,
     runner,
     metrics: sight.read,
+    lost: database.lost,
     drain: others.readiness.drain,
     close: () => closeInTurn({ upkeep, others, limited, memory, callLog, threads, door, documents, database, sight }),
   };

@@ -29,6 +29,8 @@ export type Running = {
 const drainMs = 25_000;
 /** How long connections are still taken after the signal, so that load balancers notice first. */
 const noticeMs = { local: 0, production: 5000 };
+/** How long calls may still take when the database is lost. */
+const lostMs = 2000;
 /** How long a worker may take to end after that. */
 const graceMs = 3000;
 /** How often connections that have become idle are closed while the rest finishes. */
@@ -160,6 +162,7 @@ async function serveAlone(config: Config, log: Log): Promise<void> {
   const running = await start(process.env);
   // First of all, as whoever waits for the line below may send a signal at once.
   stopOnSignals(log, () => stopGently(running, config));
+  stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
   sayReady(config, running.baseUrl);
   giveBackMemory();
 }
@@ -169,6 +172,7 @@ async function serveWithWorkers(config: Config, log: Log): Promise<void> {
   const workers = await startWorkers(config, log);
   const stop = () => workers.stop(drainMs + graceMs);
   stopOnSignals(log, stop);
+  stopWhenLost(log, workers.lost, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
   sayReady(config, workers.baseUrl);
   giveBackMemory();
@@ -213,6 +217,17 @@ function stopOnSignals(log: Log, stop: () => Promise<boolean>): void {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+}
+
+/** A process whose database is lost ends with 1; what it still answers is not kept. */
+function stopWhenLost(log: Log, lost: Promise<string>, stop: () => Promise<boolean>): void {
+  void lost.then((why) => {
+    log.fatal(why);
+    return endWith(log, async () => {
+      await stop();
+      return false;
+    });
+  });
 }
 
 /** Ends the process: with 0 when everything was finished, with 1 when not. */

@@ -15,6 +15,8 @@ import { createWorkerPool, tell } from './worker-pool.ts';
 /** Several processes that serve one port, seen from the first one, which serves nobody itself. */
 export type Workers = {
   baseUrl: string;
+  /** See `Database`. */
+  lost: Promise<string>;
   /** Resolves when workers die faster than it makes sense to replace them. */
   givenUp: Promise<void>;
   /** Lets running calls finish, for at most so many ms. False when something had to be cut off. */
@@ -78,6 +80,7 @@ export async function startWorkers(config: Config, log: Log): Promise<Workers> {
   pool.settle();
   return {
     baseUrl,
+    lost: database.lost,
     givenUp: pool.givenUp,
     async stop(ms) {
       const isComplete = await pool.stop(ms);

@@ -1,5 +1,7 @@
+import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Dialect, Kysely, type Transaction } from 'kysely';
+import { type Dialect, Kysely, sql, type Transaction } from 'kysely';
+import { messageOf } from '../errors.ts';
 import type { CallWriter } from './call-writer.ts';
 import { type FaultKind, faultKinds } from './faults.ts';
 import { migrate } from './migrate.ts';
@@ -7,8 +9,9 @@ import { openingFailure } from './opening-failure.ts';
 import type { PoolUse } from './postgres.ts';
 import { makeDataFolderPrivate, makePrivateFile } from './private-files.ts';
 import type { Tables } from './schema.ts';
-import { lockSqlite, sqliteDialect } from './sqlite.ts';
-import { refuseOrphanedLog } from './sqlite-guard.ts';
+import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './sqlite.ts';
+import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './sqlite-guard.ts';
+import { watchSqlite } from './sqlite-watch.ts';
 import { type ThreadAccess, threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
 import { type OnFault, watchedDialect } from './watched-dialect.ts';
 
@@ -36,6 +39,11 @@ export type Database = {
   changes: Kysely<Tables>;
   /** How often the database failed since it was opened, by the kind of fault. */
   faults: { readonly [kind in FaultKind]: number };
+  /**
+   * Resolves with a sentence when this process may not serve from the database any longer, because its file was deleted
+   * or replaced, or another process serves from it.
+   */
+  lost: Promise<string>;
   close(): Promise<void>;
 };
 
@@ -97,12 +105,18 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
   const { file } = options;
   for (const sentence of makeDataFolderPrivate(dirname(file))) options.onWarning(sentence);
   refuseOrphanedLog(file);
+  refuseEmptied(file);
+  refuseBesideRescued(file);
+  if (options.exclusive) await awaitLockFile(file);
   const lock = options.exclusive ? lockSqlite(file) : undefined;
   makePrivateFile(file);
   const threaded = (access: ThreadAccess) => watched(threadedSqliteDialect(file, access));
   const db = watched(sqliteDialect(file));
   const [records, reports] = [threaded('write'), threaded('read')];
+  const lost = Promise.withResolvers<string>();
+  let watch: { stop(): void } | undefined;
   const close = async () => {
+    watch?.stop();
     for (const each of [records, reports, db]) await each.destroy();
     lock?.release();
   };
@@ -112,7 +126,38 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
     await close();
     throw error;
   }
-  return { engine: 'sqlite', db, records, calls: threadedCallWriter(records), reports, changes: db, close };
+  if (lock) watch = watchFiles(options, lock, db, lost.resolve);
+  const calls = threadedCallWriter(records);
+  return { engine: 'sqlite', db, records, calls, reports, changes: db, lost: lost.promise, close };
+}
+
+function watchFiles(
+  { file, onWarning }: DatabaseOptions,
+  lock: SqliteLock,
+  db: Kysely<Tables>,
+  onLost: (sentence: string) => void,
+): { stop(): void } {
+  const stops = 'so it stops';
+  return watchSqlite({
+    file,
+    lockFile: lock.file,
+    lockAgain: lock.again,
+    onWarning,
+    onLost: (why) => void rescue(db, file).then((rescued) => onLost(`${why}, ${stops}; ${rescued}`)),
+  });
+}
+
+/** The file is gone, or somebody else's, but what was in it is still open here. */
+async function rescue(db: Kysely<Tables>, file: string): Promise<string> {
+  const copy = rescuedCopy(file);
+  try {
+    makePrivateFile(copy);
+    await sql`vacuum into ${copy}`.execute(db);
+    return `what this process had open is in ${copy}: to go on with it, move it to ${file}, or else put the right file there; then start again`;
+  } catch (error) {
+    rmSync(copy, { force: true });
+    return `what this process had open could not be saved (${messageOf(error)}): put the file back or restore a backup, then start again`;
+  }
 }
 
 /** Migrates on a connection of its own, because it may have to wait for another replica that migrates. */
@@ -135,5 +180,6 @@ async function openPostgres(
   const close = async () => {
     for (const each of [reports, changes, db]) await each.destroy();
   };
-  return { engine: 'postgres', db, records: db, calls: createPostgresCallWriter(db), reports, changes, close };
+  const lost = new Promise<string>(() => undefined);
+  return { engine: 'postgres', db, records: db, calls: createPostgresCallWriter(db), reports, changes, lost, close };
 }

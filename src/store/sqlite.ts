@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DatabaseConnection, type Dialect, SqliteDialect, SqliteDriver } from 'kysely';
@@ -48,15 +49,37 @@ function isTaken(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
+export type SqliteLock = {
+  readonly file: string;
+  /** Takes it again, on a file that was deleted and is made anew. @throws AppError conflict */
+  again(): void;
+  release(): void;
+};
+
 /**
  * Holds a file for one serving process: the lock is SQLite's own, so it goes with the process however that ends.
  * @throws AppError conflict when another process serves from the file
  */
-export function lockSqlite(file: string): { release(): void } {
-  makePrivateFile(`${file}.lock`);
-  const lock = new DatabaseSync(`${file}.lock`);
+export function lockSqlite(file: string): SqliteLock {
+  const lockFile = `${file}.lock`;
+  let lock = takeLock(file, lockFile);
+  return {
+    file: lockFile,
+    again() {
+      const next = takeLock(file, lockFile);
+      lock.close();
+      lock = next;
+    },
+    release: () => lock.close(),
+  };
+}
+
+function takeLock(file: string, lockFile: string): DatabaseSync {
+  makePrivateFile(lockFile);
+  const lock = new DatabaseSync(lockFile);
   try {
     lock.exec('pragma busy_timeout = 0; begin exclusive');
+    return lock;
   } catch (error) {
     lock.close();
     if (!isBusy(error)) throw error;
@@ -65,5 +88,17 @@ export function lockSqlite(file: string): { release(): void } {
       `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,
     );
   }
-  return { release: () => lock.close() };
+}
+
+/** A little longer than a serving process takes to notice that its lock file is gone. */
+const noticedMs = 2500;
+const lookMs = 50;
+
+/**
+ * Where a database is in use, or was left by a crash, and has no lock file, somebody may have deleted that of a process
+ * which serves; such a process makes it anew. So this waits for it.
+ */
+export async function awaitLockFile(file: string): Promise<void> {
+  const until = performance.now() + noticedMs;
+  while (existsSync(`${file}-wal`) && !existsSync(`${file}.lock`) && performance.now() < until) await delay(lookMs);
 }
