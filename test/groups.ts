@@ -11,7 +11,7 @@ type Ended = { files: readonly string[]; output: string; isPassed: boolean };
 
 /**
  * Runs test files in processes of several files each, as many at once as there are cores. What a group says is shown
- * when it has ended, that of groups with a failure at the end. Gives the exit code.
+ * when it has ended, that of groups with a failure once more and whole at the end. Gives the exit code.
  */
 export async function runInGroups(files: readonly string[], options: readonly string[]): Promise<number> {
   const count = Math.ceil(files.length / filesInGroup);
@@ -22,7 +22,7 @@ export async function runInGroups(files: readonly string[], options: readonly st
     for (let group = waiting.shift(); group; group = waiting.shift()) {
       const end = await runGroup(group, options);
       ended.push(end);
-      if (end.isPassed) process.stdout.write(withoutSums(end.output));
+      process.stdout.write(end.isPassed ? withoutSums(end.output) : failuresIn(end.output));
       process.stdout.write(`group ${ended.length} of ${count} ${end.isPassed ? 'passed' : 'FAILED'}\n`);
     }
   };
@@ -40,6 +40,11 @@ async function runGroup(files: readonly string[], options: readonly string[]): P
   const isPassed = new Promise<boolean>((resolve) => child.once('close', (code) => resolve(code === 0)));
   const output = await text(child.stdout);
   return { files, output, isPassed: await isPassed };
+}
+
+/** The titles of what failed, to be seen at once. */
+function failuresIn(output: string): string {
+  return (output.match(/^ *✖ .+\n/gm) ?? []).join('');
 }
 
 const sumLine = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)\n/gm;
