@@ -7,7 +7,7 @@ import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as revoke } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes.ts';
-import { originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
+import { listWorkingKeysMadeBy, originsOfKeys } from '../store/key-makers.ts';
 import { membersAmong } from '../store/members.ts';
 import { listSlugs } from '../store/server-list.ts';
 import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
@@ -184,16 +184,15 @@ const listApiKeys = operation({
   async run(context, input) {
     await context.flushCalls();
     const { db, actor } = context;
-    const only = input.made_by === undefined ? undefined : await keysOf(context, input.made_by);
-    const { rows, next } = await findApiKeys(db, actor.workspaceId, pageFrom(input), only);
+    const { workspaceId } = actor;
+    const { made_by: userId } = input;
+    const { rows, next } = await (userId === undefined
+      ? findApiKeys(db, workspaceId, pageFrom(input))
+      : listWorkingKeysMadeBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));
     const makers = await makersOf(context, rows);
     return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };
   },
 });
-
-async function keysOf({ db, actor, now }: Context, userId: string): Promise<string[]> {
-  return (await workingKeysMadeBy(db, actor.workspaceId, userId, now())).map(({ id }) => id);
-}
 
 async function makersOf({ db, actor }: Context, keys: readonly ApiKey[]): Promise<Makers> {
   const makers = keys.map(({ createdBy }) => createdBy);

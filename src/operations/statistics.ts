@@ -7,6 +7,7 @@ import {
   type CountedCalls,
   countByInterval,
   countByServer,
+  countedFrom,
   isAllCounted,
   minutesKeptMs,
   mostCalled,
@@ -122,7 +123,9 @@ const getCallStatistics = operation({
     buckets: z.int().min(1).max(500).default(48).describe('Into how many intervals to divide the time at most.'),
   }),
   output: z.object({
-    from: time.describe('Start of the first interval.'),
+    from: time.describe(
+      'Start of the first interval. It may be later than since where a tool is asked for in very many servers at once; name the slug for all of the time.',
+    ),
     to: time.describe('End of the last interval.'),
     bucket_ms: z.int().describe('Length of an interval: whole minutes, from an hour on whole hours.'),
     buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(500),
@@ -134,15 +137,22 @@ const getCallStatistics = operation({
       .array(statistics.extend({ slug: z.string(), tool: z.string() }))
       .max(mostEntries)
       .describe(`Most called first, at most ${mostEntries}.`),
+    ranked_from: time
+      .optional()
+      .describe(
+        'Present where very many tools were called: by_server and by_tool then have those that were called most from this time on, with all of their calls.',
+      ),
     complete,
   }),
   async run(context, input) {
-    const { from, until, widthMs } = spanOf(context, input);
-    const scope = await scopeOf(context, input, from, until);
+    const { from: wantedFrom, until, widthMs } = spanOf(context, input);
+    const wanted = await scopeOf(context, input, wantedFrom, until);
     await context.flushCalls();
     const { db, actor } = context;
+    const from = await countedFrom(db, wanted, widthMs);
+    const scope = { ...wanted, from };
     const intervals = new Map((await countByInterval(db, scope, widthMs)).map((row) => [row.at, row]));
-    const { servers, tools } = await mostCalled(db, scope, mostEntries);
+    const { servers, tools, rankedFrom } = await mostCalled(db, scope, mostEntries);
     return {
       from: isoTime(from),
       to: isoTime(until),
@@ -153,6 +163,7 @@ const getCallStatistics = operation({
       })),
       by_server: servers.map((row) => ({ slug: row.slug, ...summary(row) })),
       by_tool: tools.map((row) => ({ slug: row.slug, tool: row.tool, ...summary(row) })),
+      ...(rankedFrom !== undefined && { ranked_from: isoTime(rankedFrom) }),
       complete: await isAllCounted(db, actor.workspaceId),
     };
   },

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { KeyLimits } from '../domain/limits.ts';
 import type { KeyScope } from '../domain/scopes.ts';
 import type { Db } from './database.ts';
-import { olderThan, type Page, pageOf } from './page.ts';
+import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** An API key without its secret, of which only `secretHash` (SHA-256, hex) is stored. */
@@ -22,7 +22,7 @@ export type ApiKey = {
   limits?: KeyLimits;
 };
 
-function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
+export function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
   return {
     id: row.id,
     workspaceId: row.workspace_id,
@@ -67,22 +67,22 @@ export async function keysById(db: Db, workspaceId: string, ids: readonly string
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
-    .where('workspace_id', '=', workspaceId)
+    .where(isOf(workspaceId))
     .where('id', 'in', [...ids, ''])
     .execute();
   return rows.map(toApiKey);
 }
 
-/** Newest first; with `only` those of these ids. */
+/** Newest first. */
 export async function listApiKeys(
   db: Db,
   workspaceId: string,
   page: Page,
-  only?: readonly string[],
 ): Promise<{ rows: ApiKey[]; next: string | undefined }> {
-  let query = db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId);
-  if (only) query = query.where('id', 'in', [...only.slice(0, 10_000), '']);
-  const rows = await query
+  const rows = await db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
     .where(olderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

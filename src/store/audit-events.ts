@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Db } from './database.ts';
-import { olderThan, type Page, pageOf } from './page.ts';
+import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
 /** Who changed what, when. `detail` is JSON without any secret. */
@@ -24,7 +24,7 @@ export async function namesOfActors(
   const keys = await db
     .selectFrom('api_keys')
     .select(['id', 'name'])
-    .where('workspace_id', '=', workspaceId)
+    .where(isOf(workspaceId))
     .where('id', 'in', wanted)
     .execute();
   const named = [

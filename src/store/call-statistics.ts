@@ -93,6 +93,11 @@ function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
   return sql<number>`at - (at - ${sql.lit(origin)}) % ${sql.lit(widthMs)}`;
 }
 
+/** The longest times that are counted and make up the intervals. */
+function widthFor({ from, until }: CallScope, widthMs: number): number {
+  return [dayMs, hourMs].find((wide) => from % wide === 0 && widthMs % wide === 0 && until % wide === 0) ?? minuteMs;
+}
+
 /** Calls by interval of `widthMs`, which is of whole minutes; intervals without any are left out. */
 export async function countByInterval(
   db: Db,
@@ -100,8 +105,7 @@ export async function countByInterval(
   widthMs: number,
 ): Promise<(CountedCalls & { at: number })[]> {
   const { from, until } = scope;
-  const width = [dayMs, hourMs].find((wide) => from % wide === 0 && widthMs % wide === 0 && until % wide === 0);
-  const rows = await countsOfScope(db, scope, { width: width ?? minuteMs, from, until })
+  const rows = await countsOfScope(db, scope, { width: widthFor(scope, widthMs), from, until })
     .select(intervalStart(from, widthMs).as('interval'))
     .select(sums)
     .groupBy('interval')
@@ -124,54 +128,99 @@ export async function countByServer(
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
 }
 
+/**
+ * From when on the calls of a scope can be counted by interval: from its start, but where a tool is asked for in all
+ * servers there may be more than `atOnce` counts of it, and then from the first whole interval of so many of the newest.
+ */
+export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = comparedAtOnce): Promise<number> {
+  const { from, until, slugs, tool } = scope;
+  if (slugs || tool === undefined) return from;
+  const width = widthFor(scope, widthMs);
+  const query = countsOfTools(db, scope, { width, from, until }).select('at').orderBy('at', 'desc');
+  const last = await query.offset(atOnce).limit(1).executeTakeFirst();
+  return last === undefined ? from : from + Math.ceil((last.at + width - from) / widthMs) * widthMs;
+}
+
 export type Ranked = CountedCalls & { slug: string; tool: string };
 
-/** The servers (their `tool` is empty) and the tools that were called most, `most` of each, most called first. */
-export async function mostCalled(
-  db: Db,
-  scope: CallScope,
-  most: number,
-): Promise<{ servers: Ranked[]; tools: Ranked[] }> {
+/** Servers (their `tool` is empty) and tools, most called first. */
+export type MostCalled = {
+  servers: Ranked[];
+  tools: Ranked[];
+  /** Where there are too many counts to compare: from when on they were compared. */
+  rankedFrom: number | undefined;
+};
+
+/**
+ * How many counts are compared to find out what was called most. Where a workspace has more of them, the newest are; what
+ * is then found is counted over the whole time.
+ */
+export const comparedAtOnce = 40_000;
+
+/** The servers and the tools that were called most, `most` of each. */
+export async function mostCalled(db: Db, scope: CallScope, most: number, atOnce = comparedAtOnce): Promise<MostCalled> {
   const parts = partsOf(scope.from, scope.until);
-  const ranks = await ranking(db, scope, parts, most);
+  const { ranks, from } = await ranking(db, scope, { parts, most, atOnce });
   const servers = ranks.filter(({ tool }) => tool === '');
   const tools = ranks.filter(({ tool }) => tool !== '');
   return {
-    servers: await withDurations(db, scope, parts, servers),
-    tools: await withDurations(db, scope, parts, tools),
+    servers: await counted(db, scope, parts, servers),
+    tools: await counted(db, scope, parts, tools),
+    rankedFrom: from,
   };
 }
 
-type Rank = Counts & { slug: string; tool: string };
+type Named = { slug: string; tool: string };
+type Rank = Named & { calls: number };
+type Ranking = { parts: readonly Part[]; most: number; atOnce: number };
 
-async function ranking(db: Db, scope: CallScope, parts: readonly Part[], most: number): Promise<Rank[]> {
-  const queries = parts.map((part) => countsOfTools(db, scope, part).select(['slug', 'tool', 'calls', 'errors']));
-  const counted = queries.slice(1).reduce((all, query) => all.unionAll(query), queries[0] as (typeof queries)[number]);
-  const { rows } = await sql<Rank>`
-    with counted as materialized (
-      select slug, tool, sum(calls) as calls, sum(errors) as errors from ${counted} as parts group by slug, tool
-    )
-    select slug, tool, cast(calls as bigint) as calls, cast(errors as bigint) as errors
-    from (select * from counted order by calls desc, slug, tool limit ${sql.lit(most)}) as tools
-    union all
-    select slug, '' as tool, cast(calls as bigint) as calls, cast(errors as bigint) as errors
-    from (
-      select slug, sum(calls) as calls, sum(errors) as errors from counted
-      group by slug order by calls desc, slug limit ${sql.lit(most)}
-    ) as servers`.execute(db);
-  return rows.toSorted((a, b) => b.calls - a.calls || (a.slug < b.slug ? -1 : 1) || (a.tool < b.tool ? -1 : 1));
-}
-
-/** Sums up how long the calls of servers, or of tools, took. */
-async function withDurations(
+/** The names of what was called most, and from when on that was looked for where it was not all of the time. */
+async function ranking(
   db: Db,
   scope: CallScope,
-  parts: readonly Part[],
-  ranks: readonly Rank[],
-): Promise<Ranked[]> {
+  { parts, most, atOnce }: Ranking,
+): Promise<{ ranks: Named[]; from: number | undefined }> {
+  const tools = new Map<string, Rank>();
+  let left = atOnce;
+  let from: number | undefined;
+  for (const part of parts.toReversed()) {
+    const newest = countsOfTools(db, scope, part).select(['slug', 'tool', 'calls', 'at']).orderBy('at', 'desc');
+    const { rows } = await sql<Rank & { counts: number; first: number }>`
+      select slug, tool, cast(sum(calls) as bigint) as calls, count(*) as counts, min(at) as first
+      from ${newest.limit(left)} as newest group by slug, tool`.execute(db);
+    for (const { slug, tool, calls, counts } of rows) {
+      const sum = tools.get(`${slug}\n${tool}`) ?? { slug, tool, calls: 0 };
+      tools.set(`${slug}\n${tool}`, { ...sum, calls: sum.calls + calls });
+      left -= counts;
+    }
+    if (left > 0) continue;
+    from = rows.reduce((first, row) => Math.min(first, row.first), part.until);
+    break;
+  }
+  const servers = new Map<string, Rank>();
+  for (const { slug, calls } of tools.values())
+    servers.set(slug, { slug, tool: '', calls: calls + (servers.get(slug)?.calls ?? 0) });
+  return { ranks: [...mostOf(servers.values(), most), ...mostOf(tools.values(), most)], from };
+}
+
+function mostOf<Each extends Rank>(ranks: Iterable<Each>, most: number): Each[] {
+  return [...ranks].sort(byCalls).slice(0, most);
+}
+
+function byCalls(a: Rank, b: Rank): number {
+  return b.calls - a.calls || (a.slug < b.slug ? -1 : a.slug > b.slug ? 1 : a.tool < b.tool ? -1 : 1);
+}
+
+/** Sums up the calls of servers, or of tools, and how long they took. */
+async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: readonly Named[]): Promise<Ranked[]> {
   if (ranks.length === 0) return [];
   const isOfTools = ranks[0]?.tool !== '';
-  const found = new Map(ranks.map((rank) => [`${rank.slug}\n${rank.tool}`, durationClasses.map(() => 0)]));
+  const found = new Map(
+    ranks.map(({ slug, tool }) => {
+      const none: Ranked = { slug, tool, calls: 0, errors: 0, durations: durationClasses.map(() => 0) };
+      return [`${slug}\n${tool}`, none];
+    }),
+  );
   const pairs = sql.join(ranks.map(({ slug, tool }) => sql`(${slug}, ${tool})`));
   for (const part of parts) {
     const query = countsOfTools(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, part);
@@ -188,11 +237,13 @@ async function withDurations(
           .groupBy('slug')
           .execute();
     for (const row of rows) {
-      const durations = found.get(`${row.slug}\n${row.tool}`);
-      countedIn(row).durations.forEach((calls, index) => {
-        if (durations) durations[index] = (durations[index] ?? 0) + calls;
-      });
+      const sum = found.get(`${row.slug}\n${row.tool}`);
+      if (!sum) continue;
+      const { calls, errors, durations } = countedIn(row);
+      sum.calls += calls;
+      sum.errors += errors;
+      sum.durations = sum.durations.map((before, index) => before + (durations[index] ?? 0));
     }
   }
-  return ranks.map((rank) => ({ ...rank, durations: found.get(`${rank.slug}\n${rank.tool}`) ?? [] }));
+  return [...found.values()].sort(byCalls);
 }

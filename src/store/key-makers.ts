@@ -1,5 +1,6 @@
-import { type ApiKey, keysById } from './api-keys.ts';
+import { type ApiKey, keysById, toApiKey } from './api-keys.ts';
 import type { Db } from './database.ts';
+import { olderThan, type Page, pageOf } from './page.ts';
 
 /** Keys make keys; a chain of them is followed this far. */
 const maxSteps = 20;
@@ -10,34 +11,60 @@ function chunks(ids: readonly string[]): string[][] {
   return Array.from({ length: Math.ceil(ids.length / chunk) }, (_, i) => ids.slice(i * chunk, (i + 1) * chunk));
 }
 
-/** Ids of every key that a person made, and of every key that was made with one of those; revoked ones too. */
-async function idsMadeBy(db: Db, workspaceId: string, userId: string): Promise<string[]> {
-  const found = new Set<string>();
-  let makers = [userId];
-  for (let step = 0; step < maxSteps && makers.length > 0; step++) {
-    const made: string[] = [];
-    for (const some of chunks(makers)) {
-      const rows = await db
+/** The keys that a person made, themselves or with a key of theirs, and that still work. */
+export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
+  return (await workingKeys(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
+}
+
+/** A page of them, newest first. */
+export async function listWorkingKeysMadeBy(
+  db: Db,
+  { workspaceId, userId, now }: { workspaceId: string; userId: string; now: number },
+  page: Page,
+): Promise<{ rows: ApiKey[]; next: string | undefined }> {
+  const found = await workingKeys(db, workspaceId, userId, now)
+    .select(['api_keys.id', 'api_keys.created_at'])
+    .where(olderThan('api_keys.created_at', page.after, 'api_keys.id'))
+    .orderBy('api_keys.created_at', 'desc')
+    .orderBy('api_keys.id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  const { rows, next } = pageOf(found, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  const keys = new Map(
+    (
+      await keysById(
+        db,
+        workspaceId,
+        rows.map(({ id }) => id),
+      )
+    ).map((key) => [key.id, key]),
+  );
+  return { rows: rows.flatMap(({ id }) => keys.get(id) ?? []), next };
+}
+
+/** Follows keys from key to key: those that a person made, those that were made with one of these, and so on. */
+function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
+  return db
+    .withRecursive('made', (made) =>
+      made
         .selectFrom('api_keys')
         .select('id')
         .where('workspace_id', '=', workspaceId)
-        .where('created_by', 'in', some)
-        .execute();
-      made.push(...rows.map(({ id }) => id));
-    }
-    makers = made.filter((id) => !found.has(id));
-    for (const id of makers) found.add(id);
-  }
-  return [...found];
-}
-
-/** The keys that a person made, themselves or with a key of theirs, and that still work. */
-export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
-  const keys: ApiKey[] = [];
-  for (const some of chunks(await idsMadeBy(db, workspaceId, userId))) {
-    keys.push(...(await keysById(db, workspaceId, some)));
-  }
-  return keys.filter(({ revokedAt, expiresAt }) => revokedAt === undefined && (expiresAt ?? now + 1) > now);
+        .where('created_by', '=', userId)
+        .union(
+          made
+            .selectFrom('made')
+            // SQLite reads the tables of a cross join in this order.
+            .crossJoin('api_keys')
+            .select('api_keys.id')
+            .where('api_keys.workspace_id', '=', workspaceId)
+            .whereRef('api_keys.created_by', '=', 'made.id'),
+        ),
+    )
+    .selectFrom('made')
+    .innerJoin('api_keys', 'api_keys.id', 'made.id')
+    .where('api_keys.revoked_at', 'is', null)
+    .where((e) => e.or([e('api_keys.expires_at', 'is', null), e('api_keys.expires_at', '>', now)]));
 }
 
 /** Who is behind each key: the person, or else whatever made the first key of the chain. */

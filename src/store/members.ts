@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Role } from '../domain/scopes.ts';
 import type { Db } from './database.ts';
-import { type Cursor, newerThan, type Page } from './page.ts';
+import { type Cursor, isOf, newerThan, type Page } from './page.ts';
 import type { Tables } from './schema.ts';
 import { deleteSessionsOf } from './sessions.ts';
 
@@ -47,8 +47,13 @@ export async function hasOtherOwner(db: Db, workspaceId: string, userId: string)
 
 /** Which of these people are members. */
 export async function membersAmong(db: Db, workspaceId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const query = membersOf(db, workspaceId).where('members.user_id', 'in', [...ids, '']);
-  return new Set((await query.execute()).map((row) => row.user_id));
+  const rows = await db
+    .selectFrom('members')
+    .select('user_id')
+    .where(isOf(workspaceId))
+    .where('user_id', 'in', [...ids, ''])
+    .execute();
+  return new Set(rows.map((row) => row.user_id));
 }
 
 function membersOf(db: Db, workspaceId: string) {

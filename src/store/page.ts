@@ -22,14 +22,23 @@ export function decodeCursor(text: string): Cursor {
 }
 
 /** The condition that a row comes after a cursor in the order "newest first"; true without one. */
-export function olderThan(column: string, after: Cursor | undefined): RawBuilder<SqlBool> {
-  return after ? sql<SqlBool>`(${sql.ref(column)}, id) < (${after.at}, ${after.id})` : sql<SqlBool>`1 = 1`;
+export function olderThan(column: string, after: Cursor | undefined, idColumn = 'id'): RawBuilder<SqlBool> {
+  if (!after) return sql<SqlBool>`1 = 1`;
+  return sql<SqlBool>`(${sql.ref(column)}, ${sql.ref(idColumn)}) < (${after.at}, ${after.id})`;
 }
 
 /** The condition that a row comes after a cursor in the order "oldest first"; true without one. */
 export function newerThan(timeColumn: string, idColumn: string, after: Cursor | undefined): RawBuilder<SqlBool> {
   if (!after) return sql<SqlBool>`1 = 1`;
   return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) > (${after.at}, ${after.id})`;
+}
+
+/**
+ * The condition that rows are of a workspace, where a list of their ids or slugs finds them. SQLite takes such a list for
+ * more work than reading all of the workspace; no index has this expression, so it does not.
+ */
+export function isOf(workspaceId: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
 /** Rows were asked for with one more than the limit; that one only says that there is a next page. */

@@ -3,7 +3,7 @@ import { type Access, accessOf, isOpen } from '../domain/access.ts';
 import type { ServerConfig } from '../domain/server-config.ts';
 import { enabledTools } from '../domain/tool.ts';
 import type { Db } from './database.ts';
-import { olderThan, type Page, pageOf } from './page.ts';
+import { isOf, olderThan, type Page, pageOf } from './page.ts';
 
 /** What a list shows of a server. */
 export type ServerSummary = {
@@ -82,9 +82,11 @@ export async function listSlugs(
 
 /** Newest first, one more than the page has room for. */
 function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
-  let query = db.selectFrom('servers').where('workspace_id', '=', workspaceId).where('deleted_at', 'is', null);
-  if (slugs) query = query.where('slug', 'in', [...slugs, '']);
-  return query
+  const query = db.selectFrom('servers').where('deleted_at', 'is', null);
+  const wanted = slugs
+    ? query.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
+    : query.where('workspace_id', '=', workspaceId);
+  return wanted
     .where(olderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

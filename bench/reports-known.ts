@@ -1,0 +1,33 @@
+import { encodeCursor } from '../src/store/page.ts';
+import type { Known } from './reports-requests.ts';
+import { callDays, callId, configOf, type World } from './reports-rows.ts';
+
+const hourMs = 60 * 60 * 1000;
+const dayMs = 24 * hourMs;
+
+/** What the large workspace has of everything: what is frequent, what is rare, and what is not there. */
+export function knownOf({ calls, servers, keys, now }: World, upstream: string): Known {
+  const middle = (count: number) => 2 * Math.floor(count / 4);
+  const time = (ago: number) => new Date(now - ago).toISOString();
+  return {
+    values: {
+      slug: ['server-0', `server-${middle(servers)}`, 'server-none'],
+      tool: ['tool_0', 'tool_8', 'tool_none'],
+      id: [callId(middle(calls)), 'call_none'],
+      outcome: ['ok', 'timeout', 'redirect', 'oversize'],
+      caller_kind: ['api_key', 'try_out', 'oauth'],
+      key_id: ['key_0', `key_${middle(keys)}`, 'key_none'],
+      made_by: ['usr_0', 'usr_2'],
+      since: [time(callDays * dayMs), time(hourMs)],
+      until: [time(hourMs / 2)],
+      buckets: [500, 1],
+      limit: [200],
+      // The second one is among the invitations, where a list has some.
+      cursor: [encodeCursor({ at: now - 15 * dayMs, id: 'x' }), encodeCursor({ at: now - 1000, id: 'iguest' })],
+    },
+    whole: {
+      checkMcpServer: { ...configOf(upstream), slug: 'reports-checked' },
+      previewToolCall: { slug: 'server-0', tool: 'tool_0', arguments: { id: '7' } },
+    },
+  };
+}

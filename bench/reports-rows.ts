@@ -1,0 +1,176 @@
+/** What the stores of `--reports` are filled with: plain SQL, one text for both engines, and the same rows in every run. */
+import { serverConfigSchema } from '../src/domain/server-config.ts';
+import { classColumns, countColumns, dayMs, hourMs, minuteMs } from '../src/store/call-counts.ts';
+import { minutesKeptMs } from '../src/store/call-statistics.ts';
+import { recordColumns } from '../src/store/call-writer.ts';
+import { summaryText } from '../src/store/server-list.ts';
+
+/** How much there is. Half of everything is in one workspace, the rest in many small ones. */
+export type World = {
+  calls: number;
+  servers: number;
+  keys: number;
+  smallWorkspaces: number;
+  users: number;
+  grants: number;
+  auditEvents: number;
+  /** Epoch ms; the calls began in the thirty days before. */
+  now: number;
+};
+
+export function worldOf(scale: number, now: number): World {
+  const some = (count: number) => Math.max(20, Math.round(count * scale));
+  return {
+    calls: some(1_000_000),
+    servers: some(200_000),
+    keys: some(100_000),
+    smallWorkspaces: some(1000),
+    users: some(20_000),
+    grants: some(100_000),
+    auditEvents: some(300_000),
+    now,
+  };
+}
+
+export const callDays = 29;
+export const large = 'large';
+/** A workspace whose servers an older version of the service stored, without their summaries. */
+export const older = 'older';
+const olderServers = 1000;
+/** A person of the large workspace made so many of the hundred keys there. */
+export const makerShare = 40;
+export const versionsOfOne = 500;
+
+const rows = (count: number) =>
+  `with recursive n(i) as (select cast(0 as bigint) union all select i + 1 from n where i < ${count - 1})`;
+/** A whole number below `below` that looks random; another one for each `salt`. */
+const mixed = (salt: number, below: number | string) =>
+  `(((((i + ${salt}) * 2654435761) % 4294967296) / 256 * 40503 + ${salt}) % 1048573 * ${below} / 1048573)`;
+/** The same, but small numbers are much more frequent than large ones. */
+const skewed = (salt: number, below: number | string) => {
+  const u = mixed(salt, 1_048_576);
+  return `(${below} * ${u} / 1048576 * ${u} / 1048576 * ${u} / 1048576)`;
+};
+
+/** Even rows are of the large workspace, odd ones of the small ones in turn. */
+const workspaceOf = ({ smallWorkspaces }: World, index: string) =>
+  `case when (${index}) % 2 = 0 then '${large}' else 'small-' || ((${index}) / 2 % ${smallWorkspaces}) end`;
+/** One of `count` rows of the same workspace as row `i`, which is one of the first ones most often. */
+const fellow = ({ smallWorkspaces }: World, count: number, salt: number) =>
+  `case when i % 2 = 0 then 2 * ${skewed(salt, Math.floor(count / 2))}
+    else 1 + 2 * (i / 2 % ${smallWorkspaces} + ${smallWorkspaces} * ${skewed(salt, Math.max(1, Math.floor(count / 2 / smallWorkspaces)))}) end`;
+
+const quoted = (value: string) => `'${value.replaceAll("'", "''")}'`;
+
+/** The statements that fill a store, in their order. */
+export function fillStatements(world: World, upstream: string): string[] {
+  return [...peopleRows(world), ...serverRows(world, upstream), ...recordRows(world), ...countRows(world)];
+}
+
+function peopleRows(world: World): string[] {
+  const { users, smallWorkspaces, keys, now } = world;
+  return [
+    `insert into workspaces (id, name, created_at) values ('${large}', 'Large', 1), ('${older}', 'Older', 1)`,
+    `${rows(smallWorkspaces)} insert into workspaces (id, name, created_at) select 'small-' || i, 'Small ' || i, i from n`,
+    `${rows(users)} insert into users (id, issuer, subject, email, name, created_at, last_seen_at)
+      select 'usr_' || i, 'https://id.example', 's' || i, 'person-' || i || '@mail.example', 'Person ' || i, ${now} - i, ${now} from n`,
+    `${rows(users)} insert into members (workspace_id, user_id, role, created_at)
+      select ${workspaceOf(world, 'i')}, 'usr_' || i, 'editor', ${now} - i from n where i > 0`,
+    // The person that asks is in every workspace.
+    `insert into members (workspace_id, user_id, role, created_at) select id, 'usr_0', 'owner', created_at from workspaces`,
+    `${rows(Math.floor(users / 4))} insert into invitations (workspace_id, email, role, invited_by, created_at)
+      select ${workspaceOf(world, 'i')}, 'guest-' || i || '@mail.example', 'viewer', 'usr_0', ${now} - i from n`,
+    `${rows(keys)} insert into api_keys (id, workspace_id, name, secret_hash, scopes, servers, created_by, created_at, expires_at, revoked_at, last_used_at)
+      select 'key_' || i, ${workspaceOf(world, 'i')}, 'Key ' || i, 'none', '["call"]',
+        case when i % 10 = 3 then '["server-' || i || '"]' end,
+        case when i % 100 < ${makerShare} then 'usr_0' when i % 100 < 60 then 'key_' || (i / 4 * 2 + i % 2) else 'usr_' || ${mixed(1, users)} end,
+        ${now} - (${keys} - i) * 60000, null, case when i % 10 = 7 then ${now} - i end, ${now} - i from n`,
+  ];
+}
+
+function serverRows(world: World, upstream: string): string[] {
+  const { servers, grants, now } = world;
+  const config = configOf(upstream);
+  const values = (id: string, workspace: string, at: string, summary: string) =>
+    `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, ${summary}`;
+  const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at';
+  const age = (count: number) => `${now} - (${count} - i) * 100000`;
+  const [summary, deletedAt] = [quoted(summaryText(config)), `case when i / 2 % 20 = 19 then ${now} end`];
+  return [
+    `${rows(servers)} insert into servers (${columns}, summary, summary_version, deleted_at)
+      select ${values('i', workspaceOf(world, 'i'), age(servers), `${summary}, 1, ${deletedAt}`)} from n`,
+    `${rows(olderServers)} insert into servers (${columns}, summary) select ${values("('older-' || i)", `'${older}'`, age(olderServers), 'null')} from n`,
+    `insert into server_versions (server_id, workspace_id, version, config, created_by, created_at)
+      select id, workspace_id, version, config, created_by, created_at from servers`,
+    `${rows(versionsOfOne)} insert into server_versions (server_id, workspace_id, version, config, created_by, created_at)
+      select 'srv_0', '${large}', i + 2, ${quoted(JSON.stringify(config))}, 'usr_' || i, ${now} - 1000 + i from n`,
+    `update servers set version = ${versionsOfOne + 1}, summary_version = ${versionsOfOne + 1} where id = 'srv_0'`,
+    `${rows(grants)} insert into grants (id, workspace_id, server_id, slug, client_id, client_name, user_id, scope, agreement, sealed_tokens, tokens_version, generation, rotated_at, created_at)
+      select 'grt_' || i, ${workspaceOf(world, 'i')}, 'srv_' || server, 'server-' || server, 'client', 'Client', null, 'openid', 'none', '', 1, 1, at, at
+      from (select i, ${fellow(world, servers, 2)} as server, ${now} - (${grants} - i) * 25000 as at from n) as made`,
+  ];
+}
+
+export function configOf(upstream: string) {
+  const properties = { id: { type: 'string', description: 'Id of the item' } };
+  return serverConfigSchema.parse({
+    name: 'Filled',
+    slug: 'filled',
+    description: 'Reads the items of a project and says who changed them last.',
+    authentication: { type: 'Bearer' },
+    tools: [
+      {
+        name: 'tool_0',
+        description: 'Get an item of a project by its id.',
+        method: 'GET',
+        url: `${upstream}/1k/items/:id`,
+        input_schema: properties,
+      },
+    ],
+  });
+}
+
+/** Failures by their share: of a thousand calls, and of all of them the very rare ones. */
+const outcome = (i: string) =>
+  `case when ${i} % 1000 < 30 then 'upstream_status' when ${i} % 1000 < 32 then 'timeout' when ${i} % 100003 = 50 then 'redirect' else 'ok' end`;
+
+function recordRows(world: World): string[] {
+  const { calls, servers, keys, auditEvents, users, now } = world;
+  const apart = Math.floor((callDays * dayMs) / calls);
+  return [
+    `${rows(calls)} insert into calls (${recordColumns.join(', ')}, counted)
+      select 'call_' || ((i * 2654435761) % 4294967296), ${workspaceOf(world, 'i')}, 'srv_' || server, 'server-' || server, tool, at, kind,
+        case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, 'req_' || i, 1
+      from (select i, ${fellow(world, servers, 3)} as server, 'tool_' || ${skewed(4, 12)} as tool, ${now} - (${calls} - i) * ${apart} as at,
+        case when i % 7 < 3 then 'caller_token' when i % 5000 < 2 then 'try_out' else 'api_key' end as kind,
+        'key_' || (${fellow(world, keys, 5)}) as key, 1 + ${skewed(6, 4000)} as took from n) as made`,
+    `${rows(auditEvents)} insert into audit_events (id, workspace_id, at, actor_kind, actor_id, operation, target, detail, request_id)
+      select 'aud_' || i, ${workspaceOf(world, 'i')}, ${now} - (${auditEvents} - i) * 8000, 'user', 'usr_' || ${mixed(7, users)}, 'updateMcpServer', 'server-' || i, '{"version":2}', 'req_' || i from n`,
+  ];
+}
+
+/** What the service counts while it writes records: of tools, and of workspaces. */
+function countRows({ now }: World): string[] {
+  const classes = classColumns.map((column, n) => {
+    const upper = classColumns[n + 1]?.slice(3);
+    const above = `duration_ms >= ${column.slice(3)}`;
+    return `count(*) filter (where ${upper === undefined ? above : `${above} and duration_ms < ${upper}`})`;
+  });
+  const columns = countColumns.join(', ');
+  const ofTools = [minuteMs, hourMs, dayMs].map((width) => {
+    const from = width === minuteMs ? now - minutesKeptMs : 0;
+    const at = `started_at - started_at % ${width}`;
+    return `insert into call_counts (${columns})
+      select workspace_id, slug, tool, ${width}, ${at}, count(*), count(*) filter (where outcome <> 'ok'), ${classes.join(', ')}
+      from calls where started_at >= ${from} group by workspace_id, slug, tool, ${at}`;
+  });
+  const sums = ['calls', 'errors', ...classColumns].map((column) => `sum(${column})`);
+  const ofWorkspaces = `insert into call_counts (${columns})
+    select workspace_id, '', '', width, at, ${sums.join(', ')} from call_counts group by workspace_id, width, at`;
+  return [...ofTools, ofWorkspaces];
+}
+
+/** As the statement above makes it. */
+export function callId(index: number): string {
+  return `call_${(BigInt(index) * 2654435761n) % 4294967296n}`;
+}
