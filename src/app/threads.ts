@@ -20,6 +20,7 @@ const limitMs = {
   'read-answer': 10_000,
   'judge-configuration': 10_000,
   'shorten-content': 10_000,
+  'write-capture': 5000,
 };
 
 export function startThreads(clock: () => number): ThreadPool {
@@ -37,6 +38,10 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
     readAnswer(input, of) {
       const kind = 'read-answer';
       return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.body), ...of });
+    },
+    writeCapture(input, of) {
+      const kind = 'write-capture';
+      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
     },
     shortenContent(input, of) {
       const kind = 'shorten-content';

@@ -58,7 +58,8 @@ export async function callTool(
     result = textResult(error.message, true);
     return result;
   } finally {
-    finish(call, result, parts);
+    const captured = finish(call, result, parts);
+    if (captured) await captured;
   }
 }
 
@@ -78,13 +79,16 @@ async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> 
 }
 
 /** Tells whoever measures, traces and records what has become of a call. */
-function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts): void {
+function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts): Promise<void> | undefined {
   const totalMs = performance.now() - call.startedClock;
   parts.observe(call.server.access, call.asked.era, call, totalMs);
   call.span?.end(call.outcome);
   const row = callRecord(call, result, totalMs);
-  if (isCapturing(call.server, call.startedAt)) parts.record(row, captureOf(call, parts.onUnexpected));
-  else parts.record(row);
+  if (isCapturing(call.server, call.startedAt)) {
+    return captureOf(call, parts).then((capture) => parts.record(row, capture));
+  }
+  parts.record(row);
+  return undefined;
 }
 
 /** A request longer than this is read, checked and built in turns of its own. */

@@ -1,30 +1,40 @@
 import { isUtf8 } from 'node:buffer';
-import { isRawNumber } from '../domain/json.ts';
+import { nextTurn } from '../domain/next-turn.ts';
 import type { UpstreamRequest } from '../domain/request-template.ts';
+import { JobError } from '../errors.ts';
 import type { Answer } from '../outbound/exchange.ts';
-import type { Capture, CapturedResponse } from '../store/captures.ts';
 import type { Call } from './call.ts';
+import { cutLines, maxBodyBytes, type RawCapture, writeCapture } from './capture-job.ts';
 import type { HostedServer } from './hosted-server.ts';
 import { findPreview } from './preview-call.ts';
-import { cut, redact, redactedStart } from './redact.ts';
+import { cut } from './redact.ts';
+import type { ThreadWork } from './thread-work.ts';
 
-const maxBodyBytes = 8 * 1024;
 const maxArgumentsBytes = 32 * 1024;
 const maxFieldBytes = 1024;
 /** Of headers and of the fields of a form. */
 const maxFields = 100;
+/** Bytes of a body that are looked at for credentials: more than `redactedStart` does for any header's worth of one. */
+const lookedBytes = maxBodyBytes + 4 * 6 * 16_384 + 1;
+/** Characters to look at, times credentials to look for, and characters of these: more is a matter for a thread. */
+const most = { work: 200_000, sensitive: 20_000 };
+
+export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
 /** Whether the owner of a server wants to see what a call that begins now sends and gets. */
 export function isCapturing(server: HostedServer, now: number): boolean {
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
 
-/** The JSON text of a `Capture`; undefined when it could not be made, as a call must not fail because it is looked at. */
-export function captureOf(call: Call, onUnexpected: (error: unknown, requestId: string) => void): string | undefined {
+/**
+ * The JSON text of a `Capture`; undefined when it could not be made, or too much waits for a thread, as a call must not
+ * fail because it is looked at.
+ */
+export async function captureOf(call: Call, parts: CaptureParts): Promise<string | undefined> {
   try {
-    return captureText(call);
+    return await captureText(call, parts.threads);
   } catch (error) {
-    onUnexpected(error, call.asked.requestId);
+    if (!(error instanceof JobError) || error.reason === 'failed') parts.onUnexpected(error, call.asked.requestId);
     return undefined;
   }
 }
@@ -33,17 +43,32 @@ export function captureOf(call: Call, onUnexpected: (error: unknown, requestId: 
  * The request is built once more with masked credentials, so none can be in it; from all the rest the credentials that
  * the call used and the secrets of the server are redacted.
  */
-function captureText({ server, tool, asked, answer, ...call }: Call): string {
-  const sensitive = [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
-  const argumentsBytes = Buffer.byteLength(JSON.stringify(asked.args));
+async function captureText(call: Call, threads: ThreadWork): Promise<string> {
+  const { server, tool, asked, answer } = call;
+  const text = JSON.stringify(asked.args);
+  if (text.length > maxArgumentsBytes) await nextTurn();
   const request = findPreview(tool, call.args);
-  const capture: Capture = {
-    ...(argumentsBytes <= maxArgumentsBytes && { arguments: asked.args }),
+  const argumentsBytes = Buffer.byteLength(text);
+  const raw: RawCapture = {
+    arguments: argumentsBytes <= maxArgumentsBytes ? text : undefined,
     argumentsBytes,
-    ...(request && { request: shortened(request) }),
-    ...(answer && { response: captured(answer, sensitive) }),
+    request: request && shortened(request),
+    response: answer && captured(answer),
+    sensitive: [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)],
   };
-  return JSON.stringify(capture, (_name, value: unknown) => cleaned(value, sensitive));
+  if (!isLarge(raw)) return writeCapture(raw).output.document;
+  return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
+}
+
+function isLarge({ arguments: args, request, response, sensitive }: RawCapture): boolean {
+  const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
+  const body = request?.body;
+  const length =
+    (args?.length ?? 0) +
+    (request ? request.path.length + lengthOf(request.headers) : 0) +
+    (typeof body === 'object' ? lengthOf(body.fields.flat()) : (body?.length ?? 0)) +
+    (response ? lengthOf(response.headers.flat()) + maxBodyBytes : 0);
+  return length * sensitive.length > most.work || lengthOf(sensitive) > most.sensitive;
 }
 
 function shortened(request: UpstreamRequest): UpstreamRequest {
@@ -51,29 +76,27 @@ function shortened(request: UpstreamRequest): UpstreamRequest {
   return {
     ...request,
     path: cut(path, maxBodyBytes),
+    headers: cutLines(request.headers, maxFields, maxFieldBytes),
     body:
       typeof body === 'object'
-        ? { fields: body.fields.slice(0, maxFields).map(([name, value]) => [name, cut(value, maxFieldBytes)]) }
+        ? { fields: body.fields.slice(0, maxFields).map((field) => cutField(field)) }
         : body && cut(body, maxBodyBytes),
   };
 }
 
-function captured(answer: Answer, sensitive: readonly string[]): CapturedResponse {
+function cutField([name, value]: readonly [string, string]): [string, string] {
+  return [cut(name, maxFieldBytes), cut(value, maxFieldBytes)];
+}
+
+function captured(answer: Answer): NonNullable<RawCapture['response']> {
   const headers = Object.entries(answer.headers)
     .filter(([name]) => name !== 'set-cookie')
     .flatMap(([name, value]) => [value ?? []].flat().map((line): [string, string] => [name, cut(line, maxFieldBytes)]));
   return {
     status: answer.status,
     headers: headers.slice(0, maxFields),
-    ...(isUtf8(answer.body) && { body: redactedStart(answer.body, maxBodyBytes, sensitive) }),
+    // A copy: the memory of the whole body may have been handed over.
+    body: isUtf8(answer.body) ? new Uint8Array(answer.body.subarray(0, lookedBytes)) : undefined,
     bodyBytes: answer.body.length,
   };
-}
-
-/** Any text of a capture without the credentials of its call; an argument may be one, also as a number. */
-function cleaned(value: unknown, sensitive: readonly string[]): unknown {
-  if (typeof value === 'string') return redact(value, sensitive);
-  const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';
-  const clean = redact(digits, sensitive);
-  return clean === digits ? value : clean;
 }

@@ -9,7 +9,7 @@ import type { Keyring } from '../store/sealing.ts';
 import { openSecrets } from '../store/secrets.ts';
 import { findServingServer } from '../store/servers.ts';
 import { findWorkspaceLimits } from '../store/workspaces.ts';
-import { compileServer, type HostedServer } from './hosted-server.ts';
+import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
 
 /** The hosted servers in use, compiled and remembered by slug. */
 export type HostedServers = {
@@ -42,6 +42,14 @@ const maxRemembered = 2000;
 const absentMs = 1000;
 const maxAbsent = 1000;
 
+/** Secrets as text that says whether any changed; hosts that many of them share are in it once. */
+function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
+  const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
+  const places = new Map(shared.map((origins, index) => [origins, index]));
+  const each = [...secrets].map(([name, { value, origins }]) => [name, value, places.get(origins)]);
+  return JSON.stringify([each, shared]);
+}
+
 export function createHostedServers(options: HostedServersOptions): HostedServers {
   const { db, keyring, userAgent } = options;
   const remembered = createRemembered<Found>({
@@ -63,7 +71,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     const secrets = await openSecrets(db, keyring, stored);
     const workspace = await findWorkspaceLimits(db, stored.workspaceId);
     const { id, version, captureUntil } = stored;
-    const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, [...secrets]]);
+    const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, secretsText(secrets)]);
     // Compiling is most of the work, and what was compiled keeps more that is made at the first call.
     if (before?.source === source) return { value: before };
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });

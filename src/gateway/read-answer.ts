@@ -5,7 +5,7 @@ import { STATUS_CODES } from '../http.ts';
 import type { Answer } from '../outbound/door.ts';
 import { blocks, isJson, mediaType, readContent } from './read-content.ts';
 import type { Reading } from './reading.ts';
-import { redact, redactedStart } from './redact.ts';
+import { redact, redactedStart, redactor } from './redact.ts';
 import { locationPath, redirectTarget } from './redirect-target.ts';
 
 const maxErrorBytes = 8 * 1024;
@@ -61,7 +61,7 @@ function statusText(answer: Answer): string {
 /** The first 8 KiB of the body of an error, where it is text. */
 function errorBody(body: Buffer, sensitive: readonly string[]): string {
   if (!isUtf8(body)) return '';
-  const start = redactedStart(body, maxErrorBytes, sensitive);
+  const start = redactedStart(body, maxErrorBytes, redactor(sensitive));
   return body.length > maxErrorBytes ? `${start}\n… (${body.length} bytes in all)` : start;
 }
 

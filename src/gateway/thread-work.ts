@@ -4,6 +4,7 @@ import { JobError, type Outcome, ToolFailure } from '../errors.ts';
 import type { AnswerJob } from './answer-job.ts';
 import type { ArgumentJob } from './argument-job.ts';
 import type { Call } from './call.ts';
+import type { CaptureJob } from './capture-job.ts';
 import type { ContentJob } from './content-job.ts';
 import { toFailure } from './failure-data.ts';
 import type { HostedTool } from './hosted-server.ts';
@@ -20,6 +21,7 @@ export type ThreadWork = {
   checkArguments(input: ArgumentJob['input'], of: JobOf): Promise<ArgumentJob['output']>;
   /** The memory of the body is handed over. */
   readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
+  writeCapture(input: CaptureJob['input'], of: JobOf): Promise<CaptureJob['output']>;
   /** The memory of the content is handed over. */
   shortenContent(input: ContentJob['input'], of: JobOf): Promise<ContentJob['output']>;
 };

@@ -30,7 +30,7 @@ const checkConnection = operation({
     const { db, actor } = context;
     const server = await getServer(context, slug);
     const logins = await listGrants(db, actor.workspaceId, { slug, slugs: undefined }, { limit: 1, after: undefined });
-    const checks = connectionChecks({
+    const checks = await connectionChecks({
       config: server.config,
       probe: await context.probeConnection(slug),
       address: context.serverUrl(slug),

@@ -1,12 +1,14 @@
 import { accessOf } from '../domain/access.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
 import { modernRevision, revisions } from '../domain/mcp.ts';
+import { nextTurn } from '../domain/next-turn.ts';
 import { placeholderNames } from '../domain/placeholders.ts';
 import { configSecrets, type ServerConfig } from '../domain/server-config.ts';
 import { enabledTools } from '../domain/tool.ts';
 import { estimatedTokens, noTools } from '../domain/warnings.ts';
 import type { SecretInfo } from '../store/secrets.ts';
 import type { ConnectionProbe, Json } from './connection-probe.ts';
+import { firstNames, movedSecrets } from './moved-secrets.ts';
 import { originsOf } from './shapes.ts';
 
 export type Check = {
@@ -56,10 +58,15 @@ const rules: readonly Rule[] = [
   { id: 'secrets', title: 'Every secret has a value', judge: judgeSecrets },
 ];
 
-export function connectionChecks(examined: Examined): Check[] {
-  return rules
-    .filter((rule) => !rule.onlyLogins || examined.config.oauth)
-    .map(({ id, title, judge }) => ({ id, title, clients: everyone, ...judge(examined) }));
+export async function connectionChecks(examined: Examined): Promise<Check[]> {
+  const checks: Check[] = [];
+  for (const { id, title, onlyLogins, judge } of rules) {
+    if (onlyLogins && !examined.config.oauth) continue;
+    // Several walk through a whole configuration.
+    await nextTurn();
+    checks.push({ id, title, clients: everyone, ...judge(examined) });
+  }
+  return checks;
 }
 
 function judgeAddress({ address }: Examined): Verdict {
@@ -173,10 +180,10 @@ function judgeToolNames({ config }: Examined): Verdict {
       .map((name) => ({ client, name, max: toolName.max })),
   );
   const remarks = [
-    ...(strange.length > 0 ? [`Models take letters, digits, _ and - alone: ${listed(strange)}.`] : []),
+    ...(strange.length > 0 ? [`Models take letters, digits, _ and - alone: ${firstNames(strange)}.`] : []),
     ...[...Map.groupBy(tooLong, ({ client }) => client)].map(
       ([client, found]) =>
-        `${client} takes ${found[0]?.max} characters together with the name of the server: ${listed(namesOf(found))}.`,
+        `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(namesOf(found))}.`,
     ),
   ];
   if (remarks.length === 0) return ok('Short enough for every client, also with the slug before them.');
@@ -185,10 +192,6 @@ function judgeToolNames({ config }: Examined): Verdict {
     remarks.join(' '),
     everyone.filter((name) => concerned.has(name)),
   );
-}
-
-function listed(names: readonly string[]): string {
-  return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
 }
 
 function judgeTokens({ config }: Examined): Verdict {
@@ -201,13 +204,11 @@ function judgeSecrets({ config, secrets }: Examined): Verdict {
   const headers = enabledTools(config).flatMap((tool) => Object.values(tool.headers));
   const texts = [config.authentication?.token ?? '', ...headers];
   const wanted = [...new Set(texts.flatMap(placeholderNames))];
-  const missing = wanted.filter((name) => !secrets.some((secret) => secret.name === name));
-  if (missing.length > 0) return problem(`Calls will fail without a value for ${missing.join(', ')}.`);
-  const origins = originsOf(config);
-  const moved = secrets.filter(
-    ({ name, origins: allowed }) =>
-      name !== configSecrets.clientSecret && origins.some((origin) => !allowed.includes(origin)),
-  );
-  if (moved.length > 0) return problem(`Set again, for hosts that the tools call by now: ${listed(namesOf(moved))}.`);
-  return ok(wanted.length === 0 ? 'None is needed.' : `${wanted.join(', ')}.`);
+  const stored = new Set(namesOf(secrets));
+  const missing = wanted.filter((name) => !stored.has(name));
+  if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);
+  const moved = movedSecrets(secrets, originsOf(config));
+  if (moved.length > 0)
+    return problem(`Set again, for hosts that the tools call by now: ${firstNames(namesOf(moved))}.`);
+  return ok(wanted.length === 0 ? 'None is needed.' : `${firstNames(wanted)}.`);
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { nearestOrAll } from '../domain/near-names.ts';
+import { nextTurn } from '../domain/next-turn.ts';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
 import { placeholderNames, secretNamePattern } from '../domain/placeholders.ts';
-import { maxTools, type ServerConfig } from '../domain/server-config.ts';
+import type { ServerConfig } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
 import type { Db } from '../store/database.ts';
 import { findSecret, listSecrets as findSecrets, deleteSecret as removeSecret, saveSecret } from '../store/secrets.ts';
@@ -32,25 +33,37 @@ const valueInput = z
 /** Of one server. */
 export const mostSecrets = 200;
 const mostUses = 100;
+const mostOrigins = 50;
 
 const secretRecord = z.object({
   name: z.string(),
   origins: z
     .array(z.string())
-    .max(maxTools)
-    .describe('The only places that the value is sent to: those of the server when it was set.'),
+    .max(mostOrigins)
+    .describe('The only places that the value is sent to: those of the server when it was set. Of many the first 50.'),
   used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
   updated_at: time,
 });
 
-function usesOf(config: ServerConfig, name: string): string[] {
-  const uses = placeholderNames(config.authentication?.token ?? '').includes(name) ? ['authentication.token'] : [];
-  for (const tool of config.tools) {
-    for (const [header, value] of Object.entries(tool.headers)) {
-      if (placeholderNames(value).includes(name)) uses.push(`${tool.name}: ${header}`);
+/** How many tools are looked through before what else is due. */
+const toolsAtOnce = 20;
+
+/** Where a configuration refers to each of its secrets, found in one walk. */
+async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
+  const uses = new Map<string, string[]>();
+  const note = (value: string, where: string) => {
+    for (const name of placeholderNames(value)) {
+      const known = uses.get(name);
+      if (!known) uses.set(name, [where]);
+      else if (known.length < mostUses) known.push(where);
     }
+  };
+  note(config.authentication?.token ?? '', 'authentication.token');
+  for (const [index, tool] of config.tools.entries()) {
+    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
+    for (const [header, value] of Object.entries(tool.headers)) note(value, `${tool.name}: ${header}`);
   }
-  return uses.slice(0, mostUses);
+  return uses;
 }
 
 /** @throws AppError forbidden */
@@ -76,17 +89,18 @@ const setSecret = operation({
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
     const origins = originsOf(server.config);
-    const used_by = usesOf(server.config, name);
+    const used_by = (await usesIn(server.config)).get(name) ?? [];
+    const record = { name, origins: origins.slice(0, mostOrigins), used_by };
     const known = await findSecret(context.db, context.keyring, server, name);
     if (known?.value === value && sameOrigins(known.origins, origins))
-      return { name, origins, used_by, updated_at: isoTime(known.updatedAt), unchanged: true as const };
+      return { ...record, updated_at: isoTime(known.updatedAt), unchanged: true as const };
     if (!known) await refuseTooMany(context.db, server);
     const updatedAt = context.now();
     await withinSecretQuota(context, () =>
       saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt }),
     );
     await noteChange(context, server);
-    return { name, origins, used_by, updated_at: isoTime(updatedAt) };
+    return { ...record, updated_at: isoTime(updatedAt) };
   },
   isUnchanged,
   audit: ({ slug, name }, { origins }) => ({ target: slug, detail: { name, origins } }),
@@ -132,11 +146,12 @@ const listSecrets = operation({
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = (await findSecrets(context.db, server)).filter(({ name }) => isSecretName(name));
+    const uses = await usesIn(server.config);
     return {
       secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({
         name,
-        origins,
-        used_by: usesOf(server.config, name),
+        origins: origins.slice(0, mostOrigins),
+        used_by: uses.get(name) ?? [],
         updated_at: isoTime(updatedAt),
       })),
     };

@@ -8,6 +8,7 @@ import { bytesOfServer } from '../store/quotas.ts';
 import { findSecret, listSecrets, type SecretInfo, saveSecret } from '../store/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../store/servers.ts';
 import { type Foreseen, foresee, validConfig, warningsOfStored } from './judge-config.ts';
+import { firstNames, movedSecrets } from './moved-secrets.ts';
 import type { Context } from './operation.ts';
 import { checkGrowth, checkNewServer, withinSecretQuota } from './quota-rules.ts';
 import { firstWarnings, originsOf, sameOrigins } from './shapes.ts';
@@ -188,13 +189,10 @@ export async function noteChange(context: Context, server: StoredServer): Promis
 export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
   const secrets = await listSecrets(context.db, server);
   const origins = originsOf(server.config);
-  const moved = secrets
-    .filter((secret) => secret.name !== configSecrets.clientSecret)
-    .filter((secret) => origins.some((origin) => !secret.origins.includes(origin)))
-    .map((secret) => ({
-      path: 'tools',
-      message: `the secret ${secret.name} was set for ${secret.origins.join(', ') || 'no host'}; set it again to let it go to the other hosts too`,
-    }));
+  const moved = movedSecrets(secrets, origins).map((secret) => ({
+    path: 'tools',
+    message: `the secret ${secret.name} was set for ${firstNames(secret.origins) || 'no host'}; set it again to let it go to the other hosts too`,
+  }));
   const names = secrets.map((secret) => secret.name);
   return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
 }

@@ -38,9 +38,10 @@ export async function deleteSecret(db: Db, server: Owner, name: string): Promise
 }
 
 export async function listSecrets(db: Db, server: Owner): Promise<SecretInfo[]> {
+  const originsOf = originsReader();
   return (await rowsOf(db, server)).map(({ sealed_value: _, ...row }) => ({
     name: row.name,
-    origins: JSON.parse(row.origins) as string[],
+    origins: originsOf(row.origins),
     createdBy: row.created_by,
     updatedAt: row.updated_at,
   }));
@@ -87,15 +88,22 @@ export async function openSecrets(
   server: Owner,
 ): Promise<Map<string, { value: string; origins: string[] }>> {
   const rows = await rowsOf(db, server);
+  const originsOf = originsReader();
   return new Map(
     rows.map((row) => [
       row.name,
       {
         value: keyring.open(row.sealed_value, contexts.secret(server, row.name)),
-        origins: JSON.parse(row.origins) as string[],
+        origins: originsOf(row.origins),
       },
     ]),
   );
+}
+
+/** Most secrets of a server go to the same hosts, and there can be many of both: these are read once, and shared. */
+function originsReader(): (text: string) => string[] {
+  const read = new Map<string, string[]>();
+  return (text) => read.getOrInsertComputed(text, () => JSON.parse(text) as string[]);
 }
 
 async function rowsOf(db: Db, server: Owner) {

@@ -1,5 +1,6 @@
 import type { AnswerJob } from '../gateway/answer-job.ts';
 import type { ArgumentJob } from '../gateway/argument-job.ts';
+import type { CaptureJob } from '../gateway/capture-job.ts';
 import type { ContentJob } from '../gateway/content-job.ts';
 import type { ConfigurationJob } from '../operations/configuration-job.ts';
 
@@ -9,6 +10,7 @@ export type Jobs = {
   'judge-configuration': ConfigurationJob;
   'read-answer': AnswerJob;
   'shorten-content': ContentJob;
+  'write-capture': CaptureJob;
 };
 
 export type JobKind = keyof Jobs;
@@ -24,4 +26,5 @@ export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) =>
   'judge-configuration': async () => (await import('../operations/configuration-job.ts')).judgeConfiguration,
   'read-answer': async () => (await import('../gateway/answer-job.ts')).readAnswerBody,
   'shorten-content': async () => (await import('../gateway/content-job.ts')).shortenContent,
+  'write-capture': async () => (await import('../gateway/capture-job.ts')).writeCapture,
 };
