@@ -78,6 +78,21 @@ describe('limits in the dashboard', () => {
     });
   });
 
+  it('[find C6] have quotas of a minute and a day, none until one is set', async () => {
+    await optionsOf('rationed', async (page) => {
+      const day = field(page, 'Calls a day');
+      assert.equal(await day.getAttribute('placeholder'), 'no limit');
+      assert.equal(await page.getByText('No quota is set.').count(), 2);
+      await day.fill('5000000000');
+      await button(page, 'Save limits').click();
+      await saysAtField(day, /Allowed: a whole number from 1 to 1,000,000,000, or nothing for the default/);
+      await day.fill('20000');
+      await button(page, 'Save limits').click();
+      await page.getByText('Saved the limits').waitFor();
+      assert.deepEqual((await limitsOf('rationed')).calls_per_day, { limit: 20_000, from: 'set', set: 20_000 });
+    });
+  });
+
   it('show what goes on, and an upstream that fails', async () => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });

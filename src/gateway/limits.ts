@@ -153,7 +153,10 @@ async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): P
   try {
     for (const lane of lanes) {
       if (hasSlot(lane)) lane.running++;
-      else await takeTurn(counts, lane, lanes, until, onGone);
+      else {
+        const refused = await takeTurn(counts, lane, until, onGone);
+        if (refused) throw refuse(counts, lanes, refused);
+      }
       taken.push(lane);
     }
     counts.running++;
@@ -166,17 +169,17 @@ async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): P
   }
 }
 
+/** Takes the slot of a lane when it is its turn, or says why not. @throws ToolFailure cancelled */
 async function takeTurn(
   counts: Counts,
   lane: Lane,
-  lanes: Slots,
   until: number,
   onGone: OnGone | undefined,
-): Promise<void> {
-  if (lane.waiting.length >= queueLength) throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
+): Promise<Refused | undefined> {
+  if (lane.waiting.length >= queueLength) return tooManyAtOnce(lane, counts);
   const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
-  if (how === 'late') throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
   if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
+  return how === 'late' ? tooManyAtOnce(lane, counts) : undefined;
 }
 
 function tooManyAtOnce({ of, slots }: Lane, { queueMs }: Counts): Refused {

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
+import { Badge, Button, Group, NumberInput, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
 import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../answers.ts';
@@ -45,7 +45,7 @@ export function LimitsSection() {
   return (
     <Section
       title="Limits"
-      text="Too many at once wait for up to two seconds. What is refused never reaches the API and says when to try again."
+      text="Too many at once wait for up to two seconds. What is refused never reaches the API and says when to try again. Minutes and days are those of UTC."
     >
       <Loaded query={query}>
         {(limits) => (
@@ -86,7 +86,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     <form onSubmit={form.onSubmit((values) => save.mutate(wanted(values)))} noValidate>
       <Stack gap="sm">
         {failure && <ProblemAlert error={failure} />}
-        <Group gap="sm" align="flex-start">
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" maw={656}>
           {fields.map((field) => (
             <NumberInput
               key={field}
@@ -99,14 +99,12 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               hideControls
               thousandSeparator=","
               inputMode="numeric"
-              flex="1 1 14rem"
-              maw={320}
               readOnly={!canEdit}
               {...form.getInputProps(field)}
               error={errorOf(field)}
             />
           ))}
-        </Group>
+        </SimpleGrid>
         {canEdit && (
           <Group gap="sm">
             <Button type="submit" variant="default" loading={save.isPending} disabled={!form.isDirty()}>
@@ -149,7 +147,7 @@ const bodyOf = (values: Values) =>
 const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
 
 function describe(own: Limit | undefined, workspace: Limit | undefined): string {
-  if (!own) return 'None is set.';
+  if (!own) return 'No quota is set.';
   if (own.from === 'workspace') return `${shown(own)} counts, the limit of the whole workspace.`;
   const source = own.from === 'default' ? 'The default' : 'Set here';
   return workspace?.limit === undefined ? `${source}.` : `${source}; ${shown(workspace)} for the whole workspace.`;
