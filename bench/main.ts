@@ -13,6 +13,7 @@ import { measureManyServers } from './many-servers.ts';
 import { pinSelf, stopAll } from './processes.ts';
 import { type References, startReferences } from './references.ts';
 import { type Facts, type Row, reportText } from './report.ts';
+import { reports } from './reports.ts';
 import { measure, median } from './rounds.ts';
 import { soak } from './soak.ts';
 import {
@@ -33,6 +34,7 @@ const { values: options, positionals } = parseArgs({
     quick: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
+    reports: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
@@ -154,10 +156,17 @@ if (process.platform !== 'linux') throw new Error('the bench reads /proc, so it 
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
 try {
   pinSelf();
-  const report = options.soak ? await soak(folder, Number(positionals[0] ?? 10)) : await run(folder, loadGenerator());
-  console.log(`\n${report}`);
-  const file = options.soak ? 'report-soak.md' : 'report.md';
-  if (options.write || options.soak) writeFileSync(join(import.meta.dirname, file), report);
+  if (options.reports) {
+    const { text, failures } = await reports(folder, Number(positionals[0] ?? 1));
+    console.log(`\n${text}`);
+    if (positionals[0] === undefined) writeFileSync(join(import.meta.dirname, 'report-reports.md'), text);
+    if (failures.length > 0) throw new Error(`too slow:\n${failures.join('\n')}`);
+  } else {
+    const report = options.soak ? await soak(folder, Number(positionals[0] ?? 10)) : await run(folder, loadGenerator());
+    console.log(`\n${report}`);
+    const file = options.soak ? 'report-soak.md' : 'report.md';
+    if (options.write || options.soak) writeFileSync(join(import.meta.dirname, file), report);
+  }
 } finally {
   await stopAll();
   rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,87 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { base62 } from '../src/domain/api-key.ts';
+import { sessionHash } from '../src/manage/session-actor.ts';
+import { type Database, type Engine, openDatabase } from '../src/store/database.ts';
+import { insertSession } from '../src/store/sessions.ts';
+import { version } from '../src/version.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { root } from './processes.ts';
+import { large, older, type World } from './reports-rows.ts';
+
+/** A store that is full, and what a service needs to serve from it. */
+export type FullStore = {
+  engine: Engine;
+  env: Record<string, string>;
+  /** Cookies of a person who owns every workspace; the session shows the one of this name. */
+  sessions: { [workspace: string]: string };
+  filledMs: number;
+  stop(): Promise<void>;
+};
+
+const sessionMs = 24 * 60 * 60 * 1000;
+
+/** Makes a store of an engine and fills it with one statement after the other. */
+export async function fillStore(
+  engine: Engine,
+  folder: string,
+  world: World,
+  statements: readonly string[],
+): Promise<FullStore> {
+  const file = join(folder, engine, 'toolhost.sqlite');
+  const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+  const url = await postgres?.createDatabase();
+  const open = () => openStore(file, url);
+  await (await open()).close();
+  const startedAt = performance.now();
+  await (url === undefined ? runOnSqlite(file, statements) : runOnPostgres(url, statements));
+  const filledMs = performance.now() - startedAt;
+  const database = await open();
+  const sessions: FullStore['sessions'] = {};
+  for (const workspace of [large, older]) sessions[workspace] = await signIn(database, workspace, world.now);
+  await database.close();
+  const env = { DATA_DIR: join(folder, engine), ...(url !== undefined && { DATABASE_URL: url }) };
+  return { engine, env, sessions, filledMs, stop: async () => postgres?.stop() };
+}
+
+function openStore(file: string, url: string | undefined): Promise<Database> {
+  return openDatabase({
+    postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
+    file,
+    migrations: join(root, 'migrations'),
+    version,
+    exclusive: true,
+    now: Date.now,
+    onError: console.error,
+    onFault: console.error,
+    onWarning: console.error,
+  });
+}
+
+/** The service itself would wait for the disk; what is lost here is made again. */
+function runOnSqlite(file: string, statements: readonly string[]): void {
+  const database = new DatabaseSync(file);
+  database.exec('pragma synchronous = off; pragma journal_mode = memory; pragma cache_size = -400000; begin');
+  for (const statement of statements) database.exec(statement);
+  database.exec('commit');
+  database.close();
+}
+
+async function runOnPostgres(url: string, statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("set synchronous_commit = off; set maintenance_work_mem = '256MB'; set work_mem = '256MB'");
+  for (const statement of statements) await client.query(statement);
+  // As autovacuum does sooner or later.
+  await client.query('vacuum analyze');
+  await client.end();
+}
+
+async function signIn({ db }: Database, workspaceId: string, at: number): Promise<string> {
+  const cookie = base62(randomBytes(32), 43);
+  const session = { hash: sessionHash(cookie), userId: 'usr_0', workspaceId, at, expiresAt: at + sessionMs };
+  await insertSession(db, session);
+  return cookie;
+}

@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OperationName } from '../src/operations/index.ts';
+import { root } from './processes.ts';
+import { type Known, type Request, readingOperations, requestsOf } from './reports-requests.ts';
+import { median } from './rounds.ts';
+
+/** Who asks. `knowsAll`: everything that is asked for by name is in their workspace. */
+export type Asker = { name: string; headers: Record<string, string>; knowsAll: boolean };
+
+export type Measured = { operation: string; asker: string; input: object; ms: number };
+
+export type Walk = {
+  /** Of each operation and asker the request that took longest. */
+  slowest: Measured[];
+  /** Of each page of the dashboard, all that it asks for when it is opened. */
+  pages: { page: string; asks: string; ms: number }[];
+  requests: number;
+  /** `getMcpServer`, which reads one row by its key. */
+  referenceMs: number;
+};
+
+/** What takes longer is asked for again, and the fastest of three counts: the machine may have been busy. */
+const suspiciousMs = 100;
+const attempts = 3;
+/** Requests between two of the reference. */
+const referenceEach = 20;
+
+export async function walk(url: string, askers: readonly Asker[], known: Known): Promise<Walk> {
+  const references: number[] = [];
+  const slowest = new Map<string, Measured>();
+  let requests = 0;
+  const reference = requestsOf(operationCalled('getMcpServer'), known)[0] as Request;
+  for (const asker of askers) {
+    for (const op of readingOperations) {
+      for (const request of requestsOf(op, known)) {
+        const ms = await fastest(url, asker, request);
+        if (requests++ % referenceEach === 0) references.push(await fastest(url, asker, reference));
+        const key = `${op.name} ${asker.name}`;
+        if (ms > (slowest.get(key)?.ms ?? 0))
+          slowest.set(key, { operation: op.name, asker: asker.name, input: request.input, ms });
+      }
+    }
+  }
+  const pages = await openPages(url, askers[0] as Asker, known);
+  return { slowest: [...slowest.values()], pages, requests, referenceMs: median(references) };
+}
+
+function operationCalled(name: string) {
+  const op = readingOperations.find((each) => each.name === name);
+  if (!op) throw new Error(`there is no operation ${name} that reads`);
+  return op;
+}
+
+async function fastest(url: string, asker: Asker, request: Request): Promise<number> {
+  let best = await timed(url, asker, request);
+  for (let attempt = 1; attempt < attempts && best > suspiciousMs; attempt++)
+    best = Math.min(best, await timed(url, asker, request));
+  return best;
+}
+
+/** From the request to the last byte of its answer, on a connection that is open: the time of the server and a bit. */
+async function timed(
+  url: string,
+  { headers, knowsAll }: Asker,
+  { method, path, body, mayMiss }: Request,
+): Promise<number> {
+  const startedAt = performance.now();
+  const response = await fetch(`${url}/api/v1${path}`, {
+    method,
+    headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const ms = performance.now() - startedAt;
+  if (response.status === 200 || ((mayMiss || !knowsAll) && response.status === 404)) return ms;
+  throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`);
+}
+
+const pagesFolder = join(root, 'web', 'src');
+
+/** The reading operations that each folder of the dashboard names, in all its pages. */
+function operationsOfPages(): Map<string, Set<string>> {
+  const pages = new Map<string, Set<string>>();
+  for (const file of readdirSync(pagesFolder, { recursive: true, encoding: 'utf8' })) {
+    if (!/\.tsx?$/.test(file)) continue;
+    for (const [, name = ''] of readFileSync(join(pagesFolder, file), 'utf8').matchAll(/\bapi\(\s*'(\w+)'/g)) {
+      if (!readingOperations.some((op) => op.name === name)) continue;
+      const page = file.split('/')[0] ?? '';
+      pages.set(page, (pages.get(page) ?? new Set<string>()).add(name));
+    }
+  }
+  return pages;
+}
+
+/** Everything that the pages of a folder ask for, one after the other, with inputs like those of the pages. */
+async function openPages(url: string, asker: Asker, known: Known): Promise<Walk['pages']> {
+  const pages: Walk['pages'] = [];
+  for (const [page, names] of operationsOfPages()) {
+    let ms = 0;
+    for (const name of ['getSession', ...names] satisfies (OperationName | string)[])
+      ms += await fastest(url, asker, requestsOf(operationCalled(name), known)[0] as Request);
+    pages.push({ page, asks: [...names].join(', '), ms });
+  }
+  return pages;
+}

@@ -1,0 +1,84 @@
+/** Every reading operation on a full store of each engine: nothing may take longer than its bound. */
+import { join } from 'node:path';
+import type { Engine } from '../src/store/database.ts';
+import { node, startChild } from './processes.ts';
+import { machineItems, table } from './report.ts';
+import { knownOf } from './reports-known.ts';
+import { fillStatements, large, older, worldOf } from './reports-rows.ts';
+import { fillStore } from './reports-store.ts';
+import { type Asker, type Walk, walk } from './reports-walk.ts';
+import { ready } from './toolhost-process.ts';
+
+const boundMs = 300;
+/** Nothing is sent to it. */
+const upstream = 'http://127.0.0.1:9';
+const engines: readonly Engine[] = ['sqlite', 'postgres'];
+
+type Result = Walk & { engine: Engine; filledMs: number };
+
+/** The report as Markdown, and what took too long. `scale` 1 is a million calls. */
+export async function reports(folder: string, scale: number): Promise<{ text: string; failures: string[] }> {
+  if (!(scale > 0)) throw new Error('--reports takes a scale, such as 0.1; 1 is a million calls');
+  const results: Result[] = [];
+  for (const engine of engines) results.push(await onEngine(engine, folder, scale));
+  const failures = results.flatMap(({ engine, slowest, pages }) => [
+    ...slowest
+      .filter(({ ms }) => ms > boundMs)
+      .map(({ operation, input, ms }) => `${engine} ${operation} ${JSON.stringify(input)}: ${ms.toFixed(0)} ms`),
+    ...pages.filter(({ ms }) => ms > boundMs).map(({ page, ms }) => `${engine} page ${page}: ${ms.toFixed(0)} ms`),
+  ]);
+  return { text: textOf(results, scale), failures };
+}
+
+async function onEngine(engine: Engine, folder: string, scale: number): Promise<Result> {
+  const world = worldOf(scale, Date.now());
+  const store = await fillStore(engine, folder, world, fillStatements(world, upstream));
+  console.log(`${engine}: filled in ${(store.filledMs / 1000).toFixed(0)} s`);
+  const env = { ...store.env, PORT: '0', DEMO: '0', LOG_LEVEL: 'warn', EGRESS_ALLOW: new URL(upstream).host };
+  const command = [node, join(import.meta.dirname, 'reports-service.ts')];
+  const service = await startChild(command, { core: undefined, env, ready });
+  const person = (workspace: string): Asker => ({
+    name: workspace,
+    headers: { Cookie: `toolhost-session=${store.sessions[workspace]}`, 'Sec-Fetch-Site': 'same-origin' },
+    knowsAll: workspace === large,
+  });
+  try {
+    const walked = await walk(service.ready, [person(large), person(older)], knownOf(world, upstream));
+    return { ...walked, engine, filledMs: store.filledMs };
+  } finally {
+    await service.stop();
+    await store.stop();
+  }
+}
+
+function textOf(results: readonly Result[], scale: number): string {
+  const facts = results.map(
+    ({ engine, filledMs, requests, referenceMs }) =>
+      `${engine}: filled in ${(filledMs / 1000).toFixed(0)} s, ${requests} requests, reference ${referenceMs.toFixed(1)} ms`,
+  );
+  const { calls, servers, keys } = worldOf(scale, 0);
+  const amounts = `${calls.toLocaleString('en')} calls, ${servers.toLocaleString('en')} servers, ${keys.toLocaleString('en')} keys, half of them in one workspace`;
+  const slowest = results.flatMap(({ engine, slowest: rows, referenceMs }) =>
+    rows
+      .toSorted((a, b) => b.ms - a.ms)
+      .map(({ operation, asker, input, ms }) => [
+        engine,
+        operation,
+        asker,
+        `\`${JSON.stringify(input)}\``,
+        ms.toFixed(0),
+        (ms / referenceMs).toFixed(1),
+      ]),
+  );
+  const pages = results.flatMap(({ engine, pages: rows, referenceMs }) =>
+    rows.map(({ page, asks, ms }) => [engine, page, asks, ms.toFixed(0), (ms / referenceMs).toFixed(1)]),
+  );
+  return [
+    '# Reports of a full store',
+    [...machineItems(), amounts, ...facts].map((item) => `- ${item}`).join('\n'),
+    `The slowest request of each reading operation; ${boundMs} ms at most. The reference is getMcpServer, which reads one row.`,
+    table(['engine', 'operation', 'workspace', 'input', 'ms', '× reference'], slowest),
+    table(['engine', 'pages in', 'ask for', 'ms', '× reference'], pages),
+    '',
+  ].join('\n\n');
+}
