@@ -128,11 +128,14 @@ export async function countByServer(
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
 }
 
+/** How many counts of a tool, with all their classes of durations, are summed up by interval. */
+const summedAtOnce = 15_000;
+
 /**
  * From when on the calls of a scope can be counted by interval: from its start, but where a tool is asked for in all
  * servers there may be more than `atOnce` counts of it, and then from the first whole interval of so many of the newest.
  */
-export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = comparedAtOnce): Promise<number> {
+export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = summedAtOnce): Promise<number> {
   const { from, until, slugs, tool } = scope;
   if (slugs || tool === undefined) return from;
   const width = widthFor(scope, widthMs);
