@@ -169,6 +169,21 @@ describe('what a process remembers of the database', () => {
     await assert.rejects(async () => check.verify(key));
   });
 
+  it('[find A1] large values are forgotten for one another, however few they are', async () => {
+    const sizes = createRemembered<{ size: number }>({
+      max: 1000,
+      maxSize: 100,
+      sizeOf: ({ size }) => size,
+      freshness,
+      idsOf: () => [],
+    });
+    for (const key of ['a', 'b', 'c']) await sizes.load(key, async () => ({ value: { size: 40 } }));
+    assert.deepEqual([sizes.get('a'), sizes.counts().entries], [undefined, 2]);
+    await sizes.load('d', async () => ({ value: { size: 500 } }));
+    assert.equal(sizes.get('d'), undefined);
+    assert.ok(sizes.get('c'), 'what fits is kept beside what does not');
+  });
+
   it('many who need the same value at its end share one reading', async () => {
     let readings = 0;
     const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });

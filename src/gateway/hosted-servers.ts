@@ -35,9 +35,11 @@ export type HostedServersOptions = {
 };
 
 /** What is served under a slug, and what it was compiled from. */
-type Found = { server: HostedServer; source: string };
+type Found = { server: HostedServer; source: string; characters: number };
 
 const maxRemembered = 2000;
+/** Of configurations; compiled they take some ten times as many bytes. */
+const maxCharacters = 30_000_000;
 /** How long it is remembered that nothing is served under a slug, apart from the servers: strangers make up many. */
 const absentMs = 1000;
 const maxAbsent = 1000;
@@ -55,6 +57,8 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   const remembered = createRemembered<Found>({
     max: maxRemembered,
     freshness: options.freshness,
+    maxSize: maxCharacters,
+    sizeOf: ({ characters }) => characters,
     idsOf: ({ server }) => [server.id, server.workspaceId],
   });
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
@@ -75,7 +79,13 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     // Compiling is most of the work, and what was compiled keeps more that is made at the first call.
     if (before?.source === source) return { value: before };
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
-    return { value: { server: compileServer(stored, secrets, limits, userAgent), source } };
+    return {
+      value: {
+        server: compileServer(stored, secrets, limits, userAgent),
+        source,
+        characters: stored.configLength + source.length,
+      },
+    };
   }
 
   return {

@@ -73,7 +73,11 @@ const createApiKey = operation({
   isTool: false,
   input: z.strictObject({
     name: z.string().trim().min(1).max(100).describe('What the key is for.'),
-    scopes: z.array(z.enum(keyScopes)).min(1).describe('manage (or its halves manage:read, manage:write) and call.'),
+    scopes: z
+      .array(z.enum(keyScopes))
+      .min(1)
+      .max(keyScopes.length)
+      .describe('manage (or its halves manage:read, manage:write) and call.'),
     servers: z
       .array(z.string().max(63))
       .min(1)

@@ -15,6 +15,9 @@ export type RememberOptions<Value> = {
   /** Above it what was not used for longest is forgotten. */
   max: number;
   freshness: Freshness;
+  /** The most that the values may take together, in the unit of `sizeOf`. */
+  maxSize?: number;
+  sizeOf?: (value: Value) => number;
   /** The ids whose changes make a value out of date, besides its key. */
   idsOf: (value: Value) => readonly string[];
 };
@@ -58,10 +61,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
   const { idsOf } = options;
   const { clock, freshUntil, isUp } = options.freshness;
   const keysById = new Map<string, Set<string>>();
-  const entries = new LRUCache<string, Entry<Value>>({
-    max: options.max,
-    dispose: (entry, key) => unlink(keysById, idsOf(entry.value), key),
-  });
+  const entries = createEntries(options, (value, key) => unlink(keysById, idsOf(value), key));
   const underWay = new Map<string, Promise<Value | undefined>>();
   const readings = new Set<Reading>();
   const counts = { hits: 0, misses: 0 };
@@ -129,6 +129,17 @@ export function createRemembered<Value extends object>(options: RememberOptions<
     },
     counts: () => ({ entries: entries.size, ...counts }),
   };
+}
+
+function createEntries<Value extends object>(
+  { max, maxSize, sizeOf }: RememberOptions<Value>,
+  onGone: (value: Value, key: string) => void,
+): LRUCache<string, Entry<Value>> {
+  return new LRUCache({
+    max,
+    ...(maxSize !== undefined && { maxSize, sizeCalculation: ({ value }) => 1 + (sizeOf?.(value) ?? 0) }),
+    dispose: ({ value }, key) => onGone(value, key),
+  });
 }
 
 function link(keysById: Map<string, Set<string>>, id: string, key: string): void {

@@ -166,15 +166,20 @@ export async function findServer(db: Db, workspaceId: string, slug: string): Pro
   return server?.workspaceId === workspaceId ? server : undefined;
 }
 
-/** No workspace: the slug is the public address at which everybody may knock. */
-export async function findServingServer(db: Db, slug: string): Promise<StoredServer | undefined> {
+/**
+ * No workspace: the slug is the public address at which everybody may knock. `configLength` is in characters of JSON.
+ */
+export async function findServingServer(
+  db: Db,
+  slug: string,
+): Promise<(StoredServer & { configLength: number }) | undefined> {
   const row = await db
     .selectFrom('servers')
     .selectAll()
     .where('slug', '=', slug)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
-  return row && toServer(row);
+  return row && { ...toServer(row), configLength: row.config.length };
 }
 
 /** Slugs of the workspace's servers that come next to this one in their order, so that words that begin alike are among them. */
