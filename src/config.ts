@@ -106,7 +106,7 @@ export const variables = {
   AUDIT_RETENTION_DAYS: {
     schema: z.coerce.number().int().min(1).max(36_500),
     fallback: '365',
-    meaning: 'How long audit events are kept.',
+    meaning: 'How long audit events are kept, and what ended: revoked and expired keys, logins, empty workspaces.',
   },
   METRICS_TOKEN: {
     schema: z.string(),

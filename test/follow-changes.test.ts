@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Kysely, PostgresDialect } from 'kysely';
-import { nextPosition, recordChange } from '../src/store/changes.ts';
+import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../src/store/changes.ts';
 import type { Database } from '../src/store/database.ts';
 import { machineClock } from '../src/store/database-clock.ts';
 import { type ChangeFollower, type FollowOptions, followChanges } from '../src/store/follow-changes.ts';
@@ -96,6 +96,7 @@ for (const engine of engines) {
       const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
       const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
       now += 25 * 60 * minute;
+      await pruneChanges(database.db, now - changesKeptMs);
       await follower.look();
       const left = await rows();
       assert.deepEqual(

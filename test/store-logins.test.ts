@@ -27,13 +27,13 @@ import {
   pruneHandedOutTokens,
   saveHandedOutToken,
 } from '../src/store/handed-out-tokens.ts';
+import { pruneOAuth } from '../src/store/prune-logins.ts';
 import {
   type Code,
   findCode,
   findToken,
   insertCode,
   insertTokens,
-  pruneOAuth,
   type StoredToken,
   spendCode,
 } from '../src/store/tokens.ts';

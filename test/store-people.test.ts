@@ -97,7 +97,10 @@ for (const engine of engines) {
       );
       assert.equal(await deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
       assert.equal(await deleteInvitation(db, 'ours', 'zoe@b.example'), true);
-      const taken = await Promise.all([takeInvitations(db, 'eve@b.example'), takeInvitations(db, 'eve@b.example')]);
+      const taken = await Promise.all([
+        takeInvitations(db, 'eve@b.example', 0),
+        takeInvitations(db, 'eve@b.example', 0),
+      ]);
       assert.deepEqual(
         taken.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),
         [

@@ -2,14 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../config.ts';
 import { newId } from '../domain/ids.ts';
-import {
-  absentMs,
-  announceProcess,
-  countProcesses,
-  pruneProcesses,
-  removeProcess,
-  type ServingProcess,
-} from '../store/processes.ts';
+import { absentMs, announceProcess, countProcesses, removeProcess, type ServingProcess } from '../store/processes.ts';
 import { version } from '../version.ts';
 import type { Store } from './foundation.ts';
 
@@ -22,8 +15,6 @@ export type Presence = {
   /** Says that it no longer does. @throws whatever the database throws */
   leave(): Promise<void>;
 };
-
-const keptMs = 60_000;
 
 /** On a SQLite file one service serves, so its processes are the workers that were asked for, and nobody need ask. */
 export function createPresence(
@@ -42,7 +33,6 @@ export function createPresence(
     masterKeys,
   };
   let count = workers;
-  let prunedAt = 0;
   let left = false;
   return {
     async announce() {
@@ -50,9 +40,6 @@ export function createPresence(
       const at = time.now();
       await announceProcess(db, own, at);
       count = Math.max(1, await countProcesses(db, at - absentMs));
-      if (at - prunedAt < keptMs) return;
-      prunedAt = at;
-      await pruneProcesses(db, at - keptMs);
     },
     count: () => count,
     async leave() {

@@ -3,7 +3,7 @@ import { covers, type Scope, scopesOf } from '../domain/scopes.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/database.ts';
-import { takeInvitations } from '../store/members.ts';
+import { invitationsKeptMs, takeInvitations } from '../store/members.ts';
 import { findRole, saveMember, saveUser, workspacesOf } from '../store/users.ts';
 import { insertWorkspace } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
@@ -35,7 +35,9 @@ export async function welcome(
     name: name ?? null,
     at,
   });
-  for (const invitation of email === undefined ? [] : await takeInvitations(db, email.toLowerCase())) {
+  for (const invitation of email === undefined
+    ? []
+    : await takeInvitations(db, email.toLowerCase(), at - invitationsKeptMs)) {
     await saveMember(db, { ...invitation, userId: user.id, at });
   }
   const [workspace] = await workspacesOf(db, user.id, 1);

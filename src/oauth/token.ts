@@ -5,7 +5,7 @@ import { recordChange } from '../store/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../store/grants.ts';
 import type { Tables } from '../store/schema.ts';
 import { contexts } from '../store/sealed-columns.ts';
-import { type Code, findCode, findToken, insertTokens, spendCode } from '../store/tokens.ts';
+import { type Code, findCode, findToken, forgetOldTokens, insertTokens, spendCode } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
 import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
@@ -97,6 +97,9 @@ export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> 
   return ended;
 }
 
+/** A copy of a refresh token that is older than so many rotations is no longer known, and refused as any unknown one. */
+const rememberedRotations = 100;
+
 /**
  * Rotation (OAuth 2.1, 4.3.1): each refresh token is good once. Its direct predecessor is taken for a moment longer, as
  * long as the successor was not used, because answers get lost. Anything older is a stolen copy and ends the grant.
@@ -120,7 +123,10 @@ async function redeemRefreshToken(
   const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
   const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
-    if (rotated) return issue({ grant, generation: token.generation + 1, grantKey, tokens }, parts, db);
+    if (rotated) {
+      await forgetOldTokens(db, grant.id, token.generation - rememberedRotations);
+      return issue({ grant, generation: token.generation + 1, grantKey, tokens }, parts, db);
+    }
     const current = await findGrant(db, grant.id);
     if (!current || !isDirectPredecessor(current, token.generation, parts)) return undefined;
     return issue({ grant, generation: current.generation, grantKey, tokens }, parts, db);

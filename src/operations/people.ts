@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { roles } from '../domain/scopes.ts';
 import { hiddenCharacters } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
-import { deleteInvitation, findInvitation, isMemberAddress, saveInvitation } from '../store/members.ts';
+import {
+  deleteInvitation,
+  findInvitation,
+  invitationsKeptMs,
+  isMemberAddress,
+  saveInvitation,
+} from '../store/members.ts';
 import { encodeCursor } from '../store/page.ts';
 import { pageOfPeople } from '../store/people-page.ts';
 import { moveSession } from '../store/sessions.ts';
@@ -164,7 +170,9 @@ const inviteMember = operation({
     }
     const { workspaceId } = actor;
     const known = await findInvitation(db, workspaceId, address);
-    if (known?.role === role) return { email: address, role, unchanged: true as const };
+    // One that has waited for long is begun anew.
+    const isYoung = known && context.now() - known.createdAt < invitationsKeptMs / 2;
+    if (isYoung && known.role === role) return { email: address, role, unchanged: true as const };
     await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });
     if (!known) await checkMemberQuota(context);
     return { email: address, role };

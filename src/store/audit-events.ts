@@ -1,5 +1,6 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
@@ -8,6 +9,11 @@ export type AuditEvent = Selectable<Tables['audit_events']>;
 
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
   await db.insertInto('audit_events').values(event).execute();
+}
+
+/** Forgets events of before `before`. No workspace: how long they are kept is the same for all. */
+export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'audit_events', key: ['id'], where: sql`at < ${before}` }, pause);
 }
 
 /**

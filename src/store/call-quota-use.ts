@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 
 /**
  * One minute or day (UTC) of the quota of a server, a workspace, a key, or those who are not known there. `startsAt` is in
@@ -81,11 +82,10 @@ function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
 }
 
 /** Forgets minutes and days that are over. */
-export async function pruneQuotaUse(db: Db, now: number): Promise<void> {
-  for (const span of ['minute', 'day'] as const)
-    await db
-      .deleteFrom('call_quota_use')
-      .where('span', '=', span)
-      .where('starts_at', '<', now - keptMs[span])
-      .execute();
+export async function pruneQuotaUse(db: Db, now: number, pause?: Pause): Promise<void> {
+  const key = ['kind', 'ref', 'span', 'starts_at'];
+  for (const span of ['minute', 'day'] as const) {
+    const where = sql`span = ${span} and starts_at < ${now - keptMs[span]}`;
+    await deleteInSteps(db, { table: 'call_quota_use', key, where }, pause);
+  }
 }

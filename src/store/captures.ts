@@ -1,5 +1,7 @@
+import { sql } from 'kysely';
 import type { UpstreamRequest } from '../domain/request-template.ts';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { contexts } from './sealed-columns.ts';
 import type { Keyring } from './sealing.ts';
 
@@ -86,6 +88,6 @@ export async function deleteServerCaptures(db: Db, server: { workspaceId: string
 }
 
 /** Forgets captures of calls that began before `before`. No workspace: how long they are kept is the same for all. */
-export async function pruneCaptures(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('captures').where('at', '<', before).execute();
+export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'captures', key: ['call_id'], where: sql`at < ${before}` }, pause);
 }

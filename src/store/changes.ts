@@ -1,5 +1,6 @@
 import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 
 export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
@@ -28,11 +29,11 @@ export function isPostgres(db: Db): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 
+/** Longer than any process can be without its database and go on. */
+export const changesKeptMs = 24 * 60 * 60_000;
+
 /** Forgets old changes, all but the last: SQLite counts on from its position. */
-export async function pruneChanges(db: Db, before: number): Promise<void> {
-  await db
-    .deleteFrom('changes')
-    .where('at', '<', before)
-    .where('position', '<', (e) => e.selectFrom('changes').select((max) => max.fn.max('position').as('last')))
-    .execute();
+export async function pruneChanges(db: Db, before: number, pause?: Pause): Promise<void> {
+  const where = sql`at < ${before} and position < (select max(position) from changes)`;
+  await deleteInSteps(db, { table: 'changes', key: ['id'], where }, pause);
 }

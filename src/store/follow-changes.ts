@@ -1,4 +1,4 @@
-import { type Change, pruneChanges } from './changes.ts';
+import { type Change, changesKeptMs } from './changes.ts';
 import type { Db } from './database.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { oneAtATime } from './one-at-a-time.ts';
@@ -38,9 +38,6 @@ export type FollowOptions = {
 };
 
 const intervalMs = 1000;
-/** Longer than any process can be without its database and go on. */
-const keptMs = 24 * 60 * 60_000;
-const pruneIntervalMs = 10 * 60_000;
 
 export function followChanges(options: FollowOptions): ChangeFollower {
   const { db, clock, time, staleMs } = options;
@@ -48,7 +45,6 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   /** When the last look that succeeded began, in monotonic ms. */
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookedDatabaseAt = time.now();
-  let prunedAt = clock();
   let startedAt: number | undefined;
   let stopped = false;
   let isUp = true;
@@ -65,7 +61,6 @@ export function followChanges(options: FollowOptions): ChangeFollower {
       report(found);
       lookedAt = before;
       if (found.isUnplaced) await givePositions(db);
-      await prune(before);
     } catch (error) {
       isUp = false;
       throw error;
@@ -76,16 +71,10 @@ export function followChanges(options: FollowOptions): ChangeFollower {
 
   function report({ changes, isContinuous }: Look): void {
     // Only a machine that slept can be so late, and its monotonic clock does not tell.
-    const isLate = time.now() - lookedDatabaseAt > keptMs / 2;
+    const isLate = time.now() - lookedDatabaseAt > changesKeptMs / 2;
     lookedDatabaseAt = time.now();
     if (isLate || !isContinuous) options.onGap();
     else if (changes.length > 0) options.onChanges(changes);
-  }
-
-  async function prune(at: number): Promise<void> {
-    if (at - prunedAt <= pruneIntervalMs) return;
-    prunedAt = at;
-    await pruneChanges(db, time.now() - keptMs);
   }
 
   // One that is asked for during another comes after it, as that may have read too early.

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import type { Tables } from './schema.ts';
 
 /** A token of a provider that an agent holds; `agreement` is what the person had agreed to when it was handed out. */
@@ -40,8 +41,9 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
 }
 
 /** Forgets tokens that have expired, and of a server with more than `most` those that expire first. */
-export async function pruneHandedOutTokens(db: Db, before: number, most: number): Promise<void> {
-  await db.deleteFrom('handed_out_tokens').where('expires_at', '<', before).execute();
+export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+  const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
+  await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
   const crowded = await db
     .selectFrom('handed_out_tokens')
     .select('server_id')
@@ -49,12 +51,7 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number)
     .having(sql`count(*)`, '>', most)
     .execute();
   for (const { server_id } of crowded) {
-    const kept = db
-      .selectFrom('handed_out_tokens')
-      .select('hash')
-      .where('server_id', '=', server_id)
-      .orderBy('expires_at', 'desc')
-      .limit(most);
-    await db.deleteFrom('handed_out_tokens').where('server_id', '=', server_id).where('hash', 'not in', kept).execute();
+    const kept = sql`select hash from handed_out_tokens where server_id = ${server_id} order by expires_at desc limit ${most}`;
+    await deleteInSteps(db, { ...table, where: sql`server_id = ${server_id} and hash not in (${kept})` }, pause);
   }
 }

@@ -86,7 +86,9 @@ export async function saveInvitation(db: Db, invitation: Invitation): Promise<vo
   await db
     .insertInto('invitations')
     .values({ workspace_id: workspaceId, email, role, invited_by: invitedBy, created_at: createdAt })
-    .onConflict((c) => c.columns(['workspace_id', 'email']).doUpdateSet({ role, invited_by: invitedBy }))
+    .onConflict((c) =>
+      c.columns(['workspace_id', 'email']).doUpdateSet({ role, invited_by: invitedBy, created_at: createdAt }),
+    )
     .execute();
 }
 
@@ -152,12 +154,28 @@ export async function deleteInvitation(db: Db, workspaceId: string, email: strin
 /** Whoever is asked to join more workspaces joins the others the next time. */
 const mostTaken = 100;
 
-/** Takes the invitations of an address out of the table. No workspace: the person does not know yet which ask for them. */
-export async function takeInvitations(db: Db, email: string): Promise<{ workspaceId: string; role: Role }[]> {
-  const oldest = db.selectFrom('invitations').select('workspace_id').where('email', '=', email).orderBy('created_at');
+/** How long an invitation waits. */
+export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
+
+/**
+ * Takes the invitations of an address since `since` out of the table. No workspace: the person does not know yet which
+ * ask for them.
+ */
+export async function takeInvitations(
+  db: Db,
+  email: string,
+  since: number,
+): Promise<{ workspaceId: string; role: Role }[]> {
+  const oldest = db
+    .selectFrom('invitations')
+    .select('workspace_id')
+    .where('email', '=', email)
+    .where('created_at', '>=', since)
+    .orderBy('created_at');
   const rows = await db
     .deleteFrom('invitations')
     .where('email', '=', email)
+    .where('created_at', '>=', since)
     .where('workspace_id', 'in', oldest.limit(mostTaken))
     .returning(['workspace_id', 'role'])
     .execute();

@@ -49,6 +49,9 @@ export async function removeProcess(db: Db, id: string): Promise<void> {
   await db.deleteFrom('processes').where('id', '=', id).execute();
 }
 
+/** How long one that died is remembered. */
+export const processesKeptMs = 60_000;
+
 /** Forgets processes that were last there before `before`. */
 export async function pruneProcesses(db: Db, before: number): Promise<void> {
   await db.deleteFrom('processes').where('seen_at', '<', before).execute();

@@ -19,12 +19,17 @@ export async function insertVersion(db: Db, version: NewVersion, most: number): 
     .insertInto('server_versions')
     .values({ ...rest, server_id: id, workspace_id: workspaceId, created_by: createdBy, created_at: createdAt })
     .execute();
-  const sizes = await sizesOf(db, version).execute();
+  return trimVersions(db, version, most);
+}
+
+/** Forgets versions of a server beyond the newest `most` (0 is all). Gives the bytes of those that are kept. */
+export async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
+  const sizes = await sizesOf(db, server).execute();
   let [bytes, kept] = [0, 0];
   for (const size of sizes) {
     const isKept = kept === 0 || ((most === 0 || kept < most) && bytes + size.bytes <= mostVersionBytes);
     if (!isKept) {
-      await deleteVersions(db, version, size.version);
+      await deleteVersions(db, server, size.version);
       break;
     }
     bytes += size.bytes;

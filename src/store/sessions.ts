@@ -1,16 +1,34 @@
+import { sql } from 'kysely';
 import type { Db } from './database.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 
 /** A signed-in browser: who it is, and the workspace that it shows. */
 export type Session = { userId: string; workspaceId: string; expiresAt: number };
 
 // A session is found by its cookie alone, which says the workspace.
 
+/** Browsers in which one person is signed in at once. */
+const mostOfPerson = 50;
+
+/** Stores a session, and ends the oldest of a person with too many. */
 export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
   const { hash, userId, workspaceId, at, expiresAt } = session;
   await db
     .insertInto('sessions')
     .values({ hash, user_id: userId, workspace_id: workspaceId, created_at: at, expires_at: expiresAt })
     .execute();
+  const older = await db
+    .selectFrom('sessions')
+    .select('hash')
+    .where('user_id', '=', userId)
+    .where('hash', '!=', hash)
+    .orderBy('created_at', 'desc')
+    .limit(mostOfPerson)
+    .offset(mostOfPerson - 1)
+    .execute();
+  if (older.length === 0) return;
+  const hashes = older.map((row) => row.hash);
+  await db.deleteFrom('sessions').where('hash', 'in', hashes).execute();
 }
 
 export async function findSession(db: Db, hash: string, now: number): Promise<Session | undefined> {
@@ -46,6 +64,6 @@ export async function deleteSessionsOf(
     .execute();
 }
 
-export async function pruneSessions(db: Db, now: number): Promise<void> {
-  await db.deleteFrom('sessions').where('expires_at', '<', now).execute();
+export async function pruneSessions(db: Db, now: number, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'sessions', key: ['hash'], where: sql`expires_at < ${now}` }, pause);
 }

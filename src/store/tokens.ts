@@ -1,6 +1,5 @@
 import type { Insertable, Selectable } from 'kysely';
 import type { Db } from './database.ts';
-import { pruneHandedOutTokens } from './handed-out-tokens.ts';
 import type { Tables } from './schema.ts';
 
 /** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
@@ -40,30 +39,7 @@ export async function spendCode(db: Db, hash: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
-/** Tokens of its provider that are remembered of one server. */
-const maxHandedOut = 100_000;
-
-/**
- * Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use.
- * A grant that no code and no token stands for any more has ended, and keeps nothing sealed.
- */
-export async function pruneOAuth(db: Db, now: number, keptMs: number): Promise<void> {
-  await db.deleteFrom('authorizations').where('expires_at', '<', now).execute();
-  await db
-    .deleteFrom('codes')
-    .where('expires_at', '<', now - keptMs)
-    .execute();
-  await db
-    .deleteFrom('tokens')
-    .where('expires_at', '<', now - keptMs)
-    .execute();
-  await pruneHandedOutTokens(db, now, maxHandedOut);
-  await db
-    .updateTable('grants')
-    .set({ revoked_at: now, sealed_tokens: '' })
-    .where('revoked_at', 'is', null)
-    .where('created_at', '<', now - keptMs)
-    .where('id', 'not in', db.selectFrom('tokens').select('grant_id'))
-    .where('id', 'not in', db.selectFrom('codes').select('grant_id'))
-    .execute();
+/** Forgets the tokens of a grant that were made before its rotation number `generation`. */
+export async function forgetOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
+  await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
 }

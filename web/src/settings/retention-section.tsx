@@ -10,7 +10,10 @@ export function RetentionSection() {
       <List size="sm" spacing={4}>
         <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
         <List.Item>Captured calls: a day at most, only while capture is on for a server.</List.Item>
-        <List.Item>Audit: {auditDays} days.</List.Item>
+        <List.Item>
+          Audit, revoked and expired keys, ended logins: {auditDays === 1 ? '1 day' : `${auditDays} days`}.
+        </List.Item>
+        <List.Item>Invitations: 90 days.</List.Item>
         <List.Item>Versions of a server: the newest, as many as the quota says.</List.Item>
       </List>
     </Section>
