@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { wellKnownMakers } from '../src/domain/known-clients.ts';
 import { type Changes, leadsTo, type Page, visibleText } from './support/browser.ts';
 import { type ClientDocumentSite, startClientDocuments } from './support/client-documents.ts';
 import { type LoginWorld, startLoginWorld } from './support/login-world.ts';
@@ -221,6 +222,22 @@ describe('before anybody has consented', () => {
       'x-apple.systempreferences',
       'microsoft.windows.camera',
       'windows.x',
+      'com.microsoft.teams',
+      'com.microsoft.office.outlook',
+      'teams.microsoft.com',
+      'com.apple.news',
+      'com.apple.systempreferences',
+      'com.google.chrome.ios',
+      'com.googleusercontent.apps.123-abc',
+      'com.facebook.katana',
+      'com.whatsapp',
+      'com.slack',
+      'com.tinyspeck.chatlyio',
+      'com.spotify.client',
+      'us.zoom.videomeetings',
+      'org.mozilla.firefox',
+      'org.telegram.messenger',
+      'org.videolan.vlc',
       'jnlp',
       'news',
       'urn',
@@ -238,6 +255,13 @@ describe('before anybody has consented', () => {
       'x.y',
     ),
     fc.stringMatching(/^[a-z][a-z0-9+-]{0,12}$/),
+    fc
+      .tuple(
+        fc.constantFrom('com', 'org', 'net', 'io', 'us', 'de', 'co.uk'),
+        fc.constantFrom(...wellKnownMakers),
+        fc.stringMatching(/^(\.[a-z0-9]{1,8}){0,3}$/),
+      )
+      .map(([top, maker, program]) => `${top}.${maker}${program}`),
   );
   const allowedSchemes = [
     'https',
@@ -286,7 +310,7 @@ describe('before anybody has consented', () => {
     const [slug = ''] = slugs;
     const domains = fc
       .stringMatching(/^[a-z]{2,6}(\.[a-z0-9]{1,8}){1,3}$/)
-      .filter((name) => !/^(microsoft|windows)\./.test(name));
+      .filter((name) => !name.split('.').some((label) => wellKnownMakers.includes(label)));
     await fc.assert(
       fc.asyncProperty(fc.oneof(domains, fc.constantFrom(...allowedSchemes.slice(2))), async (scheme) => {
         for (const form of [':/cb', '://cb', '://host/oauth/cb']) {

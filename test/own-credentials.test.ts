@@ -63,6 +63,44 @@ const wrappings: ((key: string) => string)[] = [
   (key) => `x.${base64(JSON.stringify({ key }))}.y`,
 ];
 
+const base32 = (text: string) => {
+  const bits = [...Buffer.from(text)].map((byte) => byte.toString(2).padStart(8, '0')).join('');
+  return (bits.match(/.{1,5}/g) ?? [])
+    .map((five) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'[Number.parseInt(five.padEnd(5, '0'), 2)])
+    .join('');
+};
+
+/** What hides the form of a key, and keeps all of it. */
+const hidings: ((key: string) => string)[] = [
+  (key) => key.replaceAll('_', ''),
+  (key) => key.replaceAll('_', '-'),
+  (key) => key.replaceAll('_', '.'),
+  (key) => key.slice(4),
+  (key) => key.slice(4).replace('_', ''),
+  (key) => `x${key.slice(4).replace('_', '')}y`,
+  (key) => [...key].join('.'),
+  (key) => key.replaceAll(/.{7}/g, '$&-'),
+  (key) => [...key].reverse().join(''),
+  (key) => [...key.replaceAll('_', '')].reverse().join(''),
+];
+
+/** Encodings, each of which may be used on what another one gives. */
+const encodings: ((text: string) => string)[] = [
+  base64,
+  (text) => Buffer.from(text).toString('base64url'),
+  (text) => Buffer.from(text).toString('hex'),
+  (text) => (Buffer.from(text).toString('hex').match(/../g) ?? []).join(':'),
+  base32,
+  (text) => base32(text).toLowerCase(),
+  percent,
+  (text) => text.replaceAll('%', '%25'),
+  (text) => [...text].map((c) => `&#${c.charCodeAt(0)};`).join(''),
+  (text) => [...text].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join(''),
+  (text) => [...text].map((c) => `=${c.charCodeAt(0).toString(16)}`).join(''),
+  (text) => base64(text).replaceAll(/.{20}/g, '$&.'),
+  (text) => `x.${base64(JSON.stringify({ text }))}.y`,
+];
+
 const anyWrapping = fc.array(fc.constantFrom(...wrappings), { maxLength: 3 });
 
 describe('our own credentials, in any disguise', () => {
@@ -138,6 +176,53 @@ describe('our own credentials, in any disguise', () => {
         await refused(slug, { authorization: `Bearer ${disguised}` });
       }),
       { numRuns: 300 },
+    );
+  });
+
+  it('[find B3] a key without its form goes to no upstream, in however many layers of encoding (property)', async () => {
+    for (const hide of hidings) await refusedEverywhere(hide(key));
+    for (const encode of encodings)
+      for (const hide of [(text: string) => text, ...hidings])
+        await refused('own-0', { authorization: `Bearer ${encode(hide(key))}` });
+    const disguises = fc
+      .tuple(
+        fc.uint8Array({ minLength: 9, maxLength: 9 }),
+        fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        fc.constantFrom((text: string) => text, ...hidings),
+        fc.array(fc.constantFrom(...encodings), { maxLength: 9 }),
+      )
+      .map(([id, secret, hide, encode]) => {
+        let text = hide(formatApiKey(id, secret).key);
+        for (const next of encode) if (next(text).length < 8000) text = next(text);
+        return text;
+      });
+    await fc.assert(
+      fc.asyncProperty(disguises, fc.constantFrom(...forwarding), async (disguised, slug) => {
+        await refused(slug, { authorization: `Bearer ${disguised}` });
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('[find B3] tokens of others go up whatever they hold, nested ones too (property)', async () => {
+    const tokens = fc
+      .tuple(
+        fc.uint8Array({ minLength: 30, maxLength: 1500 }),
+        fc.constantFrom('base64url' as const, 'hex' as const, 'base64' as const),
+        fc.array(fc.constantFrom(...encodings), { maxLength: 2 }),
+      )
+      .map(([bytes, form, encode]) => {
+        let text = Buffer.from(bytes).toString(form);
+        for (const next of encode) if (next(text).length < 6000) text = next(text);
+        return text;
+      });
+    await fc.assert(
+      fc.asyncProperty(tokens, async (token) => {
+        const { status, text } = await toolhost.post('own-0', call, { token });
+        assert.equal(status, 200, text);
+        assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
+      }),
+      { numRuns: 200 },
     );
   });
 

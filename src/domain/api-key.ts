@@ -4,9 +4,12 @@ import { crc32 } from 'node:zlib';
  * `thk_<id>_<secret><checksum>`: recognisable by secret scanners and by us, so that one of our keys is never sent to a
  * stranger's upstream. The checksum lets junk be refused without asking the database.
  */
+/** Characters of the parts of a key. */
+export const keyParts = { id: 12, secret: 43, checksum: 6 } as const;
+
 const keyShape = /^thk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+export const keyAlphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Bytes as base62 text of a fixed length; what does not fit the length is lost, so give enough characters. */
 export function base62(bytes: Uint8Array, length: number): string {
@@ -14,7 +17,7 @@ export function base62(bytes: Uint8Array, length: number): string {
   for (const byte of bytes) number = (number << 8n) | BigInt(byte);
   let text = '';
   for (let i = 0; i < length; i++) {
-    text = alphabet[Number(number % 62n)] + text;
+    text = keyAlphabet[Number(number % 62n)] + text;
     number /= 62n;
   }
   return text;

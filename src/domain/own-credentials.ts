@@ -1,8 +1,14 @@
 import { isKeyBody } from './api-key.ts';
+import { decodeBase32, unescaped } from './byte-encodings.ts';
+import { holdsKeyBody } from './key-body.ts';
 
 /**
  * Finds a credential of ours inside a text that would be sent to somebody else, however it is wrapped: quoted, behind a
- * name, with a damaged prefix, in another case, percent-encoded, in Base64 or in hex, and in these again.
+ * name, with a damaged prefix, in another case, with anything or nothing between its characters, backwards,
+ * percent-encoded, escaped, in Base64, Base32 or hex, and in these again and again.
+ *
+ * The rule: what is left of a text without everything that is no letter or digit holds no part whose checksum makes it a
+ * key, and the same is true of whatever the text may stand for, until there is nothing left to decode.
  */
 
 const idLength = 12;
@@ -11,10 +17,11 @@ const tokenLength = 43;
 /** Of an access token, `tha_…`; nothing shorter holds a credential, nor becomes one when it is decoded. */
 const shortest = 4 + tokenLength;
 const shortestBase64 = Math.ceil((shortest * 4) / 3);
-/** An encoding within an encoding within an encoding. */
-const mostLayers = 3;
-/** Characters looked at for one text, its decoded forms included: some eight times of what a header can hold. */
-const mostCharacters = 128 * 1024;
+const shortestBase32 = Math.ceil((shortest * 8) / 5);
+/** Characters looked at for one text, its decoded forms included: some sixteen times of what a header can hold. */
+const mostCharacters = 256 * 1024;
+/** A text of at most so many characters is looked at more closely: backwards, and as one run of Base64. */
+const mostOfSuspicious = 2048;
 
 /** Whether a credential begins like one of ours (API keys, and the tokens of the OAuth proxy), valid or not. */
 export function looksLikeOurs(credential: string): boolean {
@@ -28,20 +35,20 @@ export function holdsOurCredential(credential: string): boolean {
 
 /** Whether an API key stands in a text just as it was made; quick for a text of any length that holds none. */
 export function holdsApiKey(text: string): boolean {
-  return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey).found;
+  return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
 }
 
 function isWrapped(credential: string): boolean {
   if (credential.length < shortest) return false;
   let left = mostCharacters;
   let layer: Buffer[] = [Buffer.from(credential, 'latin1')];
-  for (let depth = 0; layer.length > 0; depth++) {
+  // Every decoding is shorter than what it decodes, so this ends.
+  while (layer.length > 0) {
     const next: Buffer[] = [];
     for (const bytes of layer) {
       left -= bytes.length;
-      const { found, isEncoded } = look(bytes, isOurs);
-      if (left < 0 || found) return true;
-      if (isEncoded && depth < mostLayers) next.push(...decoded(bytes.toString('latin1')));
+      if (left < 0 || look(bytes, isOurs) || holdsKeyBody(bytes, bytes.length <= mostOfSuspicious)) return true;
+      if (bytes.length >= shortest && isText(bytes)) next.push(...decoded(bytes.toString('latin1')));
     }
     layer = next;
   }
@@ -51,31 +58,29 @@ function isWrapped(credential: string): boolean {
 /** Told of letters and digits between others: where they begin and end, and how many stood before the one in front. */
 type Judge = (bytes: Buffer, start: number, end: number, before: number) => boolean;
 
-const base64Sign = 1;
-const alphanumeric = 2;
-/** What each byte can be part of. */
-const kinds = Uint8Array.from({ length: 256 }, (_, code) => {
-  const character = String.fromCharCode(code);
-  return /[0-9A-Za-z]/.test(character) ? alphanumeric : /[+/_-]/.test(character) ? base64Sign : 0;
-});
+/** Which bytes are letters or digits. */
+const isAlphanumeric = Uint8Array.from({ length: 256 }, (_, code) =>
+  /[0-9A-Za-z]/.test(String.fromCharCode(code)) ? 1 : 0,
+);
 
-/** Looks once at each byte: whether a credential stands there, and whether some of it may be an encoding. */
-function look(bytes: Buffer, judge: Judge): { found: boolean; isEncoded: boolean } {
-  let isEncoded = bytes.includes('%');
+/** Looks once at each byte for letters and digits that are a credential. */
+function look(bytes: Buffer, judge: Judge): boolean {
   let before = 0;
   let start = 0;
-  let encodedFrom = 0;
   for (let i = 0; i <= bytes.length; i++) {
-    const kind = i < bytes.length ? kinds[bytes[i] as number] : 0;
-    if (kind === alphanumeric) continue;
-    if (i - start >= tokenLength && judge(bytes, start, i, before)) return { found: true, isEncoded };
+    if (i < bytes.length && isAlphanumeric[bytes[i] as number]) continue;
+    if (i - start >= tokenLength && judge(bytes, start, i, before)) return true;
     before = i - start;
     start = i + 1;
-    if (kind === base64Sign) continue;
-    isEncoded ||= i - encodedFrom >= shortestBase64;
-    encodedFrom = i + 1;
   }
-  return { found: false, isEncoded };
+  return false;
+}
+
+/** Whether nine of ten bytes can be printed: an encoding can, and what was decoded and is none hardly ever. */
+function isText(bytes: Buffer): boolean {
+  let printable = 0;
+  for (const byte of bytes) if (byte >= 0x20 && byte <= 0x7e) printable++;
+  return printable * 10 >= bytes.length * 9;
 }
 
 const isIntactKey: Judge = (bytes, start, end, before) =>
@@ -93,11 +98,13 @@ const isIntactKey: Judge = (bytes, start, end, before) =>
 const isOurs: Judge = (bytes, start, end, before) => {
   if (isIntactKey(bytes, start, end, before)) return true;
   const text = bytes.toString('latin1', Math.max(0, start - idLength - mostOfPrefix), start);
+  // Its checksum may be cut off: whoever has the rest can compute it.
+  if (wholeKey.test(text)) return true;
   const isShort = bytes.length <= mostOfShort;
   if (end - start === tokenLength && (token.test(text) || (isShort && damagedToken.test(text)))) return true;
   if (end - start < keyLength) return false;
   const isAlone = end - start === keyLength;
-  return wholeKey.test(text) || (isShort ? damagedKey.test(text) : isAlone && damagedKeyAlone.test(text));
+  return isShort ? damagedKey.test(text) : isAlone && damagedKeyAlone.test(text);
 };
 
 const mostOfPrefix = 8;
@@ -111,6 +118,7 @@ const damagedKeyAlone = /(?<![0-9a-z])(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a
 // Whole runs, whose length is judged afterwards: a pattern that asks for a length would try again from each character.
 const base64Runs = /[0-9A-Za-z+/_-]+/g;
 const hexRuns = /[0-9A-Fa-f]+/g;
+const base32Runs = /[A-Z2-7]+|[a-z2-7]+/g;
 
 /** The runs of a text that are long enough, in time proportional to the text. */
 function longRuns(text: string, runs: RegExp, least: number): string[] {
@@ -120,18 +128,20 @@ function longRuns(text: string, runs: RegExp, least: number): string[] {
 /** What a text may stand for, one layer less. */
 function decoded(text: string): Buffer[] {
   const found: Buffer[] = [];
-  if (text.includes('%')) {
-    const plain = text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
-      String.fromCharCode(Number.parseInt(hex, 16)),
-    );
-    if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
-  }
-  for (const run of longRuns(text, base64Runs, shortestBase64)) {
+  const plain = unescaped(text);
+  if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
+  // What is written in groups, such as 74:68:6b, is one run without what stands between them.
+  const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Runs, shortestBase64).length === 0;
+  const joined = isGrouped ? text.replaceAll(/[^0-9A-Za-z+/_-]/g, '') : '';
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Runs, shortestBase64)))) {
     // What stands in front of it without a separator moves the groups of four.
     for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
   }
-  for (const run of longRuns(text, hexRuns, 2 * shortest)) {
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexRuns, 2 * shortest)))) {
     for (let from = 0; from < 2; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'hex')));
+  }
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base32Runs, shortestBase32)))) {
+    for (let from = 0; from < 8; from++) found.push(decodeBase32(run.slice(from)));
   }
   return found;
 }

@@ -1,13 +1,15 @@
-import { clientSchemes, knownClients } from '../domain/known-clients.ts';
+import { clientSchemes, knownClients, wellKnownMakers } from '../domain/known-clients.ts';
 
 /** RFC 8252, 7.1: the reversed domain of whoever made the program, such as com.example.agent. */
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 
-/** They have the form of a reversed domain, and start programs of the operating system. */
-const systemScheme = /^(?:microsoft|windows)\./;
-
 function isPrivateUse(scheme: string): boolean {
-  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !systemScheme.test(scheme));
+  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
+}
+
+/** Whoever made the program stands behind the top-level domain, or in front where a maker uses no domain at all. */
+function isOfWellKnownMaker(scheme: string): boolean {
+  return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
 }
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
@@ -19,7 +21,8 @@ export function isLoopbackRedirect(uri: string): boolean {
 /**
  * Why a redirect URI may not be registered or used, or undefined. What is allowed: https anywhere (claude.ai and
  * vscode.dev among them), http on loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or
- * belong to a known client. Any other scheme could start a program that has nothing to do with logins.
+ * belong to a known client. Any other scheme could start a program that has nothing to do with logins, and so do those
+ * of makers whose programs are on nearly every device: none of them is an agent that logs in with such a scheme.
  */
 export function redirectUriProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
@@ -32,7 +35,7 @@ export function redirectUriProblem(uri: string): string | undefined {
     return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
   const scheme = url.protocol.slice(0, -1);
   if (isPrivateUse(scheme)) return undefined;
-  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain such as com.example.agent, ${clientSchemes.join(', ')}`;
+  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s maker such as com.example.agent, ${clientSchemes.join(', ')}`;
 }
 
 /**
