@@ -47,8 +47,10 @@ function isWrapped(credential: string): boolean {
     const next: Buffer[] = [];
     for (const bytes of layer) {
       left -= bytes.length;
-      if (left < 0 || look(bytes, isOurs) || holdsKeyBody(bytes, bytes.length <= mostOfSuspicious)) return true;
-      if (bytes.length >= shortest && isText(bytes)) next.push(...decoded(bytes.toString('latin1')));
+      const isReadable = isText(bytes);
+      if (left < 0 || look(bytes, isOurs)) return true;
+      if (holdsKeyBody(bytes, isReadable && bytes.length <= mostOfSuspicious)) return true;
+      if (isReadable && bytes.length >= shortest) next.push(...decoded(bytes.toString('latin1')));
     }
     layer = next;
   }
@@ -59,9 +61,7 @@ function isWrapped(credential: string): boolean {
 type Judge = (bytes: Buffer, start: number, end: number, before: number) => boolean;
 
 /** Which bytes are letters or digits. */
-const isAlphanumeric = Uint8Array.from({ length: 256 }, (_, code) =>
-  /[0-9A-Za-z]/.test(String.fromCharCode(code)) ? 1 : 0,
-);
+const isAlphanumeric = charactersOf(/[0-9A-Za-z]/);
 
 /** Looks once at each byte for letters and digits that are a credential. */
 function look(bytes: Buffer, judge: Judge): boolean {
@@ -79,7 +79,10 @@ function look(bytes: Buffer, judge: Judge): boolean {
 /** Whether nine of ten bytes can be printed: an encoding can, and what was decoded and is none hardly ever. */
 function isText(bytes: Buffer): boolean {
   let printable = 0;
-  for (const byte of bytes) if (byte >= 0x20 && byte <= 0x7e) printable++;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number;
+    if (byte >= 0x20 && byte <= 0x7e) printable++;
+  }
   return printable * 10 >= bytes.length * 9;
 }
 
@@ -115,14 +118,25 @@ const wholeKey = /thk_[0-9a-z]{12}_$/i;
 const damagedKey = /(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
 const damagedKeyAlone = /(?<![0-9a-z])(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
 
-// Whole runs, whose length is judged afterwards: a pattern that asks for a length would try again from each character.
-const base64Runs = /[0-9A-Za-z+/_-]+/g;
-const hexRuns = /[0-9A-Fa-f]+/g;
-const base32Runs = /[A-Z2-7]+|[a-z2-7]+/g;
+const base64Characters = charactersOf(/[0-9A-Za-z+/_-]/);
+const hexCharacters = charactersOf(/[0-9A-Fa-f]/);
+const upperBase32 = charactersOf(/[A-Z2-7]/);
+const lowerBase32 = charactersOf(/[a-z2-7]/);
 
-/** The runs of a text that are long enough, in time proportional to the text. */
-function longRuns(text: string, runs: RegExp, least: number): string[] {
-  return (text.match(runs) ?? []).filter((run) => run.length >= least);
+function charactersOf(pattern: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, code) => (pattern.test(String.fromCharCode(code)) ? 1 : 0));
+}
+
+/** The runs of some characters that are long enough; one look at each character, and nothing is made of short ones. */
+function longRuns(text: string, characters: Uint8Array, least: number): string[] {
+  const runs: string[] = [];
+  let start = 0;
+  for (let i = 0; i <= text.length; i++) {
+    if (i < text.length && characters[text.charCodeAt(i)]) continue;
+    if (i - start >= least) runs.push(text.slice(start, i));
+    start = i + 1;
+  }
+  return runs;
 }
 
 /** What a text may stand for, one layer less. */
@@ -131,19 +145,24 @@ function decoded(text: string): Buffer[] {
   const plain = unescaped(text);
   if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
   // What is written in groups, such as 74:68:6b, is one run without what stands between them.
-  const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Runs, shortestBase64).length === 0;
+  const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Characters, shortestBase64).length === 0;
   const joined = isGrouped ? text.replaceAll(/[^0-9A-Za-z+/_-]/g, '') : '';
-  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Runs, shortestBase64)))) {
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Characters, shortestBase64)))) {
     // What stands in front of it without a separator moves the groups of four.
     for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
   }
-  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexRuns, 2 * shortest)))) {
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexCharacters, 2 * shortest)))) {
     for (let from = 0; from < 2; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'hex')));
   }
-  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base32Runs, shortestBase32)))) {
+  for (const run of new Set([text, joined].flatMap(base32Runs))) {
     for (let from = 0; from < 8; from++) found.push(decodeBase32(run.slice(from)));
   }
   return found;
+}
+
+/** In one case: what is written in both is no Base32. */
+function base32Runs(text: string): string[] {
+  return [upperBase32, lowerBase32].flatMap((characters) => longRuns(text, characters, shortestBase32));
 }
 
 /** So that two bytes a character (UTF-16) read like one. */
