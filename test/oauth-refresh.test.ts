@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { hashOf } from '../src/oauth/credentials.ts';
 import { type LoginWorld, startLoginWorld } from './support/login-world.ts';
 import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from './support/oauth-client.ts';
 
@@ -61,6 +62,24 @@ describe('our refresh tokens', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
     await client.revoke(tokens[3]?.access_token ?? '');
     for (const { access_token } of tokens) assert.equal(await isLive(access_token), false);
+  });
+
+  it('[find A5] are remembered for 100 rotations of one login, and older ones are refused as unknown ones are', async () => {
+    const first = await world.tokens(client);
+    let last = first;
+    const rowsOf = async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const { grant_id } = await db
+        .selectFrom('tokens')
+        .select('grant_id')
+        .where('hash', '=', hashOf(last.refresh_token))
+        .executeTakeFirstOrThrow();
+      return (await db.selectFrom('tokens').select('hash').where('grant_id', '=', grant_id).execute()).length;
+    };
+    for (let n = 1; n <= 110; n += 1) last = await refresh(last.refresh_token);
+    assert.equal(await rowsOf(), 2 * 102);
+    assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
+    assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
   });
 
   it('[sec D11] are good at their own server, for their own client', async () => {

@@ -7,6 +7,7 @@ import type { Database } from '../store/database.ts';
 import { rowsAtOnce } from '../store/delete-in-steps.ts';
 import { releaseLease, takeLease } from '../store/leases.ts';
 import { prunings, roundMs } from '../store/prunings.ts';
+import { outageLog } from './outage-log.ts';
 
 const dayMs = 24 * 60 * 60_000;
 /** Whoever dies is replaced within the lease and the time between two looks. */
@@ -77,8 +78,9 @@ export function startUpkeep(config: Config, database: Database, log: Log, now: (
     };
   }
 
+  const told = outageLog(log, 'could not see whose turn it is to prune', 'whose turn it is to prune is seen again');
   const onTime = () => {
-    look().catch((error) => log.warn({ err: error }, 'could not look whose turn it is to prune'));
+    look().then(told.onSuccess, told.onError);
   };
   const timer = setInterval(onTime, lookMs).unref();
   return {
