@@ -39,6 +39,16 @@ describe('limits in the dashboard', () => {
     }
   }
 
+  it('[find A5] say in the settings what the workspace may store, what it uses, and how long things are kept', async () => {
+    await optionsOf('counted', async (page) => {
+      await page.goto('/settings');
+      const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+      await row('Servers').getByText('1,000', { exact: true }).waitFor();
+      await row('Changes a minute').getByText('any number', { exact: true }).waitFor();
+      await page.getByText('Audit, revoked and expired keys, ended logins: 365 days.').waitFor();
+    });
+  });
+
   it('are set by keyboard, shown with what caps them, and go back to the defaults', async () => {
     await optionsOf('limited', async (page) => {
       const rate = field(page, 'Calls a second');
