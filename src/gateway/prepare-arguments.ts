@@ -3,7 +3,6 @@ import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { Arguments } from '../domain/request-template.ts';
 import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import { TooMuchWork } from '../domain/steps.ts';
-import type { HostedTool } from './hosted-server.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** How many steps the check of a call's arguments may take on the event loop. */
@@ -40,7 +39,7 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
  * @throws ToolFailure invalid_arguments, in its promise or at once
  */
 export function prepareArguments(
-  tool: HostedTool,
+  tool: { args: ArgumentRules },
   given: Arguments,
   checkLong: (args: Arguments) => Promise<void>,
 ): MaybePromise<Arguments> {

@@ -1,8 +1,7 @@
 import { OAuthError } from '../errors.ts';
-import { hasGrantOfClient } from '../store/grants.ts';
-import { type Client, readClientId } from './client.ts';
-import { isDocumentUrl } from './client-document.ts';
+import type { Client } from './client.ts';
 import { clientRedirect, errorWithLink } from './client-redirect.ts';
+import { type ConsentRequest, consentContext } from './consent-request.ts';
 import { consentCookie, cookieJar } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
@@ -10,25 +9,7 @@ import { offlineScope } from './metadata.ts';
 import { consentPage } from './pages.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
 import { isKnownRedirect, isRegisteredRedirect } from './redirect-uri.ts';
-
-/** What a client asked for and a person is asked to allow; it travels sealed in the consent form. */
-export type ConsentRequest = {
-  consentId: string;
-  clientId: string;
-  clientName: string;
-  redirectUri: string;
-  state: string | undefined;
-  codeChallenge: string;
-  scope: string;
-  /** Hash of the cookie of the browser that sees the form. */
-  browser: string;
-  expiresAt: number;
-};
-
-/** A form of another server, or shown before this one changed what people agree to, does not open here. */
-export function consentPlace(server: LoginServer): string {
-  return `consent|${server.id}|${server.agreement}`;
-}
+import { checkResource, findClient, rejectDuplicates } from './request-checks.ts';
 
 /**
  * `GET /mcp/{slug}/authorize`: the checks, then our own consent page. Nothing is stored and nobody is sent anywhere
@@ -64,7 +45,7 @@ export async function authorize(
       browser: hashOf(browser),
       expiresAt: parts.now() + spans.consent,
     };
-    const sealed = parts.keyring.seal(JSON.stringify(request), consentPlace(server));
+    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server));
     const html = consentPage(server, client, request, sealed);
     return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
   } catch (error) {
@@ -73,32 +54,6 @@ export async function authorize(
     if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
     return errorWithLink(server, client, redirectUri, outcome);
   }
-}
-
-/** RFC 6749, 3.1: a parameter given twice is an error. */
-export function rejectDuplicates(params: URLSearchParams): void {
-  const names = [...params.keys()].filter((name) => name !== 'resource');
-  if (new Set(names).size < names.length) throw new OAuthError('invalid_request', 'a parameter is given twice');
-}
-
-/** @throws OAuthError invalid_client */
-export async function findClient(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<Client> {
-  if (!clientId) throw new OAuthError('invalid_client', 'client_id is missing');
-  const client = isDocumentUrl(clientId)
-    ? await parts.documents.find(clientId)
-    : readClientId(parts.keyring, server.id, clientId);
-  if (!client) throw new OAuthError('invalid_client', 'the client is not known here; it should register again');
-  return client;
-}
-
-/**
- * The client at the endpoints that need no redirect URI. One that described itself by a document and holds a login here
- * is known: its document was judged then, and must not have to be reachable for every refresh.
- * @throws OAuthError invalid_client
- */
-export async function findClientId(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<string> {
-  if (clientId && isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
-  return (await findClient(server, clientId, parts)).id;
 }
 
 function checkRedirectUri(client: Client, requested: string | null): string {
@@ -134,14 +89,6 @@ function checkPkce(query: URLSearchParams): string {
     throw new OAuthError('invalid_request', 'code_challenge with code_challenge_method "S256" is required');
   }
   return challenge;
-}
-
-/** RFC 8707: absent is this server; scheme and host in any case and one trailing slash make no difference. */
-export function checkResource(server: LoginServer, resources: readonly string[]): void {
-  const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
-  if (resources.some((resource) => resource !== '' && plain(resource) !== plain(server.issuer))) {
-    throw new OAuthError('invalid_target', 'resource must be the address of this server');
-  }
 }
 
 /**

@@ -5,13 +5,13 @@ import { insertGrant } from '../store/grants.ts';
 import { contexts } from '../store/sealed-columns.ts';
 import { insertCode } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
-import { rejectDuplicates } from './authorize.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from './credentials.ts';
 import { openLoginSecrets } from './login-secrets.ts';
 import type { LoginResult, LoginServer } from './login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from './parts.ts';
+import { rejectDuplicates } from './request-checks.ts';
 
 /** What a browser brings that comes back from the provider. */
 export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };

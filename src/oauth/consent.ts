@@ -1,7 +1,7 @@
 import { OAuthError } from '../errors.ts';
 import { insertAuthorization } from '../store/authorizations.ts';
-import { type ConsentRequest, consentPlace } from './authorize.ts';
 import { clientAnswerPage } from './client-redirect.ts';
+import { type ConsentRequest, consentContext } from './consent-request.ts';
 import { consentCookie, cookieJar, loginCookie } from './cookies.ts';
 import { hashOf, newSecret } from './credentials.ts';
 import { sealLoginSecrets } from './login-secrets.ts';
@@ -69,7 +69,7 @@ function checkSameSite(fetchSite: string | undefined): void {
 
 function openRequest(server: LoginServer, sealed: string, parts: OAuthParts): ConsentRequest {
   try {
-    return JSON.parse(parts.keyring.open(sealed, consentPlace(server))) as ConsentRequest;
+    return JSON.parse(parts.keyring.open(sealed, consentContext(server))) as ConsentRequest;
   } catch {
     throw refused('the form is not one that this server has shown');
   }

@@ -2,8 +2,8 @@ import { html } from 'hono/html';
 import type { OAuthError } from '../errors.ts';
 import { type Markup, page, visible } from '../page.ts';
 import { routes } from '../routes.ts';
-import type { ConsentRequest } from './authorize.ts';
 import type { Client } from './client.ts';
+import type { ConsentRequest } from './consent-request.ts';
 import type { LoginServer } from './login-server.ts';
 import { isLocalRedirect, redirectTarget } from './redirect-uri.ts';
 

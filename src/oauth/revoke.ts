@@ -1,10 +1,10 @@
 import { OAuthError } from '../errors.ts';
 import { findGrant } from '../store/grants.ts';
 import { findToken } from '../store/tokens.ts';
-import { findClientId, rejectDuplicates } from './authorize.ts';
 import { hashOf } from './credentials.ts';
 import type { LoginServer } from './login-server.ts';
 import type { OAuthParts } from './parts.ts';
+import { findClientId, rejectDuplicates } from './request-checks.ts';
 import { endGrant } from './token.ts';
 
 /**

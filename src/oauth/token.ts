@@ -7,12 +7,12 @@ import type { Tables } from '../store/schema.ts';
 import { contexts } from '../store/sealed-columns.ts';
 import { type Code, findCode, findToken, forgetOldTokens, insertTokens, spendCode } from '../store/tokens.ts';
 import { transact } from '../store/transact.ts';
-import { checkResource, findClientId, rejectDuplicates } from './authorize.ts';
 import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
 import type { LoginServer, ProviderTokens } from './login-server.ts';
 import { type OAuthParts, spans } from './parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
 import { refreshAtProvider } from './refresh-grant.ts';
+import { checkResource, findClientId, rejectDuplicates } from './request-checks.ts';
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
 export type TokenAnswer = {

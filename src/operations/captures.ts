@@ -1,14 +1,9 @@
 import { z } from 'zod';
 import { capturesPerServer } from '../store/captures.ts';
-import { type StoredServer, setCapture } from '../store/servers.ts';
+import { setCapture } from '../store/servers.ts';
 import { operation } from './operation.ts';
-import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
+import { getServer, isCaptured, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 import { noteChange } from './store-server.ts';
-
-/** Whether the calls of a server are captured at a time. */
-export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
-  return server.captureUntil !== undefined && now < server.captureUntil;
-}
 
 const hourMs = 60 * 60_000;
 

@@ -5,7 +5,6 @@ import { revokeServerGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { listServers, summaryOf } from '../store/server-list.ts';
 import { deleteServer } from '../store/servers.ts';
-import { isCaptured } from './captures.ts';
 import { changed, changeInput, versionOf } from './change-input.ts';
 import { checkMcpServer } from './check-server.ts';
 import { foresee } from './judge-config.ts';
@@ -13,6 +12,7 @@ import { operation } from './operation.ts';
 import { mostSecrets } from './secrets.ts';
 import {
   getServer,
+  isCaptured,
   isoTime,
   isUnchanged,
   nextCursor,

@@ -118,3 +118,8 @@ export function sameOrigins(a: readonly string[], b: readonly string[]): boolean
 export function originsOf(config: ServerConfig): string[] {
   return [...new Set(config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin))];
 }
+
+/** Whether the calls of a server are captured at a time. */
+export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
+  return server.captureUntil !== undefined && now < server.captureUntil;
+}
