@@ -3,18 +3,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { limitCalls } from './app/call-limits.ts';
 import { type CallRecords, startCallRecords } from './app/call-records.ts';
 import { createConnectionProbe } from './app/connection-probe.ts';
-import { type FullConfig, openStore, operationParts, type Store, type Surroundings } from './app/foundation.ts';
+import type { FullConfig } from './app/full-config.ts';
 import { openKeyring } from './app/keyring.ts';
 import { createLoginCheck } from './app/login-check.ts';
 import { findPerson } from './app/management-login.ts';
 import { type Memory, remember } from './app/memory.ts';
+import { openStore, type Store } from './app/open-store.ts';
+import { operationParts } from './app/operation-parts.ts';
 import { createPresence, type Presence } from './app/presence.ts';
 import { createReadiness } from './app/readiness.ts';
 import { roomSources } from './app/room-sources.ts';
 import { type Sight, startSight } from './app/sight.ts';
+import type { Surroundings } from './app/surroundings.ts';
 import { gatewayWork, startThreads } from './app/threads.ts';
 import { startUpkeep } from './app/upkeep.ts';
 import type { Web } from './app/web.ts';
+import type { Secrets } from './config.ts';
 import { hopHeader } from './domain/headers.ts';
 import { type MaybePromise, whenKnown } from './domain/maybe-promise.ts';
 import type { McpEndpoint } from './domain/mcp.ts';
@@ -51,11 +55,17 @@ export type App = {
 };
 
 /** Builds every part and introduces them to one another. */
-export async function createApp(config: FullConfig, log: Log, surroundings: Surroundings): Promise<App> {
-  const database = await openStore(config, config.siblings === undefined, log, surroundings);
+export async function createApp(
+  config: FullConfig,
+  secrets: Secrets,
+  log: Log,
+  surroundings: Surroundings,
+): Promise<App> {
+  const settings = { config, secrets };
+  const database = await openStore(settings, config.siblings === undefined, log, surroundings);
   const { now } = database.time;
-  const keyring = await openKeyring(config, database, log);
-  const sight = await startSight(config, database.engine, log);
+  const keyring = await openKeyring(settings, database, log);
+  const sight = await startSight(config, secrets.metricsToken, log);
   const { door, documents } = outboundDoors(config, surroundings, sight, log);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const memory = remember({ ...sight, ...surroundings, door, documents, config, store: database, keyring, log });
@@ -74,11 +84,18 @@ export async function createApp(config: FullConfig, log: Log, surroundings: Surr
     reports,
     parts: {
       ...operationParts(config, keyring, now, threads),
-      ...createTryOut(memory.servers, callParts),
-      probeConnection: createConnectionProbe({ servers: memory.servers, endpointOf, login, oauth: memory.oauthParts }),
-      finishLogin: createLoginCheck({ oauth: memory.oauthParts, grants: memory.grants }),
-      flushCalls: callLog.flush,
-      presentUse: limited.presentUse,
+      serving: {
+        ...createTryOut(memory.servers, callParts),
+        probeConnection: createConnectionProbe({
+          servers: memory.servers,
+          endpointOf,
+          login,
+          oauth: memory.oauthParts,
+        }),
+        finishLogin: createLoginCheck({ oauth: memory.oauthParts, grants: memory.grants }),
+        flushCalls: callLog.flush,
+        presentUse: limited.presentUse,
+      },
     },
     onCommitted: memory.changes.lookAfterCommit,
   };

@@ -3,7 +3,7 @@ import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
-import type { PostgresLocation } from './store/database.ts';
+import type { Engine, PostgresLocation } from './store/database.ts';
 import { postgresUrlProblems, readAuthorities } from './store/postgres-url.ts';
 
 /** Every environment variable, declared once. The reference page is generated from this. */
@@ -139,12 +139,7 @@ export type Config = {
   /** Undefined until a port of 0 has become a real one. */
   baseUrl: string | undefined;
   dataDir: string;
-  /** Undefined for SQLite. */
-  postgres: PostgresLocation | undefined;
-  /** Undefined in local mode without one: it is then made in `dataDir`. */
-  masterKeys: Buffer[] | undefined;
-  /** The identity provider; undefined in local mode, which brings its own. */
-  oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
+  engine: Engine;
   managementSlug: string;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
@@ -157,12 +152,29 @@ export type Config = {
   concurrentCalls: number;
   concurrentCallsPerKey: number;
   refusalsPerMinute: number;
-  metricsToken: string | undefined;
   /** Undefined: no traces. */
   otlpEndpoint: string | undefined;
   workers: number;
   demo: boolean;
 };
+
+/** What only those parts get that need it: an object of its own, so that no other part can see a key. */
+export type Secrets = {
+  /** Undefined in local mode without one: it is then made in `dataDir`. */
+  masterKeys: Buffer[] | undefined;
+  /** Where the database is, with its password; undefined for SQLite. */
+  postgres: PostgresLocation | undefined;
+  /** The identity provider; undefined in local mode, which brings its own. */
+  oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
+  /** Undefined: `/metrics` is only for programs of this machine, in local mode. */
+  metricsToken: string | undefined;
+};
+
+/** The environment, read. */
+export type Settings = { config: Config; secrets: Secrets };
+
+/** The workspace of whoever is at the machine. */
+export const localWorkspace = { id: 'local', name: 'Local' };
 
 /** Everything that is wrong with the environment, at once. */
 export class ConfigError extends Error {
@@ -173,7 +185,7 @@ export class ConfigError extends Error {
 }
 
 /** Reads the environment. `readFile` is only asked for MASTER_KEY_FILE and DATABASE_CA_FILE. @throws ConfigError */
-export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Config {
+export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const problems: string[] = [];
   const values = readValues(env, problems);
   const baseUrl = readBaseUrl(values, problems);
@@ -189,19 +201,13 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...sightProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
-  return {
+  const config: Config = {
     mode,
     port: values.PORT,
     host: values.HOST || (mode === 'local' ? '127.0.0.1' : '0.0.0.0'),
     baseUrl,
     dataDir: values.DATA_DIR,
-    postgres: values.DATABASE_URL
-      ? { url: values.DATABASE_URL, connections: values.DATABASE_POOL, authorities }
-      : undefined,
-    masterKeys,
-    oidc: values.OIDC_ISSUER
-      ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
-      : undefined,
+    engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
     egressAllow,
     allowedOrigins: list(values.ALLOWED_ORIGINS),
@@ -214,11 +220,21 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     concurrentCalls: values.CONCURRENT_CALLS,
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
     refusalsPerMinute: values.REFUSALS_PER_MINUTE,
-    metricsToken: values.METRICS_TOKEN || undefined,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
     workers: values.WORKERS,
     demo: values.DEMO === '1',
   };
+  const secrets: Secrets = {
+    masterKeys,
+    postgres: values.DATABASE_URL
+      ? { url: values.DATABASE_URL, connections: values.DATABASE_POOL, authorities }
+      : undefined,
+    oidc: values.OIDC_ISSUER
+      ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
+      : undefined,
+    metricsToken: values.METRICS_TOKEN || undefined,
+  };
+  return { config, secrets };
 }
 
 function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FullConfig, processClocks, type Surroundings } from './app/foundation.ts';
+import type { FullConfig } from './app/full-config.ts';
 import { listen } from './app/listen.ts';
 import { startLoopLag } from './app/loop-lag.ts';
+import { processClocks, type Surroundings } from './app/surroundings.ts';
 import type { FirstProcess } from './app/worker.ts';
 import { type App, createApp } from './app.ts';
-import { type Config, readConfig } from './config.ts';
+import { type Config, readConfig, type Settings } from './config.ts';
 import { closeSilentConnections } from './edge/silent-connections.ts';
 import { createServer } from './http.ts';
 import { provideExampleServer } from './local/example.ts';
@@ -58,7 +59,8 @@ export async function start(
   surroundings: Surroundings = usualSurroundings,
   first?: FirstProcess,
 ): Promise<Running> {
-  const config = readConfig(env, readText);
+  const settings = readConfig(env, readText);
+  const { config, secrets } = settings;
   const log = createLog(config.logLevel);
   let app: App | undefined;
   let draining = false;
@@ -83,8 +85,8 @@ export async function start(
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   let local: LocalParts | undefined;
   try {
-    local = first ? await first.join(config) : await startLocalParts(config, baseUrl, port);
-    app = await createApp(fullConfig(config, baseUrl, local, first), log, surroundings);
+    local = first ? await first.join(secrets.oidc) : await startLocalParts(settings, baseUrl, port);
+    app = await createApp(fullConfig(config, baseUrl, local, first), secrets, log, surroundings);
     if (local.providesExample && local.examplePort !== undefined) {
       await provideExampleServer(app.runner, local.examplePort);
     }
@@ -146,7 +148,8 @@ async function closeServer(server: Server, ms: number): Promise<boolean> {
 
 /** `toolhost serve`: runs until a signal. */
 export async function serve(): Promise<void> {
-  const config = readConfig(process.env, readText);
+  const settings = readConfig(process.env, readText);
+  const { config } = settings;
   const log = createLog(config.logLevel);
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
@@ -155,7 +158,7 @@ export async function serve(): Promise<void> {
   if (config.workers === 1) return serveAlone(config, log);
   // What several processes need is loaded only where there are several.
   const { default: cluster } = await import('node:cluster');
-  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(config, log);
+  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
 }
 
 async function serveAlone(config: Config, log: Log): Promise<void> {
@@ -167,14 +170,14 @@ async function serveAlone(config: Config, log: Log): Promise<void> {
   giveBackMemory();
 }
 
-async function serveWithWorkers(config: Config, log: Log): Promise<void> {
+async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   const { startWorkers } = await import('./app/workers.ts');
-  const workers = await startWorkers(config, log);
+  const workers = await startWorkers(settings, log);
   const stop = () => workers.stop(drainMs + graceMs);
   stopOnSignals(log, stop);
   stopWhenLost(log, workers.lost, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
-  sayReady(config, workers.baseUrl);
+  sayReady(settings.config, workers.baseUrl);
   giveBackMemory();
 }
 

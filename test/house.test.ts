@@ -97,7 +97,7 @@ describe('the house', () => {
 
   it('[find B1] judges nothing by the clock of a process', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
-    const own = ['app/foundation.ts', 'local/identity.ts'];
+    const own = ['app/surroundings.ts', 'local/identity.ts'];
     const readers = files
       .filter((file) => /\bDate\.now\b|new Date\(\)/.test(readFileSync(file, 'utf8')))
       .map((file) => relative(src, file));

@@ -219,7 +219,7 @@ for (const engine of engines) {
 }
 
 describe('what an operator sets as quotas', () => {
-  const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').quotas;
+  const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
 
   it('[find A5] replaces the built-in ones, each by its name', () => {
     assert.deepEqual(quotasOf(''), builtInQuotas);

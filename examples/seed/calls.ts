@@ -1,4 +1,5 @@
-import { localWorkspace, type Store } from '../../src/app/foundation.ts';
+import type { Store } from '../../src/app/open-store.ts';
+import { localWorkspace } from '../../src/config.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Parts } from '../../src/operations/operation.ts';
 import { touchApiKey } from '../../src/store/api-keys.ts';

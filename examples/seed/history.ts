@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { localWorkspace } from '../../src/app/foundation.ts';
+import { localWorkspace } from '../../src/config.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Role } from '../../src/domain/scopes.ts';
 import { exampleSlug } from '../../src/local/example.ts';

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { localWorkspace, openStore, operationParts, processClocks, type Store } from '../../src/app/foundation.ts';
 import { openKeyring } from '../../src/app/keyring.ts';
-import { type Config, readConfig, variables } from '../../src/config.ts';
+import { openStore, type Store } from '../../src/app/open-store.ts';
+import { operationParts } from '../../src/app/operation-parts.ts';
+import { processClocks } from '../../src/app/surroundings.ts';
+import { type Config, localWorkspace, readConfig, variables } from '../../src/config.ts';
 import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
@@ -24,13 +26,14 @@ export type Seeded = { place: string; settings: string; baseUrl: string; calls: 
  * @throws AppError conflict where something is there already and nothing may be added, or a slug of the seed is taken
  */
 export async function seed(env: NodeJS.ProcessEnv, { adds }: { adds: boolean }): Promise<Seeded> {
-  const config = withExample(readConfig(env, (path) => readFileSync(path, 'utf8')));
+  const settings = readConfig(env, (path) => readFileSync(path, 'utf8'));
+  const config = withExample(settings.config);
   if (config.mode === 'production')
     throw new AppError('conflict', 'the seed is for local mode; found a BASE_URL that is not on this machine');
   if (!adds) refuseUsedFolder(config);
   const log = createLog('warn');
-  const store = await openStore(config, true, log, processClocks);
-  const keyring = await openKeyring(config, store, log);
+  const store = await openStore(settings, true, log, processClocks);
+  const keyring = await openKeyring(settings, store, log);
   try {
     if (!adds) await refuseUsedDatabase(store);
     await refuseTakenSlugs(store);
@@ -61,23 +64,13 @@ function withExample(config: Config): Config {
 }
 
 function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner {
-  const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
-  const parts = {
-    ...own,
-    random: randomBytes,
-    callTool: refuse,
-    previewCall: refuse,
-    probeConnection: refuse,
-    finishLogin: refuse,
-    flushCalls: async () => undefined,
-    presentUse: undefined,
-  };
+  const parts = { ...own, random: randomBytes, serving: undefined };
   return { db, parts, reports: { run: (_workspace, report) => report(db) }, onCommitted: async () => undefined };
 }
 
 /** @throws AppError conflict */
-function refuseUsedFolder({ dataDir, postgres }: Config): void {
-  const isUsed = postgres === undefined && existsSync(dataDir) && readdirSync(dataDir).length > 0;
+function refuseUsedFolder({ dataDir, engine }: Config): void {
+  const isUsed = engine === 'sqlite' && existsSync(dataDir) && readdirSync(dataDir).length > 0;
   if (!isUsed) return;
   throw new AppError(
     'conflict',
@@ -107,8 +100,8 @@ async function refuseTakenSlugs({ db }: Store): Promise<void> {
   }
 }
 
-function toldOf({ dataDir, postgres }: Config): { place: string; settings: string } {
-  if (postgres !== undefined) return { place: 'the database of DATABASE_URL', settings: '' };
+function toldOf({ dataDir, engine }: Config): { place: string; settings: string } {
+  if (engine === 'postgres') return { place: 'the database of DATABASE_URL', settings: '' };
   const isUsual = dataDir === variables.DATA_DIR.fallback;
   return { place: resolve(dataDir), settings: isUsual ? '' : `DATA_DIR=${dataDir} ` };
 }

@@ -9,9 +9,10 @@ import { createQuotaReserves } from '../gateway/quota-reserves.ts';
 import type { Log } from '../log.ts';
 import type { OutboundDoor } from '../outbound/door.ts';
 import { settleQuotas, takeOfQuotas } from '../store/call-quota-use.ts';
-import type { Store, Surroundings } from './foundation.ts';
+import type { Store } from './open-store.ts';
 import { outageLog } from './outage-log.ts';
 import type { Presence } from './presence.ts';
+import type { Surroundings } from './surroundings.ts';
 
 export type LimitedParts = {
   config: Config;

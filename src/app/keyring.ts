@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { localMasterKeys } from '../local/master-key.ts';
 import type { Log } from '../log.ts';
@@ -16,7 +16,7 @@ import {
 import { keysOfProcesses } from '../store/processes.ts';
 import { countSealed, type KeyUse } from '../store/sealed-rows.ts';
 import { createKeyring, identityOf, type Keyring } from '../store/sealing.ts';
-import type { Store } from './foundation.ts';
+import type { Store } from './open-store.ts';
 
 /** The tables whose sealed values nobody can make anew. */
 const preciousTables: readonly string[] = ['secrets', 'grants'];
@@ -31,9 +31,9 @@ export type GivenKeys = { masters: readonly Buffer[]; setting: string };
  * store is closed.
  * @throws AppError conflict when it is not, or when other processes could not open what this one seals
  */
-export async function openKeyring(config: Config, store: Store, log: Log): Promise<Keyring> {
-  const local = config.masterKeys ? undefined : localMasterKeys(config.dataDir);
-  const masters = config.masterKeys ?? local?.keys ?? [];
+export async function openKeyring({ config, secrets }: Settings, store: Store, log: Log): Promise<Keyring> {
+  const local = secrets.masterKeys ? undefined : localMasterKeys(config.dataDir);
+  const masters = secrets.masterKeys ?? local?.keys ?? [];
   const given = { masters, setting: local ? `the file ${local.file}` : 'MASTER_KEY' };
   try {
     for (const sentence of await admitKeys(store, given)) log.warn(sentence);

@@ -7,8 +7,9 @@ import { isSameKey, listKnownKeys } from '../store/master-keys.ts';
 import { sealedColumns } from '../store/sealed-columns.ts';
 import { countSealed, secretsWithout } from '../store/sealed-rows.ts';
 import { identityOf } from '../store/sealing.ts';
-import { openStore, processClocks, type Store } from './foundation.ts';
+import { openStore, type Store } from './open-store.ts';
 import { refuseMissingDatabase } from './operator.ts';
+import { processClocks } from './surroundings.ts';
 
 /** The database and the master keys of an environment, for whoever is at the machine. */
 export type KeyOperator = { config: Config; store: Store; masters: readonly Buffer[] };
@@ -19,10 +20,11 @@ const mostListed = 100;
 /** @throws ConfigError, AppError notFound without a database */
 export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
   const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
-  const config = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE }, readText);
+  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE }, readText);
+  const { config, secrets } = settings;
   refuseMissingDatabase(config);
-  const store = await openStore(config, false, createLog('warn'), processClocks);
-  return { config, store, masters: config.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [] };
+  const store = await openStore(settings, false, createLog('warn'), processClocks);
+  return { config, store, masters: secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [] };
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { localWorkspace } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import { createApiKeyCheck } from '../gateway/api-key-check.ts';
 import { createHostedServers } from '../gateway/hosted-servers.ts';
@@ -19,9 +20,11 @@ import type { Keyring } from '../store/sealing.ts';
 import { transact } from '../store/transact.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
-import { defaultLimits, type FullConfig, localWorkspace, type Store } from './foundation.ts';
+import type { FullConfig } from './full-config.ts';
 import { createLoginServers } from './login-servers.ts';
 import { createManagementLogin } from './management-login.ts';
+import type { Store } from './open-store.ts';
+import { defaultLimits } from './operation-parts.ts';
 import { outageLog } from './outage-log.ts';
 
 /** How long what is remembered serves on while the database does not answer. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, localWorkspace, readConfig } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
 import { AppError } from '../errors.ts';
@@ -10,7 +10,9 @@ import { type Actor, type Input, type Output, operations, operatorOperations } f
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
-import { databaseFile, localWorkspace, openStore, operationParts, processClocks } from './foundation.ts';
+import { databaseFile, openStore } from './open-store.ts';
+import { operationParts } from './operation-parts.ts';
+import { processClocks } from './surroundings.ts';
 
 const { createApiKey, listApiKeys, revokeApiKey, setKeyLimits } = operations;
 const { getServerLimits, setServerLimits, getWorkspaceLimits, getWorkspaceQuotas } = operations;
@@ -46,24 +48,18 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE } = env;
   const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS } = env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS };
-  const config = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
+  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
+  const { config } = settings;
   const isNew = isWithoutDatabase(config);
   if (!wanted.makesDatabase) refuseMissingDatabase(config);
-  const { db, time, close } = await openStore(config, false, createLog('warn'), processClocks);
+  const { db, time, close } = await openStore(settings, false, createLog('warn'), processClocks);
   if (!(await findWorkspace(db, workspaceId))) {
     await close();
     throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
   }
-  const refuse = () => Promise.reject(new AppError('unavailable', 'this needs the running service'));
-  const own = operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), time.now);
   const parts = {
-    ...own,
-    callTool: refuse,
-    previewCall: refuse,
-    probeConnection: refuse,
-    finishLogin: refuse,
-    flushCalls: async () => undefined,
-    presentUse: undefined,
+    ...operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), time.now),
+    serving: undefined,
   };
   const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
   const runner = { db, parts, reports, onCommitted: async () => undefined };
@@ -75,7 +71,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     servers: undefined,
   };
   return {
-    place: config.postgres === undefined ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    place: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     isNew,
     run(name, input) {
       return runOperation(runner, offered[name], { actor, input, requestId: newId(randomBytes, 'cli') }) as Promise<
@@ -90,7 +86,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
 /** Where only the log of a database is left, opening it says what happened. */
 function isWithoutDatabase(config: Config): boolean {
   const file = databaseFile(config);
-  return config.postgres === undefined && !existsSync(file) && !existsSync(`${file}-wal`);
+  return config.engine === 'sqlite' && !existsSync(file) && !existsSync(`${file}-wal`);
 }
 
 /** @throws AppError notFound where a command would make a database instead of finding one */
@@ -106,7 +102,7 @@ export function refuseMissingDatabase(config: Config): void {
 /** The rules by which the service of this environment judges configurations. @throws ConfigError */
 export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
-  const config = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
+  const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
   return operationParts({ ...config, baseUrl }, throwAwayKeyring(), processClocks.now).rules;
 }
 

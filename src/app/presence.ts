@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import { newId } from '../domain/ids.ts';
 import { absentMs, announceProcess, countProcesses, removeProcess, type ServingProcess } from '../store/processes.ts';
 import { version } from '../version.ts';
-import type { Store } from './foundation.ts';
+import type { Store } from './open-store.ts';
 
 /** That this process serves, said to the others, and how many they are. */
 export type Presence = {

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { ChangeFollower } from '../store/follow-changes.ts';
-import type { Store } from './foundation.ts';
+import type { Store } from './open-store.ts';
 
 /** Whether this process can serve as well as any other. */
 export type Readiness = {

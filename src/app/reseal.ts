@@ -10,8 +10,8 @@ import { countSealed, type KeyUse, resealBatch } from '../store/sealed-rows.ts';
 import { createKeyring, identityOf, type Keyring } from '../store/sealing.ts';
 import { lockSqlite } from '../store/sqlite.ts';
 import { transact } from '../store/transact.ts';
-import { databaseFile } from './foundation.ts';
 import { type KeyOperator, needKeys } from './master-keys.ts';
+import { databaseFile } from './open-store.ts';
 
 export type Resealed = {
   sealing_key: string;

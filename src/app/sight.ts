@@ -4,7 +4,6 @@ import type { Refusal } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type LoginEvent, loginEvents } from '../oauth/parts.ts';
 import { type BlockedClass, blockedClasses } from '../outbound/address.ts';
-import type { Engine } from '../store/database.ts';
 import { createCallMetrics } from '../telemetry/call-metrics.ts';
 import { createCounter } from '../telemetry/counter.ts';
 import { startLagHistogram } from '../telemetry/lag-histogram.ts';
@@ -13,7 +12,7 @@ import { createMetricsDoor } from '../telemetry/metrics-door.ts';
 import { buildInfo, processSources } from '../telemetry/process-sources.ts';
 import { createRequestMetrics } from '../telemetry/request-metrics.ts';
 import { version } from '../version.ts';
-import type { FullConfig } from './foundation.ts';
+import type { FullConfig } from './full-config.ts';
 import { startTraces } from './traces.ts';
 
 /** Plain functions for the rooms of the house, which tell through them what happens, and what has been counted. */
@@ -35,7 +34,8 @@ export type Sight = {
 
 const refusals = ['missing', 'invalid', 'forbidden'] as const satisfies readonly Refusal[];
 
-export async function startSight(config: FullConfig, database: Engine, log: Log): Promise<Sight> {
+export async function startSight(config: FullConfig, metricsToken: string | undefined, log: Log): Promise<Sight> {
+  const { engine: database } = config;
   const traces = await startTraces(config.otlpEndpoint, log);
   const calls = createCallMetrics();
   const requests = createRequestMetrics();
@@ -52,7 +52,7 @@ export async function startSight(config: FullConfig, database: Engine, log: Log)
   ];
   const metrics = createMetricsDoor({
     isOpenOnLoopback: config.mode === 'local',
-    token: config.metricsToken,
+    token: metricsToken,
     // A scrape reaches one worker and wants to know about the service.
     text: async () => metricsText(mergeMetrics((await config.siblings?.metrics()) ?? [read()])),
   });

@@ -13,7 +13,7 @@ import { createOAuthDoor } from '../oauth/door.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { version } from '../version.ts';
-import type { FullConfig } from './foundation.ts';
+import type { FullConfig } from './full-config.ts';
 import type { Memory } from './memory.ts';
 import type { Sight } from './sight.ts';
 

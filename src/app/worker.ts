@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
-import type { Config } from '../config.ts';
+import type { Secrets } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { identityHost, type LocalParts } from '../local/parts.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
-import type { Siblings } from './foundation.ts';
+import type { Siblings } from './full-config.ts';
 
 /** What a worker tells the first process: that it is there, that it can serve, that somebody signs in or looks at the metrics. */
 export type Said =
@@ -25,7 +25,7 @@ export type Heard =
 /** The first process, as a worker sees it. When it is gone, Node ends the worker. */
 export type FirstProcess = Siblings & {
   /** Hears what is there for all of them. */
-  join(config: Config): Promise<LocalParts>;
+  join(oidc: Secrets['oidc']): Promise<LocalParts>;
   /** What to read when some worker wants the metrics of all. */
   onReport(read: () => Metric[]): void;
   sayReady(): void;
@@ -68,12 +68,11 @@ export function firstProcess(): FirstProcess {
       return (await heard).all;
     },
     sayReady: () => say({ kind: 'ready' }),
-    async join(config) {
+    async join(oidc) {
       const heard = hear('start');
       say({ kind: 'here' });
       const { examplePort, providesExample } = await heard;
-      const { oidc } = config;
-      const identity = { find: oidc ? async () => oidc : find, host: identityHost(config) };
+      const identity = { find: oidc ? async () => oidc : find, host: identityHost(oidc) };
       return { examplePort, providesExample, identity, close: async () => undefined };
     },
   };

@@ -1,13 +1,14 @@
 import type { Worker } from 'node:cluster';
-import type { Config } from '../config.ts';
+import type { Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { startLocalParts } from '../local/parts.ts';
 import type { Log } from '../log.ts';
-import { openStore, processClocks } from './foundation.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
 import { openKeyring } from './keyring.ts';
 import { findPort } from './listen.ts';
+import { openStore } from './open-store.ts';
 import { outageLog } from './outage-log.ts';
+import { processClocks } from './surroundings.ts';
 import { startUpkeep } from './upkeep.ts';
 import type { Said } from './worker.ts';
 import { createWorkerPool, tell } from './worker-pool.ts';
@@ -31,19 +32,20 @@ const timingMs = 60_000;
  * starts the workers and replaces those that die. Resolves when all of them can serve.
  * @throws AppError conflict for a port or file in use; unavailable when a worker does not start
  */
-export async function startWorkers(config: Config, log: Log): Promise<Workers> {
+export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
+  const { config } = settings;
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
-  const database = await openStore(config, true, log, processClocks);
+  const database = await openStore(settings, true, log, processClocks);
   // The workers do the same; here it is said once.
-  await openKeyring(config, database, log);
+  await openKeyring(settings, database, log);
   // This process does not look for changes, which would tell it the time.
   const told = outageLog(log, 'could not read the clock of the database', 'the clock of the database is read again');
   const timing = setInterval(() => {
     database.time.measure().then(told.onSuccess, told.onError);
   }, timingMs).unref();
   const upkeep = startUpkeep(config, database, log, database.time.now);
-  const local = await startLocalParts(config, baseUrl, port);
+  const local = await startLocalParts(settings, baseUrl, port);
   const { examplePort, identity } = local;
   const allReady = Promise.withResolvers<void>();
   let ready = 0;

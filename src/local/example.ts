@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { localWorkspace } from '../app/foundation.ts';
+import { localWorkspace } from '../config.ts';
 import { type Actor, operations } from '../operations/index.ts';
 import type { Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';

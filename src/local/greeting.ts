@@ -44,8 +44,8 @@ export function greeting(config: Config, baseUrl: string): string {
 function settingsFor(config: Config, baseUrl: string): string {
   const settings = [
     // The URL holds a password; whoever reads this has it.
-    ...(config.postgres === undefined ? [] : ['DATABASE_URL="$DATABASE_URL"']),
-    ...(config.postgres === undefined && config.dataDir !== variables.DATA_DIR.fallback
+    ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
+    ...(config.engine === 'sqlite' && config.dataDir !== variables.DATA_DIR.fallback
       ? [`DATA_DIR=${quoted(resolve(config.dataDir))}`]
       : []),
     ...(baseUrl === usualUrl ? [] : [`TOOLHOST_URL=${quoted(baseUrl)}`]),

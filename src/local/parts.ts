@@ -1,5 +1,5 @@
-import type { FullConfig } from '../app/foundation.ts';
-import type { Config } from '../config.ts';
+import type { Config, Secrets, Settings } from '../config.ts';
+import type { IdentitySource } from '../manage/identity.ts';
 import { routes, urlOf } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
 import { createLocalIdentity } from './identity.ts';
@@ -10,19 +10,23 @@ export type LocalParts = {
   examplePort: number | undefined;
   /** Whether this process stores the example's server. */
   providesExample: boolean;
-  identity: FullConfig['identity'];
+  identity: IdentitySource;
   close(): Promise<void>;
 };
 
 /** Starts them beside the service's own port, so that their addresses stay the same. */
-export async function startLocalParts(config: Config, baseUrl: string, port: number): Promise<LocalParts> {
+export async function startLocalParts(
+  { config, secrets: { oidc } }: Settings,
+  baseUrl: string,
+  port: number,
+): Promise<LocalParts> {
   const hasExample = config.mode === 'local' && config.demo;
   const example = hasExample ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
-  const own = config.oidc ? undefined : createLocalIdentity(port + 2, redirectUris(config, baseUrl));
+  const own = oidc ? undefined : createLocalIdentity(port + 2, redirectUris(config, baseUrl));
   return {
     examplePort: example?.port,
     providesExample: hasExample,
-    identity: { find: own ? own.find : identityOf(config), host: identityHost(config) },
+    identity: { find: own ? own.find : identityOf(oidc), host: identityHost(oidc) },
     async close() {
       await example?.close();
       await own?.close();
@@ -34,7 +38,7 @@ function redirectUris(config: Config, baseUrl: string): string[] {
   return [baseUrl + routes.loginCallback, urlOf(baseUrl, routes.callback, config.managementSlug)];
 }
 
-function identityOf({ oidc }: Config): FullConfig['identity']['find'] {
+function identityOf(oidc: Secrets['oidc']): IdentitySource['find'] {
   return async () => {
     if (!oidc) throw new Error('local mode has an identity provider of its own');
     return oidc;
@@ -42,6 +46,6 @@ function identityOf({ oidc }: Config): FullConfig['identity']['find'] {
 }
 
 /** What people are told about where they sign in. */
-export function identityHost({ oidc }: Config): string {
+export function identityHost(oidc: Secrets['oidc']): string {
   return oidc ? new URL(oidc.issuer).host : 'this machine';
 }

@@ -23,6 +23,9 @@ export type IdentityProvider = {
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
+/** Finds the identity provider, at the first sign-in; `host` is what people are told. */
+export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
+
 const timeoutS = 10;
 
 /** Loaded at the first sign-in, as many a process sees none. */

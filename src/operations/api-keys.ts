@@ -186,7 +186,7 @@ const listApiKeys = operation({
   }),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
   async run(context, input) {
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const { db, actor } = context;
     const { workspaceId } = actor;
     const { made_by: userId } = input;

@@ -110,7 +110,7 @@ const listCalls = operation({
       ),
   }),
   async run(context, input) {
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const { rows, next, searchedTo } = await wantedCalls(context, input, pageFrom(input));
     return {
       calls: rows.map(toRecord),
@@ -153,7 +153,7 @@ const exportCalls = operation({
   output: z.object({ csv: z.string().describe('The file; the REST API answers with it alone, as text/csv.') }),
   file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
   async run(context, input) {
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const columns = Object.keys(callRecord.shape);
     const parts = [csvLine(columns)];
     let [exported, searches] = [0, 0];
@@ -200,7 +200,7 @@ const getCall = operation({
   }),
   output: z.object({ call: callRecord, caller_name: actorName, capture: captureShape.optional() }),
   async run(context, { id, slug }) {
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const { db, actor, keyring } = context;
     const row = await findCall(db, actor.workspaceId, id);
     const visible = slug === undefined ? actor.servers : [slug];

@@ -5,7 +5,7 @@ import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { listAuditEvents as findAuditEvents, namesOfActors } from '../store/audit-events.ts';
 import { callRecordOperations } from './call-records.ts';
-import { operation } from './operation.ts';
+import { operation, servingOf } from './operation.ts';
 import {
   actorName,
   argumentsInput,
@@ -59,7 +59,7 @@ const callTool = operation({
   async run(context, { slug, tool, arguments: args, token }) {
     await getServer(context, slug);
     try {
-      const { record, request, ...result } = await context.callTool({
+      const { record, request, ...result } = await servingOf(context).callTool({
         slug,
         tool,
         args,
@@ -94,7 +94,7 @@ const previewToolCall = operation({
   output: z.object(requestShape),
   async run(context, { slug, tool, arguments: args }) {
     await getServer(context, slug);
-    return shownRequest(await context.previewCall(slug, tool, args));
+    return shownRequest(await servingOf(context).previewCall(slug, tool, args));
   },
 });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { listGrants } from '../store/grants.ts';
 import { listSecrets } from '../store/secrets.ts';
 import { connectionChecks } from './connection-checks.ts';
-import { operation } from './operation.ts';
+import { operation, servingOf } from './operation.ts';
 import { getServer, slugInput } from './shapes.ts';
 
 const checkConnection = operation({
@@ -32,7 +32,7 @@ const checkConnection = operation({
     const logins = await listGrants(db, actor.workspaceId, { slug, slugs: undefined }, { limit: 1, after: undefined });
     const checks = await connectionChecks({
       config: server.config,
-      probe: await context.probeConnection(slug),
+      probe: await servingOf(context).probeConnection(slug),
       address: context.serverUrl(slug),
       callbackUrl: context.callbackUrl(slug),
       secrets: await listSecrets(db, server),

@@ -82,12 +82,13 @@ async function workspaceRecord(context: Context): Promise<z.input<typeof limitsR
     calls_per_second: recordOf(limitOfWorkspace('callsPerSecond', defaultLimits, set), set.callsPerSecond),
     concurrent_calls: recordOf(limitOfWorkspace('concurrentCalls', defaultLimits, set), set.concurrentCalls),
     ...quotas((name) => recordOf(limitOfWorkspace(name, defaultLimits, set), set[name])),
-    ...presentIn(context.presentUse?.ofWorkspace(actor.workspaceId)),
+    ...presentIn(context.serving?.presentUse.ofWorkspace(actor.workspaceId)),
   };
 }
 
 async function serverRecord(context: Context, server: StoredServer): Promise<z.input<typeof serverLimits>> {
-  const { defaultLimits, presentUse } = context;
+  const { defaultLimits } = context;
+  const presentUse = context.serving?.presentUse;
   const workspace = await workspaceRecord(context);
   const set = server.limits ?? {};
   const capped = (name: keyof SetLimits, cap: z.input<typeof limitRecord> = { from: 'default' }) =>
@@ -107,7 +108,7 @@ async function serverRecord(context: Context, server: StoredServer): Promise<z.i
 const presentIn = (use: LimitUse | undefined) => (use ? { use } : {});
 
 function upstreamOf(context: Context, server: StoredServer, origin: string) {
-  const found = context.presentUse?.circuitOf(server.workspaceId, origin);
+  const found = context.serving?.presentUse.circuitOf(server.workspaceId, origin);
   const { state = 'closed', calls = 0, failures = 0, retryMs } = found ?? {};
   const next = retryMs === undefined ? {} : { next_attempt_at: isoTime(context.now() + retryMs) };
   return { origin, state, calls, failures, ...next };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../errors.ts';
-import { operation } from './operation.ts';
+import { operation, servingOf } from './operation.ts';
 import { getServer, slugInput } from './shapes.ts';
 
 /** The way back of a login that was begun to try it: what its client got, and what it kept for itself. */
@@ -53,7 +53,7 @@ const checkLogin = operation({
     const { oauth } = (await getServer(context, slug)).config;
     if (!oauth) throw new AppError('notFound', 'this server has no login; give it oauth first');
     const { requestId } = context;
-    const given = await context.finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
+    const given = await servingOf(context).finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
     // Some providers put commas between them. Saying nothing means that all were granted (RFC 6749, 5.1).
     const granted = given.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
     return {

@@ -6,6 +6,7 @@ import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
 import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
 import type { ConfigRules } from '../domain/server-config.ts';
+import { AppError } from '../errors.ts';
 import type { Db } from '../store/database.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing.ts';
@@ -49,23 +50,9 @@ export type PresentUse = {
   circuitOf: (workspaceId: string, origin: string) => CircuitState;
 };
 
-/** What operations need of the rest of the product; `app.ts` fills it in. */
-export type Parts = {
-  keyring: Keyring;
-  rules: ConfigRules;
-  baseUrl: string;
-  serverUrl: (slug: string) => string;
-  callbackUrl: (slug: string) => string;
-  callRetentionDays: number;
-  auditRetentionDays: number;
-  now: () => number;
-  random: Random;
-  /** Limits where none were set, and of one credential; 0 is none. */
-  defaultLimits: CallLimits & { concurrentPerKey: number };
-  /** Quotas where none were set. */
-  defaultQuotas: Quotas;
-  /** Undefined in a process that serves no calls. */
-  presentUse: PresentUse | undefined;
+/** What only a process that serves calls can do. */
+export type Serving = {
+  presentUse: PresentUse;
   /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
   callTool: (call: {
     slug: string;
@@ -83,10 +70,29 @@ export type Parts = {
   probeConnection: (slug: string) => Promise<ConnectionProbe>;
   /** Redeems a login that was begun to try it, and ends it. */
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
-  /** Undefined where nobody else waits for this process, which then judges everything itself. */
-  judgeOnThread: JudgeOnThread | undefined;
   /** Writes the call records that are still waiting, so that a list shows them. */
   flushCalls: () => Promise<void>;
+};
+
+/** What operations need of the rest of the product; `app.ts` fills it in. */
+export type Parts = {
+  keyring: Keyring;
+  rules: ConfigRules;
+  baseUrl: string;
+  serverUrl: (slug: string) => string;
+  callbackUrl: (slug: string) => string;
+  callRetentionDays: number;
+  auditRetentionDays: number;
+  now: () => number;
+  random: Random;
+  /** Limits where none were set, and of one credential; 0 is none. */
+  defaultLimits: CallLimits & { concurrentPerKey: number };
+  /** Quotas where none were set. */
+  defaultQuotas: Quotas;
+  /** Undefined where nobody else waits for this process, which then judges everything itself. */
+  judgeOnThread: JudgeOnThread | undefined;
+  /** Undefined in a process that serves no calls. */
+  serving: Serving | undefined;
 };
 
 export type Context = {
@@ -98,6 +104,12 @@ export type Context = {
   /** What the workspace may have, in an operation that changes something; the defaults in any other. */
   quotas: Quotas;
 } & Parts;
+
+/** @throws AppError unavailable at the machine, where no calls are served */
+export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
+  if (serving) return serving;
+  throw new AppError('unavailable', 'this needs the running service');
+}
 
 /** What the audit log keeps of an operation; never a secret. */
 export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };

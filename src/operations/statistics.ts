@@ -59,7 +59,7 @@ const getServerActivity = operation({
     const { db, actor } = context;
     const wanted = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
     const { rows: servers, next } = await listSlugs(db, actor.workspaceId, wanted, pageFrom(page));
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const until = endOf(context.now(), minuteMs);
     const from = until - hours * hourMs;
     const slugs = servers.map((server) => server.slug);
@@ -147,7 +147,7 @@ const getCallStatistics = operation({
   async run(context, input) {
     const { from: wantedFrom, until, widthMs } = spanOf(context, input);
     const wanted = await scopeOf(context, input, wantedFrom, until);
-    await context.flushCalls();
+    await context.serving?.flushCalls();
     const { db, actor } = context;
     const from = await countedFrom(db, wanted, widthMs);
     const scope = { ...wanted, from };

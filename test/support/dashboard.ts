@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { localWorkspace } from '../../src/app/foundation.ts';
+import { localWorkspace } from '../../src/config.ts';
 import { base62 } from '../../src/domain/api-key.ts';
 import type { Role } from '../../src/domain/scopes.ts';
 import { sessionHash } from '../../src/manage/session-actor.ts';

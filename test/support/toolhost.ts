@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { localWorkspace, type Surroundings } from '../../src/app/foundation.ts';
+import type { Surroundings } from '../../src/app/surroundings.ts';
+import { localWorkspace } from '../../src/config.ts';
 import type { KeyScope } from '../../src/domain/scopes.ts';
 import { type Running, start, usualSurroundings } from '../../src/main.ts';
 import { operations } from '../../src/operations/index.ts';

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../config.ts';
+import { type RuleSource, rulesOf } from '../operations/config-rules.ts';
+import type { Parts } from '../operations/operation.ts';
+import { egressText } from '../outbound/egress.ts';
+import { routes, urlOf } from '../routes.ts';
+import type { Keyring } from '../store/sealing.ts';
+import type { ThreadPool } from '../threads/thread-pool.ts';
+import { judgeWork } from './threads.ts';
+
+/** What the deployment decides about configurations. */
+function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
+  return { managementSlug, egressAllow: egressText(egressAllow), ownHosts: [new URL(baseUrl).host] };
+}
+
+/** What operations need that does not depend on serving; the command line has nothing else, and no threads. */
+export function operationParts(
+  config: Config & { baseUrl: string },
+  keyring: Keyring,
+  now: () => number,
+  threads?: ThreadPool,
+): Omit<Parts, 'serving'> {
+  const rules = ruleSource(config);
+  return {
+    keyring,
+    rules: rulesOf(rules),
+    judgeOnThread: threads && judgeWork(threads, rules),
+    baseUrl: config.baseUrl,
+    serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
+    callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
+    defaultLimits: defaultLimits(config),
+    defaultQuotas: config.quotas,
+    callRetentionDays: config.callRetentionDays,
+    auditRetentionDays: config.auditRetentionDays,
+    now,
+    random: randomBytes,
+  };
+}
+
+export function defaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {
+  return { callsPerSecond, concurrentCalls, concurrentPerKey: concurrentCallsPerKey };
+}
