@@ -2,7 +2,7 @@
  * The service, but with reports that may take all of the time, so that they can be measured one after the other.
  * Usage: node bench/reports-service.ts, with the environment of `bin/toolhost serve`.
  */
-import { start, usualSurroundings } from '../src/main.ts';
+import { start, usualSurroundings } from '../src/process/start.ts';
 
 const running = await start(process.env, { ...usualSurroundings, reportShare: 1 });
 console.log(`toolhost ready ${running.baseUrl}`);

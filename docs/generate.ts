@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { variables } from '../src/config.ts';
 import { fieldSchema } from '../src/domain/input-schema.ts';
 import { serverConfigSchema } from '../src/domain/server-config.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
+import { variables } from '../src/variables.ts';
 import { declaredFile, declaredText } from './declared.ts';
 
 type JsonSchema = {

@@ -29,9 +29,9 @@ const table: Record<string, readonly string[]> = {
   telemetry: ['domain'],
   threads: ['domain', 'gateway', 'operations'],
   edge: ['domain', 'manage', ''],
-  cli: ['domain', 'operations', 'app', ''],
+  cli: ['domain', 'operations', 'app', 'process', ''],
 };
-const composing = new Set(['', 'app', 'local']);
+const composing = new Set(['', 'app', 'local', 'process']);
 /** The pure parts know nothing of ours but the errors. */
 const strict = new Set(['domain', 'outbound']);
 

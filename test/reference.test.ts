@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { declaredFile, declaredText } from '../docs/declared.ts';
 import { referencePages } from '../docs/generate.ts';
-import { variables } from '../src/config.ts';
+import { variables } from '../src/variables.ts';
 
 const folder = resolve(import.meta.dirname, '..', 'docs', 'reference');
 

@@ -11,7 +11,7 @@ export function addServe(program: Command): void {
 
 /** Resolves when the service can serve. @throws ConfigError, AppError conflict */
 export async function runServe(): Promise<void> {
-  const { serve } = await import('../main.ts');
+  const { serve } = await import('../process/serve.ts');
   await serve();
   // What was compiled is kept now, as a process that is killed could not do it at its end.
   flushCompileCache();
@@ -19,7 +19,7 @@ export async function runServe(): Promise<void> {
 
 /** Help is made without waiting, so the settings are loaded the other way, and only when somebody asks for them. */
 function settingsText(): string {
-  const { variables } = createRequire(import.meta.url)('../config.ts') as typeof import('../config.ts');
+  const { variables } = createRequire(import.meta.url)('../variables.ts') as typeof import('../variables.ts');
   const lines = Object.entries(variables).map(([name, { fallback, meaning }]) => {
     return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;
   });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
-import { type Config, variables } from '../config.ts';
+import type { Config } from '../config.ts';
 import { routes, urlOf } from '../routes.ts';
+import { variables } from '../variables.ts';
 import { exampleSlug, exampleToken } from './example.ts';
 
 const usualUrl = 'http://127.0.0.1:8080';

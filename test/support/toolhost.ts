@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { Surroundings } from '../../src/app/surroundings.ts';
 import { localWorkspace } from '../../src/config.ts';
 import type { KeyScope } from '../../src/domain/scopes.ts';
-import { type Running, start, usualSurroundings } from '../../src/main.ts';
 import { operations } from '../../src/operations/index.ts';
 import { runOperation } from '../../src/operations/run-operation.ts';
+import { type Running, start, usualSurroundings } from '../../src/process/start.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
 
 export type Json = { [key: string]: unknown };

@@ -1,15 +1,15 @@
 import type { Worker } from 'node:cluster';
+import { openKeyring } from '../app/keyring.ts';
+import { openStore } from '../app/open-store.ts';
+import { outageLog } from '../app/outage-log.ts';
+import { processClocks } from '../app/surroundings.ts';
+import { startUpkeep } from '../app/upkeep.ts';
 import type { Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { startLocalParts } from '../local/parts.ts';
 import type { Log } from '../log.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
-import { openKeyring } from './keyring.ts';
 import { findPort } from './listen.ts';
-import { openStore } from './open-store.ts';
-import { outageLog } from './outage-log.ts';
-import { processClocks } from './surroundings.ts';
-import { startUpkeep } from './upkeep.ts';
 import type { Said } from './worker.ts';
 import { createWorkerPool, tell } from './worker-pool.ts';
 

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
+import type { Siblings } from '../app/full-config.ts';
 import type { Secrets } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { identityHost, type LocalParts } from '../local/parts.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
-import type { Siblings } from './full-config.ts';
 
 /** What a worker tells the first process: that it is there, that it can serve, that somebody signs in or looks at the metrics. */
 export type Said =

@@ -1,0 +1,77 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Config, readConfig, type Settings } from '../config.ts';
+import { greeting } from '../local/greeting.ts';
+import { createLog, type Log } from '../log.ts';
+import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
+import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
+
+/** How long connections are still taken after the signal, so that load balancers notice first. */
+const noticeMs = { local: 0, production: 5000 };
+/** How long calls may still take when the database is lost. */
+const lostMs = 2000;
+/** How long a worker may take to end after that. */
+const graceMs = 3000;
+
+/** `toolhost serve`: runs until a signal. */
+export async function serve(): Promise<void> {
+  const settings = readConfig(process.env, readText);
+  const { config } = settings;
+  const log = createLog(config.logLevel);
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
+    process.exit(1);
+  });
+  if (config.workers === 1) return serveAlone(config, log);
+  // What several processes need is loaded only where there are several.
+  const { default: cluster } = await import('node:cluster');
+  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
+}
+
+async function serveAlone(config: Config, log: Log): Promise<void> {
+  const running = await start(process.env);
+  // First of all, as whoever waits for the line below may send a signal at once.
+  stopOnSignals(log, () => stopGently(running, config));
+  stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
+  sayReady(config, running.baseUrl);
+  giveBackMemory();
+}
+
+async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
+  const { startWorkers } = await import('./primary.ts');
+  const workers = await startWorkers(settings, log);
+  const stop = () => workers.stop(drainMs + graceMs);
+  stopOnSignals(log, stop);
+  stopWhenLost(log, workers.lost, stop);
+  workers.givenUp.then(stop).finally(() => process.exit(1));
+  sayReady(settings.config, workers.baseUrl);
+  giveBackMemory();
+}
+
+async function serveAsWorker(config: Config, log: Log): Promise<void> {
+  const { firstProcess } = await import('./worker.ts');
+  const first = firstProcess();
+  // A terminal sends its signals to every process; the first one passes them on.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
+  let running: Running | undefined;
+  first.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
+  running = await start(process.env, usualSurroundings, first);
+  first.sayReady();
+  giveBackMemory();
+}
+
+/** What the start has used and nobody needs any more; it would stay until a load came. `bin/toolhost` makes this possible. */
+function giveBackMemory(): void {
+  setImmediate(() => globalThis.gc?.({ type: 'major', flavor: 'last-resort' }));
+}
+
+function sayReady(config: Config, baseUrl: string): void {
+  process.stderr.write(greeting(config, baseUrl));
+  process.stdout.write(`toolhost ready ${baseUrl}\n`);
+}
+
+/** Not ready at first, and in production still there for those who have not noticed. */
+async function stopGently(running: Running, { mode }: Config): Promise<boolean> {
+  running.drain();
+  await delay(noticeMs[mode]);
+  return running.stop(drainMs - noticeMs[mode]);
+}

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { FullConfig } from '../app/full-config.ts';
+import { startLoopLag } from '../app/loop-lag.ts';
+import { processClocks, type Surroundings } from '../app/surroundings.ts';
+import { type App, createApp } from '../app.ts';
+import { type Config, readConfig } from '../config.ts';
+import { closeSilentConnections } from '../edge/silent-connections.ts';
+import { createServer } from '../http.ts';
+import { provideExampleServer } from '../local/example.ts';
+import { type LocalParts, startLocalParts } from '../local/parts.ts';
+import { createLog } from '../log.ts';
+import { systemResolve } from '../outbound/connector.ts';
+import { listen } from './listen.ts';
+import type { FirstProcess } from './worker.ts';
+
+export type Running = {
+  config: Config;
+  baseUrl: string;
+  app: App;
+  /** Says no to readiness probes and asks clients to leave, while everything is still served. */
+  drain(): void;
+  /** Lets running requests finish within `ms`. False when some had to be cut off. */
+  stop(ms?: number): Promise<boolean>;
+};
+
+/** From the signal to the end: below the half minute that supervisors usually grant. */
+export const drainMs = 25_000;
+/** How often connections that have become idle are closed while the rest finishes. */
+const sweepMs = 100;
+
+export const usualSurroundings: Surroundings = {
+  resolve: systemResolve,
+  publicAddresses: [],
+  headersMs: 10_000,
+  requestMs: 30_000,
+  slowReaderMs: 30_000,
+  silentMs: 120_000,
+  queueMs: 2000,
+  reportShare: 0.1,
+  ...processClocks,
+  startLoopLag,
+};
+
+/**
+ * Starts the service, or one worker of it, and resolves when it can serve.
+ * @throws ConfigError, AppError conflict
+ */
+export async function start(
+  env: NodeJS.ProcessEnv,
+  surroundings: Surroundings = usualSurroundings,
+  first?: FirstProcess,
+): Promise<Running> {
+  const settings = readConfig(env, readText);
+  const { config, secrets } = settings;
+  const log = createLog(config.logLevel);
+  let app: App | undefined;
+  let draining = false;
+  const server = createServer(
+    {
+      headersTimeout: surroundings.headersMs,
+      requestTimeout: surroundings.requestMs,
+      // `closeSilentConnections` does this.
+      keepAliveTimeout: 0,
+      connectionsCheckingInterval: surroundings.headersMs / 5,
+      noDelay: true,
+    },
+    (request, response) => {
+      if (draining) response.setHeader('Connection', 'close');
+      if (app) app.handle(request, response);
+      else response.writeHead(503, { 'Retry-After': '1' }).end();
+    },
+  );
+  closeSilentConnections(server, surroundings.silentMs);
+  // A process that is alone may find its port only now. A worker knows it, and takes no connection before it can serve.
+  const port = first ? config.port : await listen(server, config, false);
+  const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
+  let local: LocalParts | undefined;
+  try {
+    local = first ? await first.join(secrets.oidc) : await startLocalParts(settings, baseUrl, port);
+    app = await createApp(fullConfig(config, baseUrl, local, first), secrets, log, surroundings);
+    if (local.providesExample && local.examplePort !== undefined) {
+      await provideExampleServer(app.runner, local.examplePort);
+    }
+    first?.onReport(app.metrics);
+    if (first) await listen(server, config, true);
+  } catch (error) {
+    await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
+    throw error;
+  }
+  const running = app;
+  const parts = local;
+  const drain = () => {
+    draining = true;
+    running.drain();
+  };
+  return {
+    config,
+    baseUrl,
+    app,
+    drain,
+    async stop(ms = drainMs) {
+      drain();
+      const isComplete = await closeServer(server, ms);
+      await parts.close();
+      return (await running.close()) && isComplete;
+    },
+  };
+}
+
+export const readText = (path: string) => readFileSync(path, 'utf8');
+
+/** The operator of local mode is the person at the machine, who wants the example to be reachable. */
+function fullConfig(
+  config: Config,
+  baseUrl: string,
+  local: LocalParts,
+  siblings: FirstProcess | undefined,
+): FullConfig {
+  const { examplePort, identity } = local;
+  const own = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
+  return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
+}
+
+/** Lets running requests finish, up to a deadline. False when some had not. */
+async function closeServer(server: Server, ms: number): Promise<boolean> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  let isComplete = true;
+  const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+  const timer = setTimeout(() => {
+    isComplete = false;
+    server.closeAllConnections();
+  }, ms);
+  server.closeIdleConnections();
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(timer);
+  return isComplete;
+}
