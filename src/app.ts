@@ -35,6 +35,7 @@ import type { Log } from './log.ts';
 import { createManagementServer } from './manage/management-server.ts';
 import { createReportQueue, type ReportQueue } from './operations/report-queue.ts';
 import type { Runner } from './operations/run-operation.ts';
+import { createWriteQueue } from './operations/write-queue.ts';
 import { createOutboundDoor, type OutboundDoor } from './outbound/door.ts';
 import { routes, urlOf } from './routes.ts';
 import type { Database } from './store/database.ts';
@@ -82,6 +83,7 @@ export async function createApp(
   const runner: Runner = {
     db: database.db,
     reports,
+    writes: createWriteQueue(),
     parts: {
       ...operationParts(config, keyring, now, threads),
       serving: {

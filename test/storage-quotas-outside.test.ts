@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { createWriteQueue } from '../src/operations/write-queue.ts';
 import { serverAt } from './support/configs.ts';
 import { startPostgres, type TestPostgres } from './support/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from './support/toolhost.ts';
@@ -47,6 +48,28 @@ describe('quotas that two replicas share', () => {
       toolhost.rest('POST', '/keys', { key, body: { name: 'k', scopes: ['call'] } }),
     );
     assert.equal(made(keys), 4, 'one is there before');
+  });
+});
+
+describe('changes of a workspace', () => {
+  it('[find A5] are made one at a time, so that many of them take no connection from another workspace', async () => {
+    const queue = createWriteQueue();
+    const held = Promise.withResolvers<void>();
+    const order: string[] = [];
+    const first = queue.run('greedy', () => held.promise);
+    const rest = Array.from({ length: 100 }, (_, n) => queue.run('greedy', async () => order.push(`${n}`)));
+    await assert.rejects(() => queue.run('greedy', async () => undefined), /100 changes of the workspace wait already/);
+    await queue.run('modest', async () => order.push('modest'));
+    const failing = queue.run('other', () => Promise.reject(new Error('refused')));
+    await assert.rejects(failing, /refused/);
+    await queue.run('other', async () => order.push('after a refusal'));
+    assert.deepEqual(order, ['modest', 'after a refusal']);
+    held.resolve();
+    await Promise.all([first, ...rest]);
+    assert.deepEqual(
+      order.slice(2),
+      Array.from({ length: 100 }, (_, n) => `${n}`),
+    );
   });
 });
 

@@ -10,6 +10,7 @@ import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
+import { createWriteQueue } from '../../src/operations/write-queue.ts';
 import { findServer, isSlugTaken } from '../../src/store/servers.ts';
 import { variables } from '../../src/variables.ts';
 import { writeCalls } from './calls.ts';
@@ -66,7 +67,13 @@ function withExample(config: Config): Config {
 
 function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner {
   const parts = { ...own, random: randomBytes, serving: undefined };
-  return { db, parts, reports: { run: (_workspace, report) => report(db) }, onCommitted: async () => undefined };
+  return {
+    db,
+    parts,
+    reports: { run: (_workspace, report) => report(db) },
+    writes: createWriteQueue(),
+    onCommitted: async () => undefined,
+  };
 }
 
 /** @throws AppError conflict */

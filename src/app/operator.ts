@@ -8,6 +8,7 @@ import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Actor, type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { createWriteQueue } from '../operations/write-queue.ts';
 import { createKeyring, type Keyring } from '../store/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
 import { databaseFile, openStore } from './open-store.ts';
@@ -62,7 +63,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     serving: undefined,
   };
   const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
-  const runner = { db, parts, reports, onCommitted: async () => undefined };
+  const runner = { db, parts, reports, writes: createWriteQueue(), onCommitted: async () => undefined };
   const actor: Actor = {
     kind: 'operator',
     id: 'operator',

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { Kysely, Transaction } from 'kysely';
 import { newId } from '../domain/ids.ts';
 import { holdsNul, isLargerThan, plainNumbers } from '../domain/json.ts';
 import { nextTurn } from '../domain/next-turn.ts';
@@ -14,11 +14,13 @@ import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts'
 import { checkWriteQuota } from './quota-rules.ts';
 import type { ReportQueue } from './report-queue.ts';
 import { serverOutsideOf } from './unknown-server.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
   parts: Parts;
   reports: Pick<ReportQueue, 'run'>;
+  writes: WriteQueue;
   /** After a change was committed: makes it count here at once. */
   onCommitted: () => Promise<void>;
 };
@@ -47,7 +49,7 @@ export async function runOperation<Op extends Operation>(
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
   const foreseen = await op.foresee?.(context(runner.db), input);
-  const output = await transact(runner.db, async (transaction) => {
+  const change = async (transaction: Transaction<Tables>) => {
     const quotas = await countedQuotas(runner, actor, transaction);
     const result = await op.run({ ...context(transaction), foreseen, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
@@ -64,7 +66,8 @@ export async function runOperation<Op extends Operation>(
       request_id: requestId,
     });
     return result;
-  });
+  };
+  const output = await runner.writes.run(actor.workspaceId, () => transact(runner.db, change));
   await runner.onCommitted();
   return output as OutputOf<Op>;
 }
