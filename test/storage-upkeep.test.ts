@@ -18,7 +18,10 @@ import { engines, type Stores, startStores } from './support/stores.ts';
 const minute = 60_000;
 const day = 24 * 60 * minute;
 const start = Date.parse('2026-11-20T12:00:00Z');
-const { config } = readConfig({ CALL_RETENTION_DAYS: '10', AUDIT_RETENTION_DAYS: '20', QUOTAS: 'versions=2' }, () => '');
+const { config } = readConfig(
+  { CALL_RETENTION_DAYS: '10', AUDIT_RETENTION_DAYS: '20', QUOTAS: 'versions=2' },
+  () => '',
+);
 
 for (const engine of engines) {
   describe(`what is past its time, on ${engine}`, () => {
