@@ -30,6 +30,7 @@ import { hostedEndpoint } from './gateway/hosted-endpoint.ts';
 import type { HostedServer } from './gateway/hosted-server.ts';
 import { createKnownCallers } from './gateway/known-callers.ts';
 import { createMcpDoor } from './gateway/mcp-door.ts';
+import { createTokenIds } from './gateway/token-ids.ts';
 import { createTryOut } from './gateway/try-out.ts';
 import type { Log } from './log.ts';
 import { createManagementServer } from './manage/management-server.ts';
@@ -254,6 +255,7 @@ function callersOf(
   return {
     verifyApiKey: keys.verify,
     known: createKnownCallers(clock),
+    tokenIds: createTokenIds(clock),
     networkOf,
     async findLogin(server, bearer, look) {
       const login = findLogin(server);

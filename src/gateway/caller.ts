@@ -15,6 +15,7 @@ import type { HostedServer } from './hosted-server.ts';
 import type { Credential, KnownCallers } from './known-callers.ts';
 import { secretFor } from './secret-use.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
+import type { TokenIds } from './token-ids.ts';
 
 /** Who calls a hosted server, and the token that an upstream origin will receive, if any. */
 export type Caller = {
@@ -35,6 +36,8 @@ export type Caller = {
   known?: KnownCallers | undefined;
   /** Asks, once the credential is accepted, whether a login gave it out. */
   askLogin?: (() => Promise<void>) | undefined;
+  /** A digest of the token, of those who bring one of the upstream. */
+  tokenDigest?: string;
   token: (origin: string) => string | undefined;
   /** After the upstream refused the token of a login: a new one, or undefined when the person must log in again. */
   renew?: () => Promise<string | undefined>;
@@ -59,6 +62,7 @@ export type CallerOptions = {
   /** Whether a login of the server gave the bearer out, for what it agrees to now. */
   isHandedOut: (server: HostedServer, bearer: string) => Promise<boolean>;
   known: KnownCallers;
+  tokenIds: TokenIds;
   /** The address of a request, as limits count it. */
   networkOf: (visit: Visit) => string;
   /** Told when one of our API keys was about to reach a stranger's upstream. */

@@ -31,7 +31,9 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   };
   const request = buildRequest(tool.request, args, { token, secret });
   refuseOwnKey(request);
-  return { request, credentialHash: tool.credentialHash(sent) };
+  // A digest of the token is there already, where nothing else is sent.
+  const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
+  return { request, credentialHash: known ?? tool.credentialHash(sent) };
 }
 
 /**

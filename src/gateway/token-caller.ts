@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { type MaybePromise, whenKnown } from '../domain/maybe-promise.ts';
 import { holdsOurCredential } from '../domain/own-credentials.ts';
 import type { Visit } from '../domain/visit.ts';
@@ -17,7 +16,7 @@ export function tokenCaller(
   visit: Visit,
   options: CallerOptions,
 ): MaybePromise<Caller> {
-  const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
+  const id = options.tokenIds.idOf(server.id, bearer);
   const { known } = options;
   const credential = known.find(id);
   // A token that was accepted has been looked at before.
@@ -31,6 +30,7 @@ export function tokenCaller(
     credential,
     known: server.config.authentication === undefined ? undefined : known,
     askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
+    tokenDigest: id,
     token: () => bearer,
   };
   return unlessOutdated(server, bearer, options, caller);
