@@ -1,9 +1,9 @@
 /** What the stores of `--reports` are filled with: plain SQL, one text for both engines, and the same rows in every run. */
-import { serverConfigSchema } from '../src/domain/server-config.ts';
-import { classColumns, countColumns, dayMs, hourMs, minuteMs } from '../src/store/call-counts.ts';
-import { minutesKeptMs } from '../src/store/call-statistics.ts';
-import { recordColumns } from '../src/store/call-writer.ts';
-import { summaryText } from '../src/store/server-list.ts';
+import { serverConfigSchema } from '../src/domain/config/server-config.ts';
+import { classColumns, countColumns, dayMs, hourMs, minuteMs } from '../src/store/calls/call-counts.ts';
+import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
+import { recordColumns } from '../src/store/calls/call-writer.ts';
+import { summaryText } from '../src/store/servers/server-list.ts';
 
 /** How much there is. Half of everything is in one workspace, the rest in many small ones. */
 export type World = {

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { base62 } from '../src/domain/api-key.ts';
+import { base62 } from '../src/domain/credentials/api-key.ts';
 import { sessionHash } from '../src/manage/session-actor.ts';
-import { type Database, type Engine, openDatabase } from '../src/store/database.ts';
-import { insertSession } from '../src/store/sessions.ts';
+import { type Database, openDatabase } from '../src/store/database.ts';
+import type { Engine } from '../src/store/db.ts';
+import { insertSession } from '../src/store/people/sessions.ts';
 import { version } from '../src/version.ts';
-import { startPostgres } from '../test/support/postgres.ts';
+import { startPostgres } from '../test/support/store/postgres.ts';
 import { root } from './processes.ts';
 import { large, older, type World } from './reports-rows.ts';
 

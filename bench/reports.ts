@@ -1,6 +1,6 @@
 /** Every reading operation on a full store of each engine: nothing may take longer than its bound. */
 import { join } from 'node:path';
-import type { Engine } from '../src/store/database.ts';
+import type { Engine } from '../src/store/db.ts';
 import { node, startChild } from './processes.ts';
 import { machineItems, table } from './report.ts';
 import { knownOf } from './reports-known.ts';

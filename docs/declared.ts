@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { mostLimit, mostQuota } from '../src/domain/limits.ts';
-import { mask } from '../src/domain/server-config.ts';
-import { bodyEncodings } from '../src/domain/tool-rules.ts';
+import { mask } from '../src/domain/config/server-config.ts';
+import { bodyEncodings } from '../src/domain/config/tool-rules.ts';
+import { mostCallQuota, mostLimit } from '../src/domain/limits.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';
 
 type JsonSchema = {
@@ -32,7 +32,7 @@ export function declaredText(): string {
     timeoutMs: { usual: tool.timeout_ms?.default, most: tool.timeout_ms?.maximum },
     answerBytes: { usual: tool.response_limit_bytes?.maximum, most: tool.response_limit_bytes?.maximum },
     calls: { most: mostLimit },
-    quota: { most: mostQuota },
+    quota: { most: mostCallQuota },
   };
   const exported = (name: string, type: string, value: unknown) =>
     `export const ${name}${type} = ${JSON.stringify(value, null, 2)};\n`;

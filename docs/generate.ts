@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { fieldSchema } from '../src/domain/input-schema.ts';
-import { serverConfigSchema } from '../src/domain/server-config.ts';
+import { fieldSchema } from '../src/domain/config/input-schema.ts';
+import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
@@ -93,14 +93,14 @@ function fieldTable(schema: JsonSchema, shown: Shown = new Map(), owner = ''): s
 
 function operationSection(op: Operation, shown: Shown): string {
   const owner = `[${op.name}](#${op.name.toLowerCase()})`;
-  const doors = [
+  const httpClients = [
     `\`${op.route.method} /api/v1${op.route.path}\``,
     op.isTool ? `management tool \`${op.name}\`` : 'REST only',
   ];
   return [
     `## ${op.name}\n`,
     `${op.summary}. ${op.description ?? ''}`.trim(),
-    `\n${doors.join(' · ')} · scope \`${op.scope}\`${op.effect === 'write' ? ' · audited' : ''}\n`,
+    `\n${httpClients.join(' · ')} · scope \`${op.scope}\`${op.effect === 'write' ? ' · audited' : ''}\n`,
     `Input:\n\n${fieldTable(inputSchemaOf(op) as JsonSchema, shown, owner)}`,
     `Output:\n\n${fieldTable(outputSchemaOf(op) as JsonSchema, shown, owner)}`,
   ].join('\n');

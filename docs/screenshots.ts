@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { seed } from '../examples/seed/seed.ts';
 import { exampleSlug, exampleToken } from '../src/local/example.ts';
-import { launchChromium } from '../test/support/chromium.ts';
-import { startToolhost } from '../test/support/toolhost.ts';
+import { launchChromium } from '../test/support/browser/chromium.ts';
+import { startToolhost } from '../test/support/service/toolhost.ts';
 
 type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<void> };
 

@@ -2,8 +2,9 @@ import type { z } from 'zod';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
-import type { Engine, PostgresLocation } from './store/database.ts';
-import { postgresUrlProblems, readAuthorities } from './store/postgres-url.ts';
+import type { Engine } from './store/db.ts';
+import type { PostgresLocation } from './store/engine/postgres-location.ts';
+import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
 import { variables } from './variables.ts';
 
 type Name = keyof typeof variables;
@@ -78,7 +79,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
   const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
-  problems.push(...sightProblems(values));
+  problems.push(...observabilityProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const config: Config = {
     mode,
@@ -163,7 +164,7 @@ function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[
 }
 
 /** Without what was found: a token is a secret, and the URL of a collector may hold one. */
-function sightProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
+function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
   const problems: string[] = [];
   if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
     problems.push(

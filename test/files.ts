@@ -16,19 +16,40 @@ export const quickFiles: readonly string[] = [
   // The house
   ...['house', 'requirements', 'reference'],
   // domain
-  ...['json-parts', 'json-schema', 'configuration', 'configuration-warnings', 'request-building', 'request-encoding'],
-  ...['parameter-names', 'tool-result'],
+  ...[
+    'gateway/json-parts',
+    'configuration/json-schema',
+    'configuration/configuration',
+    'configuration/configuration-warnings',
+    'request/request-building',
+    'request/request-encoding',
+  ],
+  ...['request/parameter-names', 'gateway/tool-result'],
   // store, on both engines
-  ...['store-servers', 'store-logins', 'sealing', 'remembered'],
+  ...['store/store-servers', 'store/store-logins', 'store/sealing', 'store/remembered'],
   // outbound
-  ...['address', 'egress', 'connections'],
+  ...['outbound/address', 'outbound/egress', 'outbound/connections'],
   // gateway
-  ...['calls', 'credentials', 'plain-arguments', 'tool-failure', 'circuit-breaker', 'limits'],
-  ...['protocol-http', 'protocol-legacy', 'protocol-modern'],
+  ...[
+    'gateway/calls',
+    'gateway/credentials',
+    'gateway/plain-arguments',
+    'gateway/tool-failure',
+    'limits/circuit-breaker',
+    'limits/limits',
+  ],
+  ...['protocol/http', 'protocol/legacy', 'protocol/modern'],
   // oauth
-  ...['oauth-discovery', 'oauth-consent', 'oauth-token'],
+  ...['oauth/discovery', 'oauth/consent', 'oauth/token'],
   // operations, manage and edge
-  ...['rest', 'management', 'roles', 'secrets', 'edge-hostile', 'web-headers'],
+  ...[
+    'operations/rest',
+    'operations/management',
+    'operations/roles',
+    'operations/secrets',
+    'edge/edge-hostile',
+    'edge/web-headers',
+  ],
   // cli, threads, telemetry, and the dashboard
-  ...['cli-check', 'seed', 'threads', 'metrics', 'dashboard-rules', 'dashboard-session'],
+  ...['cli/check', 'cli/seed', 'price/threads', 'telemetry/metrics', 'dashboard/rules', 'dashboard/session'],
 ].map((name) => `test/${name}.test.ts`);

@@ -1,106 +1,145 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
-import { quickFiles, testFiles } from './files.ts';
+import { quickFiles, root, testFiles } from './files.ts';
 
-const src = resolve(import.meta.dirname, '..', 'src');
+/** A file of the sources: its path below its root, its text, and the files of the sources that it imports, for types too. */
+type Source = { path: string; text: string; imports: string[] };
 
-/** Who may import whom. Everybody may import the leaves; the root, app/ and local/ compose and may import everything. */
-const leaves = [
-  'errors.ts',
-  'routes.ts',
-  'page.ts',
-  'log.ts',
-  'version.ts',
-  'read-body.ts',
-  'http.ts',
-  'incoming.ts',
-  'thread-priority.ts',
-];
-const table: Record<string, readonly string[]> = {
-  domain: [],
-  outbound: [],
-  store: ['domain'],
-  gateway: ['domain', 'store', 'outbound'],
-  oauth: ['domain', 'store', 'outbound'],
-  operations: ['domain', 'store', 'outbound'],
-  manage: ['domain', 'store', 'operations'],
-  telemetry: ['domain'],
-  threads: ['domain', 'gateway', 'operations'],
-  edge: ['domain', 'manage', ''],
-  cli: ['domain', 'operations', 'app', 'process', ''],
-};
-const composing = new Set(['', 'app', 'local', 'process']);
-/** The pure parts know nothing of ours but the errors. */
-const strict = new Set(['domain', 'outbound']);
+const src = join(root, 'src');
+const web = join(root, 'web', 'src');
 
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder).flatMap((name) => {
-    const path = join(folder, name);
-    return statSync(path).isDirectory() ? filesBelow(path) : path.endsWith('.ts') ? [path] : [];
-  });
+function sourcesOf(folder: string): Source[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.tsx?$/.test(path))
+    .map((path) => {
+      const file = join(folder, path);
+      const text = readFileSync(file, 'utf8');
+      const imports = [...text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map((match) =>
+        relative(folder, resolve(dirname(file), match[1] as string)),
+      );
+      return { path, text, imports: imports.filter((target) => !target.startsWith('..')) };
+    });
 }
 
-const files = filesBelow(src);
-const importsOf = (file: string) =>
-  [...readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map((match) =>
-    resolve(dirname(file), match[1] as string),
-  );
+const service = sourcesOf(src);
+const dashboard = sourcesOf(web);
 
-/** The folder of a file below src, or '' for a file at the root. */
-const folderOf = (file: string) => {
-  const parts = relative(src, file).split('/');
-  return parts.length > 1 ? (parts[0] as string) : '';
+/** Files that every folder but `domain` and `outbound` may import. They import nothing of ours but one another. */
+const leaves = ['errors.ts', 'routes.ts', 'log.ts', 'version.ts', 'thread-priority.ts'];
+const settings = ['config.ts', 'variables.ts', 'master-keys.ts'];
+
+/** Which folders each folder may import besides itself. Those that are last know most. */
+const mayImport: Record<string, readonly string[]> = {
+  domain: [],
+  outbound: [],
+  http: ['domain'],
+  store: ['domain'],
+  telemetry: ['domain'],
+  gateway: ['domain', 'store', 'outbound', 'http'],
+  oauth: ['domain', 'store', 'outbound', 'http'],
+  operations: ['domain', 'store', 'outbound'],
+  manage: ['domain', 'store', 'operations', 'http'],
+  threads: ['gateway', 'operations'],
+  edge: ['domain', 'http', ...settings],
+  local: ['store', 'operations', 'manage', 'http', ...settings],
+  app: [
+    ...['domain', 'store', 'telemetry', 'gateway', 'oauth', 'operations', 'manage', 'threads', 'edge', 'outbound'],
+    ...['local', ...settings],
+  ],
+  process: ['app', 'local', 'edge', 'manage', 'outbound', 'telemetry', 'http', ...settings],
+  cli: ['domain', 'operations', 'app', 'process', ...settings],
 };
+/** The pure folders know nothing of ours but the errors. */
+const pure = ['domain', 'outbound'];
+
+/** The folder of a file at the top, or the file itself where it is in none. */
+const topOf = (path: string) => path.split('/')[0] as string;
+
+function isAllowed(from: string, to: string): boolean {
+  if (from === to || mayImport[from]?.includes(to)) return true;
+  return pure.includes(from) ? to === 'errors.ts' : leaves.includes(to);
+}
+
+/** The first circle that is found when what each name leads to is followed. */
+function circleOf(next: ReadonlyMap<string, ReadonlySet<string>>): string | undefined {
+  const open: string[] = [];
+  const done = new Set<string>();
+  const visit = (name: string): string | undefined => {
+    if (open.includes(name)) return [...open.slice(open.indexOf(name)), name].join(' → ');
+    if (done.has(name)) return undefined;
+    open.push(name);
+    for (const to of next.get(name) ?? []) {
+      const found = visit(to);
+      if (found) return found;
+    }
+    open.pop();
+    done.add(name);
+    return undefined;
+  };
+  for (const name of next.keys()) {
+    const found = visit(name);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function graphOf(sources: readonly Source[], nameOf: (path: string) => string): Map<string, Set<string>> {
+  const graph = new Map<string, Set<string>>();
+  for (const { path, imports } of sources) {
+    const from = nameOf(path);
+    for (const to of imports.map(nameOf)) if (to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
+  }
+  return graph;
+}
 
 describe('the house', () => {
   it('is imported as its table says', () => {
-    const faults = files.flatMap((file) => {
-      const from = folderOf(file);
-      if (composing.has(from)) return [];
-      const allowed = table[from];
-      if (!allowed) return [`${relative(src, file)}: the folder ${from} is not in the table`];
-      return importsOf(file)
-        .filter((target) => target.startsWith(src))
-        .filter((target) => {
-          const to = folderOf(target);
-          const name = relative(src, target);
-          if (to === from || (to !== '' && allowed.includes(to))) return false;
-          if (to === '' && (strict.has(from) ? name === 'errors.ts' : leaves.includes(name) || allowed.includes('')))
-            return false;
-          return true;
-        })
-        .map((target) => `${relative(src, file)} imports ${relative(src, target)}`);
+    const faults = service.flatMap(({ path, imports }) => {
+      const from = topOf(path);
+      if (leaves.includes(from) || settings.includes(from)) return [];
+      if (!(from in mayImport)) return [`${path}: the folder ${from} is not in the table`];
+      return imports.filter((target) => !isAllowed(from, topOf(target))).map((target) => `${path} imports ${target}`);
     });
     assert.deepEqual(faults, []);
   });
 
-  it('has no import cycles', () => {
-    const open = new Set<string>();
-    const done = new Set<string>();
-    const cycles: string[] = [];
-    const visit = (file: string, path: string[]): void => {
-      if (open.has(file)) {
-        cycles.push([...path.slice(path.indexOf(file)), file].map((f) => relative(src, f)).join(' → '));
-        return;
-      }
-      if (done.has(file) || !files.includes(file)) return;
-      open.add(file);
-      for (const next of importsOf(file).filter((target) => !isTypeOnly(file, target))) visit(next, [...path, file]);
-      open.delete(file);
-      done.add(file);
-    };
-    for (const file of files) visit(file, []);
-    assert.deepEqual(cycles, []);
+  it('has no circle of imports, of types neither', () => {
+    assert.equal(circleOf(graphOf(service, (path) => path)), undefined);
+    assert.equal(circleOf(graphOf(dashboard, (path) => path)), undefined);
+  });
+
+  it('has no circle of folders that lie side by side', () => {
+    const nested = service.filter(({ path }) => dirname(path).includes('/'));
+    for (const top of new Set(nested.map(({ path }) => topOf(path)))) {
+      // What lies in the folder above belongs to all of them.
+      const beside = nested
+        .filter(({ path }) => topOf(path) === top)
+        .map((source) => ({
+          ...source,
+          imports: source.imports.filter((target) => dirname(target).startsWith(`${top}/`)),
+        }));
+      assert.equal(circleOf(graphOf(beside, dirname)), undefined);
+    }
+  });
+
+  it('exports each name once', () => {
+    const homes = new Map<string, string[]>();
+    for (const { path, text } of service) {
+      for (const [, name = ''] of text.matchAll(/^export (?:async )?(?:function\*?|const|class|type) (\w+)/gm))
+        homes.set(name, [...(homes.get(name) ?? []), path]);
+    }
+    assert.deepEqual(
+      [...homes].filter(([, paths]) => paths.length > 1),
+      [],
+    );
   });
 
   it('[find B1] judges nothing by the clock of a process', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
     const own = ['app/surroundings.ts', 'local/identity.ts'];
-    const readers = files
-      .filter((file) => /\bDate\.now\b|new Date\(\)/.test(readFileSync(file, 'utf8')))
-      .map((file) => relative(src, file));
+    const readers = service.filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text)).map(({ path }) => path);
     assert.deepEqual(readers.toSorted(), own);
   });
 
@@ -112,25 +151,18 @@ describe('the house', () => {
     );
   });
 
-  it('has small files with names that say what is inside', () => {
-    const long = files
-      .filter((file) => readFileSync(file, 'utf8').split('\n').length > 301)
-      .map((file) => relative(src, file));
-    const vague = files.filter((file) =>
-      /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(relative(src, file)),
+  it('has small files, in small folders, with names that say what is inside', () => {
+    const all = [...service, ...dashboard];
+    const long = all.filter(({ text }) => text.split('\n').length > 301).map(({ path }) => path);
+    const sizes = Map.groupBy(service, ({ path }) => dirname(path));
+    const full = [...sizes].filter(([, { length }]) => length > 17).map(([folder]) => folder);
+    const vague = all
+      .filter(({ path }) => /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(path))
+      .map(({ path }) => path);
+    const barrels = all.filter(({ path }) => /(^|\/)index\.tsx?$/.test(path)).map(({ path }) => path);
+    assert.deepEqual(
+      { long, full, vague, barrels },
+      { long: [], full: [], vague: [], barrels: ['operations/index.ts'] },
     );
-    const barrels = files.filter((file) => file.endsWith('/index.ts')).map((file) => relative(src, file));
-    assert.deepEqual({ long, vague, barrels }, { long: [], vague: [], barrels: ['operations/index.ts'] });
   });
 });
-
-/** Types vanish before the program runs, so they cannot make it depend on itself. */
-function isTypeOnly(file: string, target: string): boolean {
-  const name = relative(dirname(file), target);
-  const specifier = name.startsWith('.') ? name : `./${name}`;
-  const text = readFileSync(file, 'utf8');
-  const imports = [...text.matchAll(/import\s+(type\s+)?([^;]*?)\s+from\s+'([^']+)'/g)].filter(
-    (match) => match[3] === specifier,
-  );
-  return imports.length > 0 && imports.every((match) => match[1] !== undefined);
-}

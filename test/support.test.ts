@@ -8,10 +8,17 @@ import { tmpdir } from 'node:os';
 import { buffer } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import pg from 'pg';
-import { BINARY, type ContentUpstream, PNG, startContentUpstream, TEXT, WAV } from './support/content-upstream.ts';
-import { type HostileUpstream, startHostileUpstream } from './support/hostile-upstream.ts';
-import { startPostgres, type TestPostgres } from './support/postgres.ts';
-import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts';
+import { startPostgres, type TestPostgres } from './support/store/postgres.ts';
+import {
+  BINARY,
+  type ContentUpstream,
+  PNG,
+  startContentUpstream,
+  TEXT,
+  WAV,
+} from './support/upstreams/content-upstream.ts';
+import { type HostileUpstream, startHostileUpstream } from './support/upstreams/hostile-upstream.ts';
+import { type RecordingUpstream, startRecordingUpstream } from './support/upstreams/recording-upstream.ts';
 
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
@@ -69,7 +76,7 @@ describe('startPostgres', () => {
   });
 
   it('leaves neither process nor file when the test process is killed', async () => {
-    const module = new URL('./support/postgres.ts', import.meta.url).href;
+    const module = new URL('./support/store/postgres.ts', import.meta.url).href;
     const script = `const { startPostgres } = await import('${module}');
       process.stdout.write(await (await startPostgres()).createDatabase());
       setInterval(() => undefined, 1000);`;

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 const compiler = 'assemblyscript@0.28.20';
 const source = join(import.meta.dirname, 'json.ts');
-const target = join(import.meta.dirname, '..', 'src', 'domain', 'json-wasm.ts');
+const target = join(import.meta.dirname, '..', 'src', 'domain', 'json', 'json-wasm.ts');
 
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-wasm-'));
 const binary = join(folder, 'json.wasm');

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../../src/config.ts';
+import type { Role } from '../../src/domain/credentials/scopes.ts';
 import { newId } from '../../src/domain/ids.ts';
-import type { Role } from '../../src/domain/scopes.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { type Actor, type Input, type Output, operations } from '../../src/operations/index.ts';
 import { type Runner, runOperation } from '../../src/operations/run-operation.ts';
-import { findServer } from '../../src/store/servers.ts';
-import { saveMember, saveUser } from '../../src/store/users.ts';
+import { saveMember, saveUser } from '../../src/store/people/users.ts';
+import { findServer } from '../../src/store/servers/servers.ts';
 import { firstVersion, servers } from './servers.ts';
 
 const dayMs = 24 * 60 * 60_000;

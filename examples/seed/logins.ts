@@ -3,10 +3,10 @@ import { newId } from '../../src/domain/ids.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../../src/oauth/credentials.ts';
 import { spans } from '../../src/oauth/parts.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
-import { insertGrant } from '../../src/store/grants.ts';
-import { contexts } from '../../src/store/sealed-columns.ts';
-import type { StoredServer } from '../../src/store/servers.ts';
-import { insertTokens } from '../../src/store/tokens.ts';
+import { insertGrant } from '../../src/store/logins/grants.ts';
+import { insertTokens } from '../../src/store/logins/tokens.ts';
+import { contexts } from '../../src/store/sealing/sealed-columns.ts';
+import type { StoredServer } from '../../src/store/servers/servers.ts';
 
 const dayMs = 24 * 60 * 60_000;
 

@@ -1,4 +1,4 @@
-import type { ServerConfig } from '../../src/domain/server-config.ts';
+import type { ServerConfig } from '../../src/domain/config/server-config.ts';
 
 /** The configuration of a seeded server as a person would write it. */
 type Written = { slug: string; name: string; [field: string]: unknown };

@@ -2,15 +2,15 @@ import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
 import { clientAddress, networkOf } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
-import { createCallQuotas } from '../gateway/call-quotas.ts';
-import { createCircuitBreaker } from '../gateway/circuit-breaker.ts';
-import { createLimits } from '../gateway/limits.ts';
-import { createQuotaReserves } from '../gateway/quota-reserves.ts';
+import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
+import { createCircuitBreaker } from '../gateway/limits/circuit-breaker.ts';
+import { createLimits } from '../gateway/limits/limits.ts';
+import { createQuotaReserves } from '../gateway/limits/quota-reserves.ts';
 import type { Log } from '../log.ts';
-import type { OutboundDoor } from '../outbound/door.ts';
-import { settleQuotas, takeOfQuotas } from '../store/call-quota-use.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
+import { settleQuotas, takeOfQuotas } from '../store/calls/call-quota-use.ts';
+import { outageLog } from './observability/outage-log.ts';
 import type { Store } from './open-store.ts';
-import { outageLog } from './outage-log.ts';
 import type { Presence } from './presence.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -18,12 +18,12 @@ export type LimitedParts = {
   config: Config;
   store: Store;
   presence: Presence;
-  door: OutboundDoor;
+  http: HttpClient;
   log: Log;
 };
 
 /** What stands between a call and its upstream, so that no workspace is slowed by another. */
-export function limitCalls({ config, store, presence, door, log }: LimitedParts, surroundings: Surroundings) {
+export function limitCalls({ config, store, presence, http, log }: LimitedParts, surroundings: Surroundings) {
   const { clock, queueMs, startLoopLag } = surroundings;
   const lag = startLoopLag(clock);
   const processCount = presence.count;
@@ -51,7 +51,7 @@ export function limitCalls({ config, store, presence, door, log }: LimitedParts,
   return {
     limits,
     breaker,
-    door: breaker.around(door),
+    http: breaker.around(http),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
     addresses: addressesOf(config, clock, processCount),
     async stop() {

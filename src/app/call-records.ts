@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { type CallLog, createCallLog } from '../gateway/call-log.ts';
+import { type CallLog, createCallLog } from '../gateway/call/call-log.ts';
 import type { Log } from '../log.ts';
-import { spoolCalls, writeSpooledCalls } from '../store/call-spool.ts';
+import { spoolCalls, writeSpooledCalls } from '../store/calls/call-spool.ts';
 import type { Database } from '../store/database.ts';
-import { reasonOf } from '../store/faults.ts';
+import { reasonOf } from '../store/engine/faults.ts';
 import type { CallRow } from '../store/schema.ts';
-import type { Keyring } from '../store/sealing.ts';
-import { outageLog } from './outage-log.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import { outageLog } from './observability/outage-log.ts';
 
 export type CallRecordParts = {
   store: Pick<Database, 'records' | 'calls'>;

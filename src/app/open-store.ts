@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { type Config, localWorkspace, type Settings } from '../config.ts';
 import type { Log } from '../log.ts';
+import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/changes/database-clock.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/database-clock.ts';
-import { reasonOf } from '../store/faults.ts';
-import { insertWorkspace } from '../store/workspaces.ts';
+import { reasonOf } from '../store/engine/faults.ts';
+import { insertWorkspace } from '../store/people/workspaces.ts';
 import { version } from '../version.ts';
-import { faultLog } from './fault-log.ts';
+import { faultLog } from './observability/fault-log.ts';
 
 /** A database and its clock, by which everything is judged that several processes judge. */
 export type Store = Database & { time: DatabaseClock };

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
-import { type RuleSource, rulesOf } from '../operations/config-rules.ts';
 import type { Parts } from '../operations/operation.ts';
+import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';
 import { egressText } from '../outbound/egress.ts';
 import { routes, urlOf } from '../routes.ts';
-import type { Keyring } from '../store/sealing.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
-import { judgeWork } from './threads.ts';
+import { judgeWork } from './adapters/threads.ts';
 
 /** What the deployment decides about configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {

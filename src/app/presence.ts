@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../config.ts';
 import { newId } from '../domain/ids.ts';
-import { absentMs, announceProcess, countProcesses, removeProcess, type ServingProcess } from '../store/processes.ts';
+import {
+  absentMs,
+  announceProcess,
+  countProcesses,
+  removeProcess,
+  type ServingProcess,
+} from '../store/changes/processes.ts';
 import { version } from '../version.ts';
 import type { Store } from './open-store.ts';
 

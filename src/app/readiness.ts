@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts';
-import type { ChangeFollower } from '../store/follow-changes.ts';
+import type { ChangeFollower } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
 
 /** Whether this process can serve as well as any other. */

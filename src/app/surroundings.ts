@@ -1,7 +1,7 @@
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
-import type { ProcessClocks } from '../store/database-clock.ts';
-import type { LoopLag } from './loop-lag.ts';
+import type { ProcessClocks } from '../store/changes/database-clock.ts';
+import type { LoopLag } from './observability/loop-lag.ts';
 
 /** What a process may bring of its own; tests bring their name server, their clocks and their patience. */
 export type Surroundings = {

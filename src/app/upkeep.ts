@@ -5,9 +5,9 @@ import { newId } from '../domain/ids.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../store/database.ts';
 import { rowsAtOnce } from '../store/delete-in-steps.ts';
-import { releaseLease, takeLease } from '../store/leases.ts';
-import { prunings, roundMs } from '../store/prunings.ts';
-import { outageLog } from './outage-log.ts';
+import { releaseLease, takeLease } from '../store/pruning/leases.ts';
+import { prunings, roundMs } from '../store/pruning/prunings.ts';
+import { outageLog } from './observability/outage-log.ts';
 
 const dayMs = 24 * 60 * 60_000;
 /** Whoever dies is replaced within the lease and the time between two looks. */

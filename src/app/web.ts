@@ -6,16 +6,16 @@ import type { Strangers, Visit } from '../domain/visit.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
 import { authenticate } from '../manage/authenticate.ts';
+import { createWebRouter } from '../manage/router.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
-import { createWebDoor } from '../manage/web-door.ts';
-import { createOAuthDoor } from '../oauth/door.ts';
+import { createOAuthRouter } from '../oauth/router.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { version } from '../version.ts';
+import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
-import type { Memory } from './memory.ts';
-import type { Sight } from './sight.ts';
+import type { Observability } from './observability/observability.ts';
 
 /** Everything but the MCP endpoints and the probes. */
 export type Web = {
@@ -26,9 +26,9 @@ export type Web = {
 
 type WebParts = {
   config: FullConfig;
-  memory: Memory;
+  caches: Caches;
   runner: Runner;
-  sight: Sight;
+  observability: Observability;
   strangers: Strangers;
   networkOf: (visit: Visit) => string;
   /** Monotonic ms. */
@@ -40,26 +40,26 @@ type WebParts = {
 const loginRequestsPerMinute = 300;
 
 export function createWeb(parts: WebParts): Web {
-  const { config, memory, runner, sight, strangers, networkOf, clock, processCount, onUnexpected } = parts;
-  const { oauthParts, identity, welcome } = memory;
+  const { config, caches, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
+  const { oauthParts, identity, welcome } = caches;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
   };
-  const login = createOAuthDoor({
+  const login = createOAuthRouter({
     ...oauthParts,
     mayAsk: perMinute(loginRequestsPerMinute),
     onUnexpected,
   });
-  const serve = createWebDoor({
+  const serve = createWebRouter({
     runner,
-    actorOf: restActor(memory, sight, strangers),
+    actorOf: restActor(caches, observability, strangers),
     strangers,
     baseUrl: config.baseUrl,
     dashboardFolder: join(import.meta.dirname, '..', '..', 'dist', 'web'),
     version,
     onUnexpected,
-    ...sight.ofWebDoor,
+    ...observability.ofWebRouter,
     login,
     signIn: createSignIn({ ...oauthParts, identity, welcome, mayAsk: perMinute(loginRequestsPerMinute) }),
   });
@@ -67,7 +67,7 @@ export function createWeb(parts: WebParts): Web {
 }
 
 /** Who uses the REST API: a browser with a session, or whoever holds an API key. */
-function restActor({ keys, oauthParts }: Memory, { ofMcpDoor }: Sight, strangers: Strangers) {
+function restActor({ keys, oauthParts }: Caches, { ofMcpListener }: Observability, strangers: Strangers) {
   // Tokens of the sign-in are good for the management server alone: that is their audience.
   const credentials = { verifyApiKey: keys.verify, findPerson: async () => undefined };
   return async (request: IncomingMessage): Promise<Actor> => {
@@ -76,7 +76,7 @@ function restActor({ keys, oauthParts }: Memory, { ofMcpDoor }: Sight, strangers
       request.headers.authorization === undefined ? await sessionActor(request, oauthParts, look) : undefined;
     if (person) return person;
     return authenticate(request.headers, credentials, look).catch((error: unknown) => {
-      if (error instanceof Unauthenticated) ofMcpDoor.onRefused(error.refusal);
+      if (error instanceof Unauthenticated) ofMcpListener.onRefused(error.refusal);
       throw error;
     });
   };

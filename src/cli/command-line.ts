@@ -1,15 +1,15 @@
 import { Command } from 'commander';
 import { version } from '../version.ts';
-import { addCall } from './call.ts';
-import { addCheck } from './check.ts';
+import { addCall } from './commands/call.ts';
+import { addCheck } from './commands/check.ts';
+import { addKeys } from './commands/keys.ts';
+import { addLimits } from './commands/limits.ts';
+import { addMasterKey } from './commands/master-key.ts';
+import { addQuotas } from './commands/quotas.ts';
+import { addSecrets } from './commands/secrets.ts';
+import { addServe } from './commands/serve.ts';
+import { addServers } from './commands/servers.ts';
 import { reportFailure } from './failure.ts';
-import { addKeys } from './keys.ts';
-import { addLimits } from './limits.ts';
-import { addMasterKey } from './master-key.ts';
-import { addQuotas } from './quotas.ts';
-import { addSecrets } from './secrets.ts';
-import { addServe } from './serve.ts';
-import { addServers } from './servers.ts';
 
 /** Runs one command and sets the exit code: 0 done, 1 failed or refused, 2 not understood. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError } from '../errors.ts';
 
 /** Which service a command talks to, and with which API key. */
-export type Connection = { url: string; key: string };
+export type ServiceConnection = { url: string; key: string };
 
 export type ConnectionOptions = { url?: string; key?: string };
 
@@ -36,7 +36,7 @@ function originOf(text: string): string | undefined {
 }
 
 /** What the options say, or else the environment. @throws AppError without a key or with an unusable setting */
-export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Connection {
+export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): ServiceConnection {
   const key = (options.key ?? env.TOOLHOST_API_KEY ?? '').trim();
   if (key === '') {
     throw new AppError(

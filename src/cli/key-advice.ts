@@ -1,4 +1,4 @@
-import { covers, type KeyScope } from '../domain/scopes.ts';
+import { covers, type KeyScope } from '../domain/credentials/scopes.ts';
 
 type Key = { scopes: readonly KeyScope[]; servers?: readonly string[] | undefined };
 

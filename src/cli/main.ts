@@ -1,4 +1,4 @@
-import { runServe } from './serve.ts';
+import { runServe } from './commands/serve.ts';
 
 const args = process.argv.slice(2);
 if (args.length === 1 && args[0] === 'serve') {

@@ -3,7 +3,7 @@ import { type Input, type OperationName, type Output, operations } from '../oper
 import { restRequest } from '../operations/rest-request.ts';
 import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
-import type { Connection } from './connection.ts';
+import type { ServiceConnection } from './connection.ts';
 
 /** Runs operations of a service over its REST API, at the routes that the catalogue gives them. */
 export type RestClient = {
@@ -14,7 +14,7 @@ export type RestClient = {
 /** Longer than the slowest tool call. */
 const patienceMs = 60_000;
 
-export function createRestClient(connection: Connection): RestClient {
+export function createRestClient(connection: ServiceConnection): RestClient {
   return {
     async run<Name extends OperationName>(name: Name, input: Input<Name>) {
       const { route, output } = operations[name];
@@ -29,7 +29,7 @@ export function createRestClient(connection: Connection): RestClient {
 }
 
 async function send(
-  { url, key }: Connection,
+  { url, key }: ServiceConnection,
   method: string,
   path: string,
   body: string | undefined,

@@ -1,4 +1,4 @@
-import { parseJson } from '../domain/json.ts';
+import { parseJson } from '../domain/json/json.ts';
 
 /** `name=value` as it was given; the value is typed later, when the tool's schema is known. */
 export type NamedText = [name: string, text: string];

@@ -1,4 +1,4 @@
-import { base62 } from './api-key.ts';
+import { base62 } from './credentials/api-key.ts';
 
 /** A source of random bytes; handed in, so that nothing here decides where randomness comes from. */
 export type Random = (bytes: number) => Uint8Array;

@@ -6,7 +6,7 @@ export type CallLimits = CallQuotas & { callsPerSecond: number; concurrentCalls:
 export type LimitName = keyof CallLimits;
 /** What may be set goes from 1 to this. */
 export const mostLimit = 100_000;
-export const mostQuota = 1_000_000_000;
+export const mostCallQuota = 1_000_000_000;
 
 /** What a single key is limited to, besides what holds for every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };

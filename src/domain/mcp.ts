@@ -1,6 +1,6 @@
-import type { Access } from './access.ts';
-import type { Arguments } from './request-template.ts';
-import type { Look, Visit } from './visit.ts';
+import type { Access } from './config/access.ts';
+import type { Arguments } from './request/request-template.ts';
+import type { Lookup, Visit } from './visit.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -71,16 +71,13 @@ export type McpServer = {
   call(call: ToolCall): Promise<ToolResult>;
 };
 
-/** Request headers as Node gives them: lower-case names. */
-export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };
-
 /** Where a client finds out how to log in (RFC 9728), for servers that have a login. */
 export type LoginHints = { resourceMetadata: string; scopes: readonly string[] };
 
 /** What is served under one slug. */
 export type McpEndpoint = {
   /** `look` is how the store is asked about a credential that is not remembered. @throws Unauthenticated */
-  admit(visit: Visit, look: Look): McpServer | Promise<McpServer>;
+  admit(visit: Visit, look: Lookup): McpServer | Promise<McpServer>;
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;
   /** What people are shown who open the address in a browser; nothing secret. */

@@ -1,5 +1,4 @@
 import type { AppError } from '../errors.ts';
-import type { RequestHeaders } from './mcp.ts';
 
 /** A request as far as it matters who sent it; one of Node's is one. */
 export type Visit = {
@@ -11,17 +10,20 @@ export type Visit = {
  * How the store is asked about something that a stranger may have made up, such as a key or a slug: at once, in a queue,
  * or not at all, and then it throws.
  */
-export type Look = <Found>(find: () => Promise<Found>) => Promise<Found>;
+export type Lookup = <Found>(find: () => Promise<Found>) => Promise<Found>;
 
-export const lookDirectly: Look = (find) => find();
+export const lookUpDirectly: Lookup = (find) => find();
 
 /** What is done about addresses whose requests are refused again and again. */
 export type Strangers = {
   /** How the store may be asked about what a request says. What is remembered needs no question. */
-  lookFor(visit: Visit): Look;
+  lookFor(visit: Visit): Lookup;
   /**
    * Notes with which status a request was refused before it was known who sent it. Gives the error to answer with instead
    * once its address is above its limit.
    */
   onRefused(visit: Visit, status: number): AppError | undefined;
 };
+
+/** Request headers as Node gives them: lower-case names. */
+export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { hopHeader } from '../domain/headers.ts';
+import { hopHeader } from '../domain/http/headers.ts';
 import { AppError } from '../errors.ts';
-import type { Incoming } from '../incoming.ts';
+import type { Incoming } from '../http/incoming.ts';
 import { isPublicToPages } from '../routes.ts';
 
 /** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
-import { base62 } from '../domain/api-key.ts';
+import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
-import type { Incoming } from '../incoming.ts';
-import { problemAnswer } from '../manage/problem.ts';
-import { wantsPage } from '../page.ts';
-import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../read-body.ts';
+import type { Incoming } from '../http/incoming.ts';
+import { wantsPage } from '../http/page.ts';
+import { problemAnswer } from '../http/problem.ts';
+import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
 import { mcpSlug, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';

@@ -1,4 +1,4 @@
-import type { Incoming } from '../incoming.ts';
+import type { Incoming } from '../http/incoming.ts';
 import { routes } from '../routes.ts';
 
 export type ProbeParts = {

@@ -1,4 +1,4 @@
-import { type Look, lookDirectly, type Strangers, type Visit } from '../domain/visit.ts';
+import { type Lookup, lookUpDirectly, type Strangers, type Visit } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { createAddressLimit } from './address-limit.ts';
 
@@ -44,9 +44,9 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     );
   return {
     lookFor(visit) {
-      if (clock() >= calmAt) return lookDirectly;
+      if (clock() >= calmAt) return lookUpDirectly;
       const network = networkOf(visit);
-      return limit.waitMs(network) === 0 ? lookDirectly : lookInQueue(network, () => tooMany(network));
+      return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(network, () => tooMany(network));
     },
     onRefused(visit, status) {
       if (refusalsPerMinute === 0 || status < 400 || status >= 500 || status === 429) return undefined;
@@ -61,7 +61,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
 }
 
 /** Questions that wait for one another: few at once, a bounded number in all, and fewer of one address. */
-function createQueue(): (network: string, refusal: () => AppError) => Look {
+function createQueue(): (network: string, refusal: () => AppError) => Lookup {
   const waiting: { network: string; start: () => void }[] = [];
   const waitingOf = new Map<string, number>();
   let running = 0;

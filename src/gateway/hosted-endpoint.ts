@@ -1,10 +1,11 @@
-import { isOpen } from '../domain/access.ts';
+import { isOpen } from '../domain/config/access.ts';
+import { enabledTools } from '../domain/config/tool.ts';
 import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
-import { enabledTools } from '../domain/tool.ts';
-import { type CallToolParts, callTool } from './call-tool.ts';
-import { type CallerOptions, resolveCaller } from './caller.ts';
-import type { HostedServer } from './hosted-server.ts';
+import { type CallToolParts, callTool } from './call/call-tool.ts';
+import type { CallerOptions } from './callers/caller.ts';
+import { resolveCaller } from './callers/resolve-caller.ts';
+import type { HostedServer } from './hosted/hosted-server.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;

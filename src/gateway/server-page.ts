@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { McpEndpoint } from '../domain/mcp.ts';
-import { page, visible } from '../page.ts';
+import { page, visible } from '../http/page.ts';
 
 type About = McpEndpoint['about'];
 

@@ -4,8 +4,8 @@ import { localWorkspace } from '../config.ts';
 import { type Actor, operations } from '../operations/index.ts';
 import type { Operation } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import { makePrivateFile } from '../store/private-files.ts';
-import { findServer, isSlugTaken } from '../store/servers.ts';
+import { makePrivateFile } from '../store/engine/private-files.ts';
+import { findServer, isSlugTaken } from '../store/servers/servers.ts';
 
 /** The token that the worked example's upstream accepts. */
 export const exampleToken = 'local-example-key';

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
-import { createServer } from '../http.ts';
+import { createServer } from '../http/node-http.ts';
+import { page, pagePolicy } from '../http/page.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
-import { page, pagePolicy } from '../page.ts';
 import { createFormTokens, type FormTokens, isFromOwnPage } from './form-token.ts';
 
 /** The identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */

@@ -1,16 +1,15 @@
-import { bearerToken } from '../domain/credential.ts';
+import { bearerToken } from '../domain/credentials/credential.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
-import type { RequestHeaders } from '../domain/mcp.ts';
-import type { Look } from '../domain/visit.ts';
+import type { Lookup, RequestHeaders } from '../domain/visit.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 
 /** Who manages: by an API key, or by a token of the sign-in at the management server. */
 export type ManagerCredentials = {
-  verifyApiKey: (key: string, look: Look) => MaybePromise<ApiKey | undefined>;
+  verifyApiKey: (key: string, look: Lookup) => MaybePromise<ApiKey | undefined>;
   /** The person behind a token of the sign-in, or undefined for anything else. */
-  findPerson: (bearer: string, look: Look) => Promise<Actor | undefined>;
+  findPerson: (bearer: string, look: Lookup) => Promise<Actor | undefined>;
 };
 
 /**
@@ -20,7 +19,7 @@ export type ManagerCredentials = {
 export async function authenticate(
   headers: RequestHeaders,
   credentials: ManagerCredentials,
-  look: Look,
+  look: Lookup,
 ): Promise<Actor> {
   const bearer = bearerToken(headers);
   if (bearer === undefined)

@@ -1,3 +1,4 @@
+import { covers } from '../domain/credentials/scopes.ts';
 import {
   jsonResult,
   type LoginHints,
@@ -7,7 +8,6 @@ import {
   type ToolResult,
   textResult,
 } from '../domain/mcp.ts';
-import { covers } from '../domain/scopes.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';

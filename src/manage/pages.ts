@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { page } from '../page.ts';
+import { page } from '../http/page.ts';
 import { routes } from '../routes.ts';
 
 /** A sign-in that did not succeed, and the way to the next try. */

@@ -1,11 +1,11 @@
+import { covers, type Scope, scopesOf } from '../domain/credentials/scopes.ts';
 import { newId, type Random } from '../domain/ids.ts';
-import { covers, type Scope, scopesOf } from '../domain/scopes.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
-import type { Db } from '../store/database.ts';
-import { invitationsKeptMs, takeInvitations } from '../store/members.ts';
-import { findRole, saveMember, saveUser, workspacesOf } from '../store/users.ts';
-import { insertWorkspace } from '../store/workspaces.ts';
+import type { Db } from '../store/db.ts';
+import { invitationsKeptMs, takeInvitations } from '../store/people/members.ts';
+import { findRole, saveMember, saveUser, workspacesOf } from '../store/people/users.ts';
+import { insertWorkspace } from '../store/people/workspaces.ts';
 import type { Identity } from './identity.ts';
 
 export type PeopleParts = {

@@ -1,15 +1,15 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { bodyLimits, bodyProblem, parseJson } from '../domain/json.ts';
-import { scanJson } from '../domain/json-scan.ts';
+import { bodyLimits, bodyProblem, parseJson } from '../domain/json/json.ts';
+import { scanJson } from '../domain/json/json-scan.ts';
 import { AppError, invalid } from '../errors.ts';
+import { problemAnswer } from '../http/problem.ts';
+import { checkBodyLength, hasBody, readBody } from '../http/read-body.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
-import { checkBodyLength, hasBody, readBody } from '../read-body.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
-import { problemAnswer } from './problem.ts';
 import { staticDocument } from './static-document.ts';
 
 /** `isAdmitted` once it is known who asks. */

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import type { RequestHeaders } from '../domain/mcp.ts';
-import { scopesOf } from '../domain/scopes.ts';
-import type { Look } from '../domain/visit.ts';
+import { scopesOf } from '../domain/credentials/scopes.ts';
+import type { Lookup, RequestHeaders } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
+import { type HostCookie, hostCookie, readCookie } from '../http/cookies.ts';
 import type { Actor } from '../operations/operation.ts';
-import type { Db } from '../store/database.ts';
-import { findSession } from '../store/sessions.ts';
-import { findRole } from '../store/users.ts';
-import { type HostCookie, hostCookie, readCookie } from './cookies.ts';
+import type { Db } from '../store/db.ts';
+import { findSession } from '../store/people/sessions.ts';
+import { findRole } from '../store/people/users.ts';
 
 /** SHA-256 in hex: all that is stored of a session's cookie. */
 export function sessionHash(cookie: string): string {
@@ -37,7 +36,7 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 export async function sessionActor(
   request: { headers: RequestHeaders; method?: string | undefined },
   parts: { db: Db; now: () => number; baseUrl: string },
-  look: Look,
+  look: Lookup,
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
   // What is no cookie of a sign-in at all is not worth asking the database.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { base62 } from '../domain/api-key.ts';
+import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
-import { createKeyring } from '../store/sealing.ts';
+import { createKeyring } from '../store/sealing/sealing.ts';
 import type { ProviderTokens } from './login-server.ts';
 
 /** 256 random bits as text. */

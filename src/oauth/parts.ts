@@ -1,18 +1,18 @@
 import type { Kysely } from 'kysely';
 import type { Random } from '../domain/ids.ts';
-import type { OutboundDoor } from '../outbound/door.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
 import type { Tables } from '../store/schema.ts';
-import type { Keyring } from '../store/sealing.ts';
-import type { ClientDocuments } from './client-document.ts';
-import type { HandedOutTokens } from './handed-out.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import type { ClientDocuments } from './clients/client-document.ts';
 import type { LoginServer } from './login-server.ts';
-import type { UnsavedTokens } from './unsaved-tokens.ts';
+import type { HandedOutTokens } from './tokens/handed-out.ts';
+import type { UnsavedTokens } from './tokens/unsaved-tokens.ts';
 
 /** What the OAuth proxy needs of the rest of the product. */
 export type OAuthParts = {
   db: Kysely<Tables>;
   keyring: Keyring;
-  door: OutboundDoor;
+  http: HttpClient;
   documents: ClientDocuments;
   handedOut: HandedOutTokens;
   unsaved: UnsavedTokens;

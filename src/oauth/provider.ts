@@ -1,10 +1,10 @@
-import { authorizationParams, type OAuth, tokenParams } from '../domain/oauth.ts';
-import { holdsOurCredential } from '../domain/own-credentials.ts';
-import { isReadAs, withoutOwned } from '../domain/parameter-names.ts';
+import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
+import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
+import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
-import type { Answer, OutboundDoor } from '../outbound/door.ts';
+import type { Answer, HttpClient } from '../outbound/http-client.ts';
 import { challengeOf } from './credentials.ts';
-import { loggableCode, shownCode } from './error-codes.ts';
+import { loggableCode, shownCode } from './login/error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
 
 export type ProviderOptions = {
@@ -15,7 +15,7 @@ export type ProviderOptions = {
   /** Hosts that the provider's token will be sent to. */
   audience: readonly string[];
   userAgent: string;
-  door: OutboundDoor;
+  http: HttpClient;
   now: () => number;
 };
 
@@ -81,7 +81,7 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
   const url = new URL(options.oauth.token_url);
   url.search = withoutOwned(url.search.slice(1), tokenParams);
   try {
-    return await options.door.send({
+    return await options.http.send({
       workspaceId: options.workspaceId,
       origin: url.origin,
       // An answer that holds somebody's tokens must not meet a connection that anybody else has used.

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { formatApiKey } from '../domain/api-key.ts';
+import { formatApiKey } from '../domain/credentials/api-key.ts';
+import { covers, keyScopes } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
-import { covers, keyScopes } from '../domain/scopes.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
-import { type ApiKey, listApiKeys as findApiKeys, insertApiKey, revokeApiKey as revoke } from '../store/api-keys.ts';
+import { type ApiKey, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
-import { recordChange } from '../store/changes.ts';
+import { recordChange } from '../store/changes/changes.ts';
 import { listWorkingKeysMadeBy, originsOfKeys } from '../store/key-makers.ts';
-import { membersAmong } from '../store/members.ts';
-import { listSlugs } from '../store/server-list.ts';
+import { membersAmong } from '../store/people/members.ts';
+import { listSlugs } from '../store/servers/server-list.ts';
 import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
-import { checkKeyQuota } from './quota-rules.ts';
+import { checkKeyQuota } from './quotas/quota-rules.ts';
+import { insteadOf } from './servers/unknown-server.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
-import { insteadOf } from './unknown-server.ts';
 
 const keyRecord = z.object({
   id: z.string(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { serverConfigSchema } from '../domain/server-config.ts';
+import { serverConfigSchema } from '../domain/config/server-config.ts';
 import { AppError } from '../errors.ts';
-import type { StoredServer } from '../store/servers.ts';
+import type { StoredServer } from '../store/servers/servers.ts';
 import { slugInput, versionInput } from './shapes.ts';
 
 const changeable = serverConfigSchema.shape;

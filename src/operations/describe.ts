@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { fieldSchema } from '../domain/input-schema.ts';
-import { serverConfigSchema } from '../domain/server-config.ts';
+import { fieldSchema } from '../domain/config/input-schema.ts';
+import { serverConfigSchema } from '../domain/config/server-config.ts';
 import type { Operation } from './operation.ts';
 
 type JsonObject = { [key: string]: unknown };

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { newId } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
-import { recordChange } from '../store/changes.ts';
-import { revokeGrant as endGrant, findGrant, listGrants as findGrants, type Grant } from '../store/grants.ts';
+import { recordChange } from '../store/changes/changes.ts';
+import { revokeGrant as endGrant, findGrant, findGrants, type Grant } from '../store/logins/grants.ts';
 import { operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 

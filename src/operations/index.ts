@@ -1,20 +1,20 @@
 import type { z } from 'zod';
 import { apiKeyOperations } from './api-keys.ts';
-import { callOperations } from './calls.ts';
-import { captureOperations } from './captures.ts';
-import { connectionOperations } from './connection-check.ts';
+import { captureOperations } from './calls/captures.ts';
+import { statisticsOperations } from './calls/statistics.ts';
+import { callOperations } from './calls/try-tool.ts';
+import { connectionOperations } from './connection/connection-check.ts';
+import { loginCheckOperations } from './connection/login-checks.ts';
 import { grantOperations } from './grants.ts';
 import { keyLimitOperations } from './key-limits.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
-import { loginCheckOperations } from './login-checks.ts';
-import { memberOperations } from './members.ts';
 import type { Operation } from './operation.ts';
-import { peopleOperations } from './people.ts';
-import { quotaOperations, setWorkspaceQuotas } from './quotas.ts';
+import { memberOperations } from './people/members.ts';
+import { peopleOperations } from './people/workspaces.ts';
+import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
-import { secretOperations } from './secrets.ts';
-import { serverOperations } from './servers.ts';
-import { statisticsOperations } from './statistics.ts';
+import { secretOperations } from './servers/secrets.ts';
+import { serverOperations } from './servers/servers.ts';
 
 /** Everything that can be done to the system, by name. REST, OpenAPI, the management server and the pages read this. */
 export const operations = {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { newId } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
-import { findKeyLimits, setKeyLimits as storeKeyLimits } from '../store/api-keys.ts';
-import { recordChange } from '../store/changes.ts';
+import { findKeyLimits, updateKeyLimits as storeKeyLimits } from '../store/api-keys.ts';
+import { recordChange } from '../store/changes/changes.ts';
 import { changedLimits, fieldsOf, isSameLimits, keyLimitInputs, keyLimitsFrom, limitInputs } from './limit-fields.ts';
 import { operation } from './operation.ts';
 import { isUnchanged, unchangedShape } from './shapes.ts';

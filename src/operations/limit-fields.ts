@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { type KeyLimits, type LimitName, mostLimit, mostQuota, type SetLimits } from '../domain/limits.ts';
+import { type KeyLimits, type LimitName, mostCallQuota, mostLimit, type SetLimits } from '../domain/limits.ts';
 
 /** The fields of limits as they are called outside, in the order in which they are shown. */
 export const limitFields = {
   calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls a second' },
   concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Calls at once' },
-  calls_per_minute: { name: 'callsPerMinute', most: mostQuota, meaning: 'Calls a minute (UTC)' },
-  calls_per_day: { name: 'callsPerDay', most: mostQuota, meaning: 'Calls a day (UTC)' },
+  calls_per_minute: { name: 'callsPerMinute', most: mostCallQuota, meaning: 'Calls a minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', most: mostCallQuota, meaning: 'Calls a day (UTC)' },
 } as const satisfies Record<string, { name: LimitName; most: number; meaning: string }>;
 
 export type LimitField = keyof typeof limitFields;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxTools } from '../domain/config/server-config.ts';
 import { newId } from '../domain/ids.ts';
 import {
   circuitStates,
@@ -10,14 +11,13 @@ import {
   type SourcedLimit,
   workspaceShare,
 } from '../domain/limits.ts';
-import { maxTools } from '../domain/server-config.ts';
-import { recordChange } from '../store/changes.ts';
-import { type StoredServer, setServerLimits as storeServerLimits } from '../store/servers.ts';
-import { findWorkspaceLimits, setWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
+import { recordChange } from '../store/changes/changes.ts';
+import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/people/workspaces.ts';
+import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
 import { changedLimits, isSameLimits, limitFields, limitInputs } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
+import { noteChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, originsOf, slugInput, time, unchangedShape } from './shapes.ts';
-import { noteChange } from './store-server.ts';
 
 const limitRecord = z.object({
   limit: z.number().optional().describe('What counts; absent when there is no limit.'),

@@ -1,19 +1,19 @@
 import type { z } from 'zod';
+import type { ConfigRules } from '../domain/config/server-config.ts';
+import type { KeyScope, Role, Scope } from '../domain/credentials/scopes.ts';
 import type { Random } from '../domain/ids.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
-import type { Arguments, UpstreamRequest } from '../domain/request-template.ts';
-import type { KeyScope, Role, Scope } from '../domain/scopes.ts';
-import type { ConfigRules } from '../domain/server-config.ts';
+import type { Arguments, UpstreamRequest } from '../domain/request/request-template.ts';
 import { AppError } from '../errors.ts';
-import type { Db } from '../store/database.ts';
+import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
-import type { Keyring } from '../store/sealing.ts';
-import type { ConnectionProbe } from './connection-probe.ts';
-import type { Foreseen, JudgeOnThread } from './judge-config.ts';
-import type { GivenLogin, LoginAttempt } from './login-checks.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import type { ConnectionProbe } from './connection/connection-probe.ts';
+import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
+import type { Foreseen, JudgeOnThread } from './servers/judged.ts';
 
 /** Who does something: a key, a person, or the operator at the machine itself. */
 export type Actor = {

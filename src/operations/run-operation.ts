@@ -1,20 +1,20 @@
 import type { Kysely, Transaction } from 'kysely';
+import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
-import { holdsNul, isLargerThan, plainNumbers } from '../domain/json.ts';
+import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
 import { nextTurn } from '../domain/next-turn.ts';
 import { problemsOf } from '../domain/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
-import { covers } from '../domain/scopes.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
+import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
-import { checkWriteQuota } from './quota-rules.ts';
-import type { ReportQueue } from './report-queue.ts';
-import { serverOutsideOf } from './unknown-server.ts';
-import type { WriteQueue } from './write-queue.ts';
+import { checkWriteQuota } from './quotas/quota-rules.ts';
+import type { WriteQueue } from './quotas/write-queue.ts';
+import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
   db: Kysely<Tables>;

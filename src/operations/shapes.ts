@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { accessKinds } from '../domain/access.ts';
+import { accessKinds } from '../domain/config/access.ts';
+import type { ServerConfig } from '../domain/config/server-config.ts';
 import { mostProblems } from '../domain/problems.ts';
-import type { ServerConfig } from '../domain/server-config.ts';
 
 import type { Problem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
-import type { ConfigSummary, ServerSummary } from '../store/server-list.ts';
-import { findServer, type StoredServer } from '../store/servers.ts';
+import type { ConfigSummary, ServerSummary } from '../store/servers/server-list.ts';
+import { findServer, type StoredServer } from '../store/servers/servers.ts';
 import type { Context } from './operation.ts';
-import { unknownServer } from './unknown-server.ts';
+import { unknownServer } from './servers/unknown-server.ts';
 
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Connection } from './connection.ts';
 import type { Connect } from './connector.ts';
 import type { Exchange } from './exchange.ts';
-import { Pool, type Shared, type Workspace } from './pool.ts';
+import { Pool, type Shared, type WorkspaceLoad } from './pool.ts';
 import { createUpstream, distrust, type Upstream } from './upstream.ts';
 
 /** Connections of a process; each needs a file descriptor, and some 50 KB of memory. */
@@ -33,7 +33,7 @@ export class Connections implements Shared {
   readonly #most: number;
   readonly #open = new Set<Connection>();
   readonly #pools = new Map<string | symbol, Pool>();
-  readonly #workspaces = new Map<string, Workspace>();
+  readonly #workspaces = new Map<string, WorkspaceLoad>();
   readonly #upstreams = new LRUCache<string, Upstream>({ max: rememberedUpstreams });
   #requests = 0;
   #unasked = 0;
@@ -72,18 +72,18 @@ export class Connections implements Shared {
   }
 
   /** What one workspace has under way is never more than what is left, so that another one always finds a connection. */
-  mayBegin(workspace: Workspace): boolean {
+  mayBegin(workspace: WorkspaceLoad): boolean {
     return workspace.requests < this.#most - this.#requests;
   }
 
-  makeSlot(workspace: Workspace): boolean {
+  makeSlot(workspace: WorkspaceLoad): boolean {
     if (this.#open.size < this.#most) return true;
     const pool = this.#longestIdle(workspace);
     pool?.endIdle(pool.idle[0] as Connection);
     return pool !== undefined;
   }
 
-  count(workspace: Workspace, change: 1 | -1): void {
+  count(workspace: WorkspaceLoad, change: 1 | -1): void {
     this.#requests += change;
     workspace.requests += change;
   }
@@ -126,7 +126,7 @@ export class Connections implements Shared {
   }
 
   /** The pool with the connection that has been idle for longest: in the workspace itself, or in any where it has none. */
-  #longestIdle(workspace: Workspace): Pool | undefined {
+  #longestIdle(workspace: WorkspaceLoad): Pool | undefined {
     let worst: Pool | undefined;
     for (const pool of this.#pools.values()) {
       const since = pool.idle[0]?.idleSince;
@@ -142,7 +142,7 @@ export class Connections implements Shared {
   /** Ends connections that have been idle for too long, and the oldest of workspaces that keep too many. */
   #sweep(): void {
     const now = this.clock();
-    const kept = new Map<Workspace, { pool: Pool; connection: Connection }[]>();
+    const kept = new Map<WorkspaceLoad, { pool: Pool; connection: Connection }[]>();
     for (const pool of this.#pools.values()) {
       for (const connection of [...pool.idle]) {
         const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;

@@ -7,7 +7,7 @@ const mostPerPool = 128;
 /** A request with less time than this does not wait for a connection to rest. */
 const hurryMs = 1000;
 
-export type Workspace = { id: string; requests: number; pools: number };
+export type WorkspaceLoad = { id: string; requests: number; pools: number };
 
 /** What the pools of a process share. */
 export type Shared = {
@@ -15,11 +15,11 @@ export type Shared = {
   clock: () => number;
   isClosed: boolean;
   /** Whether a workspace may have one more request under way. */
-  mayBegin(workspace: Workspace): boolean;
+  mayBegin(workspace: WorkspaceLoad): boolean;
   /** Whether there may be one more connection; closes an idle one of another pool where that helps. */
-  makeSlot(workspace: Workspace): boolean;
+  makeSlot(workspace: WorkspaceLoad): boolean;
   /** Notes one request more under way, or one less. */
-  count(workspace: Workspace, change: 1 | -1): void;
+  count(workspace: WorkspaceLoad, change: 1 | -1): void;
   onOpened(connection: Connection): void;
   onEnded(connection: Connection): void;
   /** An upstream sent bytes that no request asked for. */
@@ -32,7 +32,7 @@ export type Shared = {
 export class Pool implements Lender {
   readonly key: string | symbol;
   readonly upstream: Upstream;
-  readonly workspace: Workspace;
+  readonly workspace: WorkspaceLoad;
   readonly #shared: Shared;
   /** Those that have been idle for longest come first. */
   readonly #idle: Connection[] = [];
@@ -43,7 +43,7 @@ export class Pool implements Lender {
   #rest: NodeJS.Timeout | undefined;
 
   /** With a symbol as its key the pool is for one request. */
-  constructor(key: string | symbol, upstream: Upstream, workspace: Workspace, shared: Shared) {
+  constructor(key: string | symbol, upstream: Upstream, workspace: WorkspaceLoad, shared: Shared) {
     this.key = key;
     this.upstream = upstream;
     this.workspace = workspace;
@@ -199,7 +199,7 @@ function stopping(): OutboundError {
   return new OutboundError('reset', 'the service is stopping, so nothing was sent to the upstream');
 }
 
-function tooManyRequests({ requests }: Workspace): OutboundError {
+function tooManyRequests({ requests }: WorkspaceLoad): OutboundError {
   return new OutboundError(
     'no_connection',
     `this workspace has ${requests} requests to upstreams under way, which is its share of what this process can carry; try again in a moment`,

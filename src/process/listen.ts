@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../config.ts';
 import { AppError } from '../errors.ts';
-import { createServer } from '../http.ts';
+import { createServer } from '../http/node-http.ts';
 
 /**
  * Linux can give every worker a queue of its own for one port, and spreads connections over them. The way of

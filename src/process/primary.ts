@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster';
-import { openKeyring } from '../app/keyring.ts';
+import { openKeyring } from '../app/keys/keyring.ts';
+import { outageLog } from '../app/observability/outage-log.ts';
 import { openStore } from '../app/open-store.ts';
-import { outageLog } from '../app/outage-log.ts';
 import { processClocks } from '../app/surroundings.ts';
 import { startUpkeep } from '../app/upkeep.ts';
 import type { Settings } from '../config.ts';

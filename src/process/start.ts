@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { type App, createApp } from '../app/app.ts';
 import type { FullConfig } from '../app/full-config.ts';
-import { startLoopLag } from '../app/loop-lag.ts';
+import { startLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
-import { type App, createApp } from '../app.ts';
 import { type Config, readConfig } from '../config.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
-import { createServer } from '../http.ts';
+import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
+import type { KeyScope } from '../domain/credentials/scopes.ts';
 import type { KeyLimits } from '../domain/limits.ts';
-import type { KeyScope } from '../domain/scopes.ts';
-import type { Db } from './database.ts';
+import type { Db } from './db.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
@@ -74,7 +74,7 @@ export async function keysById(db: Db, workspaceId: string, ids: readonly string
 }
 
 /** Newest first. */
-export async function listApiKeys(
+export async function findApiKeys(
   db: Db,
   workspaceId: string,
   page: Page,
@@ -92,7 +92,7 @@ export async function listApiKeys(
 }
 
 /** Whether there was such a key that was not revoked before. */
-export async function revokeApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
+export async function endApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('api_keys')
     .set({ revoked_at: at })
@@ -120,7 +120,7 @@ export async function findKeyLimits(db: Db, workspaceId: string, id: string): Pr
   return row && ((row.limits === null ? {} : JSON.parse(row.limits)) as KeyLimits);
 }
 
-export async function setKeyLimits(
+export async function updateKeyLimits(
   db: Db,
   workspaceId: string,
   id: string,

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { Db } from './database.ts';
+import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
@@ -40,7 +40,7 @@ export async function namesOfActors(
   return new Map(named.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-export async function listAuditEvents(
+export async function findAuditEvents(
   db: Db,
   workspaceId: string,
   page: Page,

@@ -1,24 +1,22 @@
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Dialect, Kysely, sql, type Transaction } from 'kysely';
+import { type Dialect, Kysely, sql } from 'kysely';
 import { messageOf } from '../errors.ts';
-import type { CallWriter } from './call-writer.ts';
-import { type FaultKind, faultKinds } from './faults.ts';
-import { migrate } from './migrate.ts';
-import { openingFailure } from './opening-failure.ts';
-import type { PoolUse } from './postgres.ts';
-import { makeDataFolderPrivate, makePrivateFile } from './private-files.ts';
+import type { CallWriter } from './calls/call-writer.ts';
+import type { Engine } from './db.ts';
+import { type FaultKind, faultKinds } from './engine/faults.ts';
+import { migrate } from './engine/migrate.ts';
+import { openingFailure } from './engine/opening-failure.ts';
+import type { PoolUse } from './engine/postgres.ts';
+import type { PostgresLocation } from './engine/postgres-location.ts';
+import { makeDataFolderPrivate, makePrivateFile } from './engine/private-files.ts';
+import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './engine/sqlite.ts';
+import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './engine/sqlite-guard.ts';
+import { watchSqlite } from './engine/sqlite-watch.ts';
+import { type OnFault, watchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
-import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './sqlite.ts';
-import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './sqlite-guard.ts';
-import { watchSqlite } from './sqlite-watch.ts';
-import { type ThreadAccess, threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
-import { type OnFault, watchedDialect } from './watched-dialect.ts';
-
-/** Either the database or a transaction on it; every query function takes one. */
-export type Db = Kysely<Tables> | Transaction<Tables>;
-
-export type Engine = 'sqlite' | 'postgres';
+import type { ThreadAccess } from './thread-messages.ts';
+import { threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
 
 export type Database = {
   engine: Engine;
@@ -45,16 +43,6 @@ export type Database = {
    */
   lost: Promise<string>;
   close(): Promise<void>;
-};
-
-/** A PostgreSQL server, and how it is connected to. */
-export type PostgresLocation = {
-  /** `postgres://…` */
-  url: string;
-  /** Most connections at once for the requests of this process. */
-  connections: number;
-  /** Certificates of authorities in PEM, which the server's certificate must come from; they also switch TLS on. */
-  authorities: string | undefined;
 };
 
 export type DatabaseOptions = {
@@ -167,8 +155,8 @@ async function openPostgres(
   watched: Watched,
 ): Promise<Omit<Database, 'faults'>> {
   // The driver is loaded where it is needed, like pg itself.
-  const { postgresDialect } = await import('./postgres.ts');
-  const { createPostgresCallWriter } = await import('./postgres-call-writer.ts');
+  const { postgresDialect } = await import('./engine/postgres.ts');
+  const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use));
   const patient = connect('migrations');
   try {

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Db } from './database.ts';
+import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 
 /** How many rows one statement changes at most, so that nobody waits long for the database. */

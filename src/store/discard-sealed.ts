@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import { insertAuditEvent } from './audit-events.ts';
-import { recordChange } from './changes.ts';
-import { revokeGrant } from './grants.ts';
-import { retireKeys } from './master-keys.ts';
+import { recordChange } from './changes/changes.ts';
+import { revokeGrant } from './logins/grants.ts';
 import type { Tables } from './schema.ts';
-import { deleteSecret } from './secrets.ts';
+import { retireKeys } from './sealing/master-keys.ts';
+import { removeSecret } from './servers/secrets.ts';
 import { transact } from './transact.ts';
 
 export type DiscardOptions = {
@@ -54,7 +54,7 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, newId }: DiscardOption
       .limit(rowsAtOnce)
       .execute();
     for (const { id, workspaceId, name, slug } of rows) {
-      await deleteSecret(transaction, { id, workspaceId }, name);
+      await removeSecret(transaction, { id, workspaceId }, name);
       for (const ref of [id, slug])
         await recordChange(transaction, { id: newId('chg'), at: now(), kind: 'server', ref });
       await insertAuditEvent(transaction, {

@@ -1,5 +1,5 @@
 import { type ApiKey, keysById, toApiKey } from './api-keys.ts';
-import type { Db } from './database.ts';
+import type { Db } from './db.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
 
 /** Keys make keys; a chain of them is followed this far. */

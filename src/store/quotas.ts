@@ -1,9 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { SetQuotas } from '../domain/quotas.ts';
-import type { Db } from './database.ts';
-
-export const minuteMs = 60_000;
-export const dayMs = 24 * 60 * minuteMs;
+import { dayMs, minuteMs } from './calls/call-counts.ts';
+import type { Db } from './db.ts';
 
 /** What the operator allows a workspace. */
 export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {

@@ -11,12 +11,9 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { type CallWriter, recordValues } from './call-writer.ts';
+import { type CallWriter, recordValues } from './calls/call-writer.ts';
 import type { Tables } from './schema.ts';
-import type { Answer, Procedure, Question, ThreadData } from './sqlite-thread.ts';
-
-/** What the connection of a thread is for. One that reads cannot write. */
-export type ThreadAccess = 'read' | 'write';
+import type { Procedure, ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
 /**
  * Kysely on a connection in a thread of its own: neither a long statement nor the disk holds up a call. One thread writes
@@ -74,7 +71,7 @@ class ThreadDriver implements Driver {
   }
 }
 
-type Waiting = { resolve: (answer: Answer) => void; reject: (error: unknown) => void };
+type Waiting = { resolve: (answer: ThreadAnswer) => void; reject: (error: unknown) => void };
 
 /** The thread answers one question after the other, so the first that waits is the one an answer is for. */
 class SqliteThread implements DatabaseConnection {
@@ -90,7 +87,7 @@ class SqliteThread implements DatabaseConnection {
       // Flags such as --input-type are meant for the program alone.
       execArgv: [],
     });
-    this.#worker.on('message', (answer: Answer) => {
+    this.#worker.on('message', (answer: ThreadAnswer) => {
       this.#waiting.shift()?.resolve(answer);
       if (this.#waiting.length === 0 && !this.#isClosing) this.#worker.unref();
     });
@@ -125,9 +122,9 @@ class SqliteThread implements DatabaseConnection {
     await ended;
   }
 
-  #ask(question: Question): Promise<Answer> {
+  #ask(question: ThreadQuestion): Promise<ThreadAnswer> {
     if (!this.isAlive) return Promise.reject(this.#failure);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
     this.#waiting.push({ resolve, reject });
     // A process may not end while an answer is due.
     this.#worker.ref();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely, Transaction } from 'kysely';
+import { isOvertaken, mostAttempts, retryPauseMs } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
-import { isOvertaken, mostAttempts, retryPauseMs } from './watched-dialect.ts';
 
 /**
  * Runs work in a transaction, and once more when the database ended it in favour of another one (SQLSTATE 40001 and

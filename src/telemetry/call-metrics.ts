@@ -1,5 +1,5 @@
-import { type Access, accessKinds } from '../domain/access.ts';
-import type { CallTimes, ObserveCall } from '../domain/call-sight.ts';
+import type { CallTimes, ObserveCall } from '../domain/call-observation.ts';
+import { type Access, accessKinds } from '../domain/config/access.ts';
 import type { Era } from '../domain/mcp.ts';
 import { type Outcome, outcomes } from '../errors.ts';
 import { createHistogram } from './histogram.ts';

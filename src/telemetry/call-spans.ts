@@ -9,7 +9,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { CallSpan, RequestSpan, TraceCall } from '../domain/call-sight.ts';
+import type { CallSpan, RequestSpan, TraceCall } from '../domain/call-observation.ts';
 import type { ToolCall } from '../domain/mcp.ts';
 
 /**

@@ -10,7 +10,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { TraceCall } from '../domain/call-sight.ts';
+import type { TraceCall } from '../domain/call-observation.ts';
 import { createTraceCall } from './call-spans.ts';
 
 /**

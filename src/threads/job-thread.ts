@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { JobError } from '../errors.ts';
-import type { Answer, Question } from './thread.ts';
+import type { JobAnswer, JobQuestion } from './thread.ts';
 
 /** A job as a thread sees it. */
-export type ThreadJob = Question & { limitMs: number; transfer?: readonly ArrayBuffer[] };
+export type ThreadJob = JobQuestion & { limitMs: number; transfer?: readonly ArrayBuffer[] };
 
 type Running = {
   job: ThreadJob;
@@ -30,7 +30,7 @@ export class JobThread {
       execArgv: [],
       resourceLimits: memory,
     });
-    this.#worker.on('message', (answer: Answer) => this.#answered(answer));
+    this.#worker.on('message', (answer: JobAnswer) => this.#answered(answer));
     this.#worker.on('error', (error: Error & { code?: string }) => {
       this.#failure =
         error.code === 'ERR_WORKER_OUT_OF_MEMORY'
@@ -58,7 +58,7 @@ export class JobThread {
       this.#running = { job, timer, resolve, reject };
       // A process may not end while a result is due.
       this.#worker.ref();
-      this.#worker.postMessage({ kind, input } satisfies Question, [...transfer]);
+      this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
     });
   }
 
@@ -88,7 +88,7 @@ export class JobThread {
     }, ms).unref();
   }
 
-  #answered(answer: Answer): void {
+  #answered(answer: JobAnswer): void {
     const running = this.#take();
     this.#idle.refresh();
     if ('failure' in answer) running?.reject(answer.failure);

@@ -1,8 +1,8 @@
-import type { AnswerJob } from '../gateway/answer-job.ts';
-import type { ArgumentJob } from '../gateway/argument-job.ts';
-import type { CaptureJob } from '../gateway/capture-job.ts';
-import type { ContentJob } from '../gateway/content-job.ts';
-import type { ConfigurationJob } from '../operations/configuration-job.ts';
+import type { AnswerJob } from '../gateway/answer/answer-job.ts';
+import type { ContentJob } from '../gateway/answer/content-job.ts';
+import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
+import type { CaptureJob } from '../gateway/call/capture-job.ts';
+import type { ConfigurationJob } from '../operations/servers/judged.ts';
 
 /** What runs on threads: the input and the output of each kind of job. Both cross by structured clone. */
 export type Jobs = {
@@ -22,9 +22,9 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 
 /** Loaded by a thread when it gets the first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
-  'check-arguments': async () => (await import('../gateway/argument-job.ts')).checkArguments,
-  'judge-configuration': async () => (await import('../operations/configuration-job.ts')).judgeConfiguration,
-  'read-answer': async () => (await import('../gateway/answer-job.ts')).readAnswerBody,
-  'shorten-content': async () => (await import('../gateway/content-job.ts')).shortenContent,
-  'write-capture': async () => (await import('../gateway/capture-job.ts')).writeCapture,
+  'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
+  'judge-configuration': async () => (await import('../operations/servers/configuration-job.ts')).judgeConfiguration,
+  'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
+  'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,
+  'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,
 };

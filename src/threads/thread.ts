@@ -3,20 +3,20 @@ import { type MessagePort, parentPort } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import { type Done, type JobKind, jobs } from './jobs.ts';
 
-export type Question = { kind: JobKind; input: unknown };
-export type Answer = { output: unknown } | { failure: Error };
+export type JobQuestion = { kind: JobKind; input: unknown };
+export type JobAnswer = { output: unknown } | { failure: Error };
 
 const port = parentPort as MessagePort;
 yieldToCalls();
 
-async function run({ kind, input }: Question): Promise<Done<unknown>> {
+async function run({ kind, input }: JobQuestion): Promise<Done<unknown>> {
   const job = await jobs[kind]();
   return job(input as never);
 }
 
-port.on('message', (question: Question) => {
+port.on('message', (question: JobQuestion) => {
   run(question).then(
-    ({ output, transfer = [] }) => port.postMessage({ output } satisfies Answer, [...transfer]),
-    (failure: unknown) => port.postMessage({ failure: failure as Error } satisfies Answer),
+    ({ output, transfer = [] }) => port.postMessage({ output } satisfies JobAnswer, [...transfer]),
+    (failure: unknown) => port.postMessage({ failure: failure as Error } satisfies JobAnswer),
   );
 });

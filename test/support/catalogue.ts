@@ -1,6 +1,6 @@
 import { inputSchemaOf } from '../../src/operations/describe.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import type { Json } from './toolhost.ts';
+import type { Json } from './service/toolhost.ts';
 
 /** The input of an operation that has no more than it must. */
 export function leastInput(op: Operation): Json {

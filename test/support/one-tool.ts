@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
-import { type RecordedRequest, type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
-import { type Json, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './toolhost.ts';
+import { type Json, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './service/toolhost.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from './upstreams/recording-upstream.ts';
 
 /** The bearer of every call; a server without stored credentials forwards it as its `authentication` says. */
 export const callerToken = 'caller-token-0123456789';

@@ -1,4 +1,4 @@
-import { isRawNumber } from '../json.ts';
+import { isRawNumber } from '../json/json.ts';
 import { Steps, stepsOfText } from '../steps.ts';
 import { CheckRun, type Fault } from './check-run.ts';
 import { isSchemaObject, type JsonSchema } from './json-schema.ts';

@@ -1,4 +1,4 @@
-import { isRawNumber } from '../json.ts';
+import { isRawNumber } from '../json/json.ts';
 import { type Steps, stepsOfText } from '../steps.ts';
 import type { CheckRun, Step } from './check-run.ts';
 import { formatTest } from './formats.ts';

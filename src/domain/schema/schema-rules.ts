@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { isDeeperThan } from '../json.ts';
+import { isDeeperThan } from '../json/json.ts';
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
 import { judgeHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';

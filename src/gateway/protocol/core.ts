@@ -1,24 +1,23 @@
-import { headerValue } from '../../domain/credential.ts';
+import { headerValue } from '../../domain/credentials/credential.ts';
 import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import {
   type Era,
   type McpServer,
   modernRevision,
   newestLegacyRevision,
-  type RequestHeaders,
   type Revision,
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
+import type { RequestHeaders } from '../../domain/visit.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
-import { traceContext } from '../trace-context.ts';
 import {
   codes,
   errorText,
   isObject,
   isResponse,
-  type Json,
+  type JsonObject,
   type Message,
   type RequestId,
   RpcError,
@@ -28,12 +27,13 @@ import {
 } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
 import { legacyResults, modernResults, type Pieces, textOf } from './results.ts';
+import { traceContext } from './trace-context.ts';
 
 /** What the client gets: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
 export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
 
 /** The surroundings of a message. */
-export type Context = {
+export type MessageContext = {
   headers: RequestHeaders;
   requestId: string;
   bytesIn: number;
@@ -65,7 +65,7 @@ function claimsModern(headers: RequestHeaders): boolean {
  * Answers what was posted (MCP, transports; the era rule is "Backward Compatibility" of basic/versioning).
  * @throws RpcError with the status and code of MCP 2026-07-28, in its promise or at once
  */
-export function answer(server: McpServer, posted: unknown, context: Context): MaybePromise<Reply> {
+export function answer(server: McpServer, posted: unknown, context: MessageContext): MaybePromise<Reply> {
   if (Array.isArray(posted)) return answerBatch(server, posted, context);
   const modern = isModern(posted);
   if (isResponse(posted)) {
@@ -86,7 +86,7 @@ export function answer(server: McpServer, posted: unknown, context: Context): Ma
 }
 
 /** Arrays were messages in 2025-03-26 alone. */
-async function answerBatch(server: McpServer, posted: readonly unknown[], context: Context): Promise<Reply> {
+async function answerBatch(server: McpServer, posted: readonly unknown[], context: MessageContext): Promise<Reply> {
   const version = headerValue(context.headers, 'mcp-protocol-version');
   const refused = (why: string) => new RpcError(400, codes.invalidRequest, why);
   if (version !== undefined && version !== '2025-03-26') throw refused('this revision has no batches');
@@ -113,7 +113,7 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
 async function answerInBatch(
   server: McpServer,
   message: Message,
-  context: Context,
+  context: MessageContext,
   before: readonly string[],
 ): Promise<string> {
   try {
@@ -130,9 +130,9 @@ async function answerInBatch(
 }
 
 /** The checks of a modern request, in the order that the conformance suite accepts. */
-function answerModern(server: McpServer, message: Message, context: Context): MaybePromise<Reply> {
+function answerModern(server: McpServer, message: Message, context: MessageContext): MaybePromise<Reply> {
   const { method, params } = message;
-  const version = checkEnvelope(params._meta as Json);
+  const version = checkEnvelope(params._meta as JsonObject);
   checkPresentMirrors(context.headers, version, method);
   if (version !== modernRevision) {
     throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not served`, {
@@ -167,7 +167,7 @@ function answerModern(server: McpServer, message: Message, context: Context): Ma
 }
 
 /** `_meta` of a modern request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
-function checkEnvelope(meta: Json): string {
+function checkEnvelope(meta: JsonObject): string {
   const bad = (why: string) => new RpcError(400, codes.invalidParams, `params._meta: ${why}`);
   const version = meta[versionKey];
   if (typeof version !== 'string') throw bad(`"${versionKey}" must be a string`);
@@ -183,7 +183,7 @@ function checkEnvelope(meta: Json): string {
 }
 
 /** Nothing we serve changes while a client listens, so the subscription is acknowledged with nothing in it, and ends. */
-function listen(id: RequestId, params: Json): Reply {
+function listen(id: RequestId, params: JsonObject): Reply {
   if (!isObject(params.notifications))
     throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
   const meta = { 'io.modelcontextprotocol/subscriptionId': id };
@@ -203,7 +203,7 @@ function checkLegacyVersion(message: Message, headers: RequestHeaders): void {
   throw new RpcError(400, codes.invalidRequest, `MCP-Protocol-Version must be one of ${revisions.slice(1).join(', ')}`);
 }
 
-function answerLegacy(server: McpServer, message: Message, context: Context): MaybePromise<string | Pieces> {
+function answerLegacy(server: McpServer, message: Message, context: MessageContext): MaybePromise<string | Pieces> {
   const { method, params } = message;
   const id = message.id as RequestId;
   switch (method) {
@@ -234,7 +234,7 @@ function negotiated(requested: unknown): Revision {
 }
 
 /** The whole list fits on one page, so no cursor was ever given out. */
-function checkCursor(params: Json): void {
+function checkCursor(params: JsonObject): void {
   if (params.cursor !== undefined)
     throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
 }
@@ -242,7 +242,12 @@ function checkCursor(params: Json): void {
 type Called = Pick<ToolCall, 'name' | 'args'>;
 
 /** Written out, because spreading three objects into one takes several times as long. */
-function toolCall({ headers, requestId, bytesIn, onGone }: Context, params: Json, called: Called, era: Era): ToolCall {
+function toolCall(
+  { headers, requestId, bytesIn, onGone }: MessageContext,
+  params: JsonObject,
+  called: Called,
+  era: Era,
+): ToolCall {
   const { traceparent, tracestate } = traceContext(headers, params._meta);
   return { name: called.name, args: called.args, era, traceparent, tracestate, requestId, bytesIn, onGone };
 }
@@ -251,7 +256,7 @@ function unknownTool(server: McpServer, name: string): string {
   return `there is no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, server.toolNames)}`;
 }
 
-function checkCall(server: McpServer, params: Json): Called {
+function checkCall(server: McpServer, params: JsonObject): Called {
   const { name } = params;
   if (typeof name !== 'string') throw new RpcError(200, codes.invalidParams, '"name" must be a string');
   if (!server.mirrored(name)) throw new RpcError(200, codes.invalidParams, unknownTool(server, name));

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { bodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json.ts';
-import { scanJson } from '../../domain/json-scan.ts';
+import { bodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json/json.ts';
+import { scanJson } from '../../domain/json/json-scan.ts';
 import type { Pieces } from './results.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
@@ -32,10 +32,10 @@ export class RpcError extends Error {
   }
 }
 
-export type Json = { [key: string]: unknown };
+export type JsonObject = { [key: string]: unknown };
 
 /** A message as it came; `id` is undefined for a notification. */
-export type Message = { method: string; id: RequestId | undefined; params: Json };
+export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
 /** The body as a value. @throws RpcError 400 when it is not JSON, 413 when there is too much in it */
 export function parseBody(body: Buffer): unknown {
@@ -48,7 +48,7 @@ export function parseBody(body: Buffer): unknown {
   return parseJson(body.toString('utf8'));
 }
 
-export function isObject(value: unknown): value is Json {
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
@@ -81,7 +81,7 @@ export function toMessage(value: unknown): Message {
   return {
     method: value.method,
     id: value.id as RequestId | undefined,
-    params: (value.params as Json | undefined) ?? {},
+    params: (value.params as JsonObject | undefined) ?? {},
   };
 }
 

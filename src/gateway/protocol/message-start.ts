@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from '../../domain/json.ts';
+import { parseJson } from '../../domain/json/json.ts';
 import { isRequestId, type RequestId } from './json-rpc.ts';
 
 /** What can be read of a message without parsing it. */

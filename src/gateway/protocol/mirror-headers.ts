@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { headerValue } from '../../domain/credential.ts';
-import { isRawNumber } from '../../domain/json.ts';
-import type { MirroredArgument, RequestHeaders } from '../../domain/mcp.ts';
-import type { Arguments } from '../../domain/request-template.ts';
+import { headerValue } from '../../domain/credentials/credential.ts';
+import { isRawNumber } from '../../domain/json/json.ts';
+import type { MirroredArgument } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/request-template.ts';
+import type { RequestHeaders } from '../../domain/visit.ts';
 import { codes, RpcError } from './json-rpc.ts';
 
 function mismatch(message: string): RpcError {

@@ -1,0 +1,34 @@
+import type { CallerOptions } from '../../gateway/callers/caller.ts';
+import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
+import { createTokenIds } from '../../gateway/callers/token-ids.ts';
+import type { Log } from '../../log.ts';
+import type { Caches } from '../caches.ts';
+
+export function callersOf(
+  { keys, grants, findLogin, oauthParts }: Caches,
+  { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
+  log: Log,
+): CallerOptions {
+  return {
+    verifyApiKey: keys.verify,
+    known: createKnownCallers(clock),
+    tokenIds: createTokenIds(clock),
+    networkOf,
+    async findLogin(server, bearer, look) {
+      const login = findLogin(server);
+      const open = login && (await grants.open(login, bearer, look));
+      if (!login || !open) return undefined;
+      const { accessToken } = open.tokens;
+      return {
+        grantId: open.grant.id,
+        token: accessToken,
+        renew: () => grants.renew(login, bearer, accessToken),
+        giveUp: (refused) => grants.giveUp(login, bearer, refused),
+      };
+    },
+    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(findLogin(server) ?? server, bearer),
+    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(findLogin(server) ?? server, bearer),
+    onMisdirectedKey: ({ slug }) =>
+      log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
+  };
+}

@@ -1,0 +1,111 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { Hono } from 'hono';
+import { knownClients } from '../../domain/known-clients.ts';
+import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision } from '../../domain/mcp.ts';
+import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
+import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
+import { challenge } from '../../gateway/challenge.ts';
+import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import type { HostedServers } from '../../gateway/hosted/hosted-servers.ts';
+import { mcpServer } from '../../gateway/hosted-endpoint.ts';
+import { answer } from '../../gateway/protocol/core.ts';
+import { textOf } from '../../gateway/protocol/results.ts';
+import { registerClient } from '../../oauth/clients/client.ts';
+import type { OAuthParts } from '../../oauth/parts.ts';
+import type { ConnectionProbe, ProbeJson } from '../../operations/connection/connection-probe.ts';
+
+export type ConnectionProbeParts = {
+  servers: HostedServers;
+  endpointOf: (server: HostedServer) => McpEndpoint;
+  login: () => Promise<Hono<{ Bindings: HttpBindings }>>;
+  oauth: OAuthParts;
+};
+
+/**
+ * Plays, inside this process and on the parts that serve strangers, what a client does first: it is refused, follows
+ * the challenge to the metadata, registers, and asks what the server is and which tools it has. Nothing is stored.
+ */
+export function createConnectionProbe(parts: ConnectionProbeParts) {
+  return async (slug: string): Promise<ConnectionProbe> => {
+    const server = await parts.servers.find(slug);
+    if (!server) throw new AppError('notFound', 'there is no such server');
+    const refusal = await refusalOf(parts.endpointOf(server));
+    const resource = await documentAt(parts, /resource_metadata="([^"]+)"/.exec(refusal?.challenge ?? '')?.[1]);
+    const issuer = await documentAt(parts, serverMetadataUrl(resource));
+    return {
+      refusal,
+      resource,
+      issuer,
+      answers: await firstAnswers(mcpServer(server, refuseCalls)),
+      refusedClients: server.config.oauth ? refusedClients(server, parts.oauth) : [],
+    };
+  };
+}
+
+async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusal']> {
+  try {
+    await endpoint.admit({ headers: {}, socket: {} }, lookUpDirectly);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Unauthenticated)) throw error;
+    return { status: error.status, challenge: challenge(error, endpoint.hints) };
+  }
+}
+
+/** RFC 8414, 3.1: the well-known part goes between the host and the path of the issuer. */
+function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined {
+  const [issuer] = Array.isArray(resource?.authorization_servers) ? resource.authorization_servers : [];
+  if (typeof issuer !== 'string' || !URL.canParse(issuer)) return undefined;
+  const { origin, pathname } = new URL(issuer);
+  return `${origin}/.well-known/oauth-authorization-server${pathname}`;
+}
+
+/** A document of our own, through the door that serves it; nothing is asked of anybody else. */
+async function documentAt(
+  { login, oauth }: ConnectionProbeParts,
+  url: string | undefined,
+): Promise<ProbeJson | undefined> {
+  if (url === undefined || !URL.canParse(url) || new URL(url).origin !== oauth.baseUrl) return undefined;
+  const response = await (await login()).request(new URL(url).pathname);
+  return response.ok ? ((await response.json()) as ProbeJson) : undefined;
+}
+
+const clientInfo = { name: 'connection-check', version: '1' };
+const meta = {
+  'io.modelcontextprotocol/protocolVersion': modernRevision,
+  'io.modelcontextprotocol/clientCapabilities': {},
+  'io.modelcontextprotocol/clientInfo': clientInfo,
+};
+
+async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers']> {
+  const ask = async (method: string, params: ProbeJson, headers: RequestHeaders): Promise<ProbeJson> => {
+    const context = { headers, requestId: 'connection-check', bytesIn: 0, onGone: () => undefined };
+    const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
+    return JSON.parse(textOf(reply.body ?? '{}')) as ProbeJson;
+  };
+  const legacy = (method: string, params: ProbeJson = {}) => ask(method, params, {});
+  const modern = (method: string) =>
+    ask(method, { _meta: meta }, { 'mcp-protocol-version': modernRevision, 'mcp-method': method });
+  return {
+    initialize: await legacy('initialize', { protocolVersion: newestLegacyRevision, capabilities: {}, clientInfo }),
+    tools: await legacy('tools/list'),
+    discover: await modern('server/discover'),
+    modernTools: await modern('tools/list'),
+  };
+}
+
+function refuseCalls(): never {
+  throw new AppError('forbidden', 'checking a connection calls no tool');
+}
+
+function refusedClients(server: HostedServer, oauth: OAuthParts): ConnectionProbe['refusedClients'] {
+  return knownClients.flatMap(({ name, redirectUris }) => {
+    try {
+      registerClient(server.id, { client_name: name, redirect_uris: redirectUris }, oauth);
+      return [];
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      return [{ client: name, reason: error.message }];
+    }
+  });
+}

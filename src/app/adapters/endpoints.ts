@@ -1,0 +1,52 @@
+import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
+import type { McpEndpoint } from '../../domain/mcp.ts';
+import type { Lookup } from '../../domain/visit.ts';
+import type { CallToolParts } from '../../gateway/call/call-tool.ts';
+import type { CallerOptions } from '../../gateway/callers/caller.ts';
+import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
+import { createManagementServer } from '../../manage/management-server.ts';
+import type { Runner } from '../../operations/run-operation.ts';
+import { routes, urlOf } from '../../routes.ts';
+import { version } from '../../version.ts';
+import type { Caches } from '../caches.ts';
+import type { FullConfig } from '../full-config.ts';
+import { findPerson } from './management-login.ts';
+
+/** How a hosted server is served. */
+export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
+  const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
+  const parts = { ...callParts, callers, resourceMetadataUrl };
+  const made = new WeakMap<HostedServer, McpEndpoint>();
+  return (server: HostedServer): McpEndpoint => {
+    const endpoint = made.get(server) ?? hostedEndpoint(server, parts);
+    made.set(server, endpoint);
+    return endpoint;
+  };
+}
+
+/** What is served under a slug: a hosted server, or the management server. */
+export function endpoints(
+  config: FullConfig,
+  caches: Caches,
+  endpointOf: (server: HostedServer) => McpEndpoint,
+  runner: Runner,
+) {
+  const { keys, grants, managementLogin } = caches;
+  const management = createManagementServer(
+    runner,
+    version,
+    {
+      verifyApiKey: keys.verify,
+      findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
+    },
+    {
+      resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
+      scopes: managementLogin.scopes,
+    },
+  );
+  return (slug: string, look: Lookup): MaybePromise<McpEndpoint | undefined> =>
+    slug === config.managementSlug
+      ? management
+      : whenKnown(caches.servers.find(slug, look), (server) => server && endpointOf(server));
+}

@@ -1,0 +1,44 @@
+import { AppError, OAuthError } from '../../errors.ts';
+import type { OAuthParts } from '../../oauth/parts.ts';
+import { revoke } from '../../oauth/tokens/revoke.ts';
+import { redeem, type TokenAnswer } from '../../oauth/tokens/token.ts';
+import type { GrantUse } from '../../oauth/tokens/use-grant.ts';
+import type { GivenLogin, LoginAttempt } from '../../operations/connection/login-attempt.ts';
+
+type LoginCheckParts = { oauth: OAuthParts; grants: GrantUse };
+
+/**
+ * Finishes a login that was begun to see whether it works, as its client would, and ends it: what the provider gave is
+ * described and forgotten here, so that nobody who tries a login out ever holds a token.
+ */
+export function createLoginCheck({ oauth, grants }: LoginCheckParts) {
+  /** @throws AppError notFound without a login, invalid for a code that is not good here */
+  return async ({ slug, clientId, code, verifier, redirectUri, requestId }: LoginAttempt): Promise<GivenLogin> => {
+    const server = await oauth.findServer(slug);
+    if (!server) throw new AppError('notFound', 'this server has no login');
+    const attempt = { client_id: clientId, code, code_verifier: verifier, redirect_uri: redirectUri };
+    const form = new URLSearchParams({ grant_type: 'authorization_code', ...attempt });
+    const answer = await redeem(server, form, oauth).catch(toAppError);
+    if (server.mode === 'passthrough') return ofPassthrough(answer);
+    try {
+      const open = await grants.open(server, answer.access_token);
+      if (!open) throw new AppError('conflict', 'the server was changed during the login; start again');
+      const { scope, expiresAt, refreshToken } = open.tokens;
+      const expiresInS =
+        expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
+      return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+    } finally {
+      await revoke(server, new URLSearchParams({ client_id: clientId, token: answer.access_token }), requestId, oauth);
+    }
+  };
+}
+
+/** The grant of a passthrough login has ended with the answer, which alone held the provider's tokens. */
+function ofPassthrough({ scope, expires_in: expiresInS, refresh_token: refreshToken }: TokenAnswer): GivenLogin {
+  return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+}
+
+function toAppError(error: unknown): never {
+  if (!(error instanceof OAuthError)) throw error;
+  throw new AppError('invalid', `the login could not be finished: ${error.message}`, { cause: error });
+}

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { configSecrets } from '../../domain/config/server-config.ts';
+import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import type { LoginServer } from '../../oauth/login-server.ts';
+import { hostedProvider } from '../../oauth/provider.ts';
+import type { HttpClient } from '../../outbound/http-client.ts';
+import { routes, urlOf } from '../../routes.ts';
+import { version } from '../../version.ts';
+
+export type LoginServersOptions = { baseUrl: string; http: HttpClient; now: () => number };
+
+/** What the OAuth proxy sees of a hosted server, or undefined for one without a login. Made once per compiled server. */
+export function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+  const made = new WeakMap<HostedServer, LoginServer>();
+  return (server) => {
+    const known = made.get(server);
+    if (known) return known;
+    const login = toLoginServer(server, options);
+    if (login) made.set(server, login);
+    return login;
+  };
+}
+
+function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
+  const { oauth } = server.config;
+  if (!oauth) return undefined;
+  const upstreams = [
+    ...new Set(server.config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin)),
+  ];
+  const mode = oauth.token_mode ?? 'issued';
+  const secret = server.secrets.get(configSecrets.clientSecret);
+  const mayGo = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
+  return {
+    id: server.id,
+    workspaceId: server.workspaceId,
+    slug: server.slug,
+    name: server.config.name,
+    operator: '',
+    issuer: urlOf(options.baseUrl, routes.mcp, server.slug),
+    scopes: oauth.scopes,
+    mode,
+    agreement: agreementOf([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),
+    provider: hostedProvider({
+      oauth,
+      clientSecret: mayGo ? (secret?.value ?? '') : '',
+      workspaceId: server.workspaceId,
+      redirectUri: urlOf(options.baseUrl, routes.callback, server.slug),
+      audience: upstreams.map((origin) => new URL(origin).host),
+      userAgent: `Toolhost/${version} (+${options.baseUrl})`,
+      http: options.http,
+      now: options.now,
+    }),
+  };
+}
+
+/** What a person agrees to at a login: where they log in, who holds what they give, and where it is sent. */
+function agreementOf(parts: readonly string[]): string {
+  // JSON, because no client id can then pose as a list of hosts.
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}

@@ -1,0 +1,86 @@
+import { availableParallelism } from 'node:os';
+import type { ThreadWork } from '../../gateway/call/thread-work.ts';
+import type { RuleSource } from '../../operations/servers/config-rules.ts';
+import type { JudgeOnThread } from '../../operations/servers/judged.ts';
+import type { Source } from '../../telemetry/metric.ts';
+import { ThreadPool } from '../../threads/thread-pool.ts';
+
+/** Two at least, so that one workspace never has all of them; more do not help where the event loop needs a core too. */
+const fewest = 2;
+const most = 4;
+
+/** So much may wait before more is refused; a job takes some 50 ms. */
+const queue = { ofWorkspace: 100, ofAll: 400 };
+const waitMs = 20_000;
+const idleMs = 60_000;
+
+/** Many times what the largest input takes on an idle machine. */
+const limitMs = {
+  'check-arguments': 5000,
+  'read-answer': 10_000,
+  'judge-configuration': 10_000,
+  'shorten-content': 10_000,
+  'write-capture': 5000,
+};
+
+export function startThreads(clock: () => number): ThreadPool {
+  const threads = Math.min(most, Math.max(fewest, availableParallelism()));
+  return new ThreadPool({ threads, queue, waitMs, idleMs, clock });
+}
+
+/** What the gateway has done on threads. */
+export function gatewayWork(threads: ThreadPool): ThreadWork {
+  return {
+    checkArguments(input, of) {
+      const kind = 'check-arguments';
+      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
+    },
+    readAnswer(input, of) {
+      const kind = 'read-answer';
+      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.body), ...of });
+    },
+    writeCapture(input, of) {
+      const kind = 'write-capture';
+      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
+    },
+    shortenContent(input, of) {
+      const kind = 'shorten-content';
+      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.content), ...of });
+    },
+  };
+}
+
+/** The memory of bytes when nothing else is in it, and it can be handed over. */
+function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+}
+
+/** What the operations have judged on threads. */
+export function judgeWork(threads: ThreadPool, rules: RuleSource): JudgeOnThread {
+  return (input, workspaceId) => {
+    const kind = 'judge-configuration';
+    return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind] });
+  };
+}
+
+export function threadSources(threads: ThreadPool): Source[] {
+  return [
+    {
+      name: 'toolhost_jobs',
+      help: 'Jobs on threads (long answers, large arguments and configurations): under way, and waiting for a thread.',
+      type: 'gauge',
+      label: 'state',
+      readEach() {
+        const { running, waiting } = threads.counts();
+        return { running, waiting };
+      },
+    },
+    {
+      name: 'toolhost_jobs_total',
+      help: 'Jobs on threads by how they ended.',
+      type: 'counter',
+      label: 'outcome',
+      readEach: () => threads.counts().outcomes,
+    },
+  ];
+}

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Secrets } from '../config.ts';
+import type { McpEndpoint } from '../domain/mcp.ts';
+import { createFront } from '../edge/front.ts';
+import { createTryOut } from '../gateway/call/try-out.ts';
+import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import { createMcpListener } from '../gateway/mcp-listener.ts';
+import type { Log } from '../log.ts';
+import { createReportQueue, type ReportQueue } from '../operations/calls/report-queue.ts';
+import type { Serving } from '../operations/operation.ts';
+import { createWriteQueue } from '../operations/quotas/write-queue.ts';
+import type { Runner } from '../operations/run-operation.ts';
+import type { Database } from '../store/database.ts';
+import type { Metric } from '../telemetry/metric.ts';
+import { callersOf } from './adapters/callers.ts';
+import { createConnectionProbe } from './adapters/connection-probe.ts';
+import { endpoints, hosting } from './adapters/endpoints.ts';
+import { createLoginCheck } from './adapters/login-check.ts';
+import { gatewayWork, startThreads } from './adapters/threads.ts';
+import { type Caches, createCaches } from './caches.ts';
+import { limitCalls } from './call-limits.ts';
+import { startCallRecords } from './call-records.ts';
+import { closeInTurn } from './close-in-turn.ts';
+import type { FullConfig } from './full-config.ts';
+import { openKeyring } from './keys/keyring.ts';
+import { metricSources } from './observability/metric-sources.ts';
+import { startObservability } from './observability/observability.ts';
+import { openStore, type Store } from './open-store.ts';
+import { operationParts } from './operation-parts.ts';
+import { outboundClients } from './outbound-clients.ts';
+import { createPresence, type Presence } from './presence.ts';
+import { createReadiness } from './readiness.ts';
+import type { Surroundings } from './surroundings.ts';
+import { startUpkeep } from './upkeep.ts';
+import type { Web } from './web.ts';
+
+export type App = {
+  handle: (request: IncomingMessage, response: ServerResponse) => void;
+  runner: Runner;
+  /** The metrics of this process, as plain data. */
+  metrics(): Metric[];
+  /** Says no to readiness probes, so that a load balancer looks elsewhere. */
+  drain(): void;
+  /** See `Database`. */
+  lost: Promise<string>;
+  /** False when something was lost that waited to be written. */
+  close(): Promise<boolean>;
+};
+
+/** Builds every part and introduces them to one another. */
+export async function createApp(
+  config: FullConfig,
+  secrets: Secrets,
+  log: Log,
+  surroundings: Surroundings,
+): Promise<App> {
+  const settings = { config, secrets };
+  const database = await openStore(settings, config.siblings === undefined, log, surroundings);
+  const { now } = database.time;
+  const keyring = await openKeyring(settings, database, log);
+  const observability = await startObservability(config, secrets.metricsToken, log);
+  const { http, documents } = outboundClients(config, surroundings, observability, log);
+  const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
+  const from = { http, documents, config, store: database, keyring, log };
+  const caches = createCaches({ ...observability, ...surroundings, ...from });
+  const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...observability });
+  const presence = createPresence(database, config, keyring.keyIds);
+  const limitedBy = { config, store: database, presence, http, log };
+  const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
+  const threads = startThreads(surroundings.clock);
+  const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
+  const callParts = { ...observability.ofCalls, ...shared, http: limited.http, record: callLog.add };
+  const endpointOf = hosting(config, callersOf(caches, addresses, log), callParts);
+  const login = async () => (await web()).login;
+  const reports = reportsOf(database, surroundings, presence);
+  const runner: Runner = {
+    db: database.db,
+    reports,
+    writes: createWriteQueue(),
+    parts: {
+      ...operationParts(config, keyring, now, threads),
+      serving: {
+        ...createTryOut(caches.servers, callParts),
+        ...connectionParts(caches, endpointOf, login),
+        flushCalls: callLog.flush,
+        presentUse: limited.presentUse,
+      },
+    },
+    onCommitted: caches.changes.lookAfterCommit,
+  };
+  // Loaded at its first request: a process that only serves agents is ready sooner and smaller without it.
+  const web = loadedOnce<Web>(async () => {
+    const { createWeb } = await import('./web.ts');
+    return createWeb({ config, caches, runner, observability, onUnexpected, ...addresses });
+  });
+  const others = await join(presence, database, caches, log);
+  const watched = { ...database, ...addresses, ...others, http, caches, callLog, limits, breaker, reports, threads };
+  observability.watch(metricSources(watched));
+  const find = endpoints(config, caches, endpointOf, runner);
+  const mcpListener = { ...surroundings, ...addresses, ...observability.ofMcpListener, onUnexpected };
+  const handle = createFront({
+    config,
+    random: randomBytes,
+    serveMcp: createMcpListener({ ...mcpListener, find, serverUrl: runner.parts.serverUrl }),
+    probes: { whyNotReady: others.readiness.whyNot, onAnswered: observability.ofWebRouter.onAnswered },
+    serveWeb: async (request, response) => (await web()).serve(request, response),
+    strangers: addresses.strangers,
+    onUnexpected,
+  });
+  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, now) : undefined;
+  return {
+    handle,
+    runner,
+    metrics: observability.read,
+    lost: database.lost,
+    drain: others.readiness.drain,
+    close: () =>
+      closeInTurn({ upkeep, others, limited, caches, callLog, threads, http, documents, database, observability }),
+  };
+}
+
+/** What plays a client at a hosted server, to see whether one could connect. */
+function connectionParts(
+  { servers, grants, oauthParts: oauth }: Caches,
+  endpointOf: (server: HostedServer) => McpEndpoint,
+  login: () => Promise<Web['login']>,
+): Pick<Serving, 'probeConnection' | 'finishLogin'> {
+  return {
+    probeConnection: createConnectionProbe({ servers, endpointOf, login, oauth }),
+    finishLogin: createLoginCheck({ oauth, grants }),
+  };
+}
+
+function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
+  let loaded: Promise<Part> | undefined;
+  return () => {
+    loaded ??= load();
+    return loaded;
+  };
+}
+
+/** Becomes one of the processes that serve from the database. What it remembers from now on is kept up to date. */
+async function join(presence: Presence, store: Store, { changes }: Caches, log: Log) {
+  const readiness = createReadiness(store, changes, log);
+  const tell = async () => {
+    readiness.watchClock();
+    await presence.announce();
+  };
+  await changes.look();
+  await tell();
+  changes.afterLooks(tell);
+  return {
+    readiness,
+    presence,
+    /** Without a database the others notice by themselves. */
+    async leave() {
+      if (!changes.state().isUp) return;
+      await presence.leave().catch((error) => log.warn({ err: error }, 'could not tell the others that it leaves'));
+    },
+  };
+}
+
+function reportsOf(
+  { engine, reports }: Database,
+  { reportShare, clock }: Surroundings,
+  presence: Presence,
+): ReportQueue {
+  const atOnce = engine === 'sqlite' ? 1 : 2;
+  return createReportQueue({ db: reports, atOnce, share: reportShare, clock, processCount: presence.count });
+}

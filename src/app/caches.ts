@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import { localWorkspace } from '../config.ts';
+import { newId } from '../domain/ids.ts';
+import { createApiKeyCheck } from '../gateway/callers/api-key-check.ts';
+import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
+import type { Log } from '../log.ts';
+import { createIdentityProvider, type Identity } from '../manage/identity.ts';
+import { welcome } from '../manage/people.ts';
+import { createClientDocuments } from '../oauth/clients/client-document.ts';
+import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
+import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
+import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
+import { createGrantUse } from '../oauth/tokens/use-grant.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
+import { routes, urlOf } from '../routes.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
+import { followChanges } from '../store/changes/follow-changes.ts';
+import type { Database } from '../store/database.ts';
+import { findWorkspace } from '../store/people/workspaces.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import { transact } from '../store/transact.ts';
+import { version } from '../version.ts';
+import { createLoginServers } from './adapters/login-servers.ts';
+import { createManagementLogin } from './adapters/management-login.ts';
+import type { FullConfig } from './full-config.ts';
+import { outageLog } from './observability/outage-log.ts';
+import type { Store } from './open-store.ts';
+import { defaultLimits } from './operation-parts.ts';
+
+/** How long what is remembered serves on while the database does not answer. */
+const staleMs = 60_000;
+
+export type CachesOptions = {
+  config: FullConfig;
+  store: Store;
+  keyring: Keyring;
+  http: HttpClient;
+  /** For what strangers name. */
+  documents: HttpClient;
+  log: Log;
+  /** Monotonic ms. */
+  clock: () => number;
+  onLoginEvent: (event: LoginEvent) => void;
+};
+
+/** What this process remembers of the database, and the follower that makes it forget what others change. */
+export function createCaches(options: CachesOptions) {
+  const { config, store, keyring, http, documents, log, clock, onLoginEvent } = options;
+  const { db, time } = store;
+  const { now } = time;
+  const changes = followChanges({
+    db: store.changes,
+    clock,
+    time,
+    staleMs,
+    onChanges: (list) => {
+      for (const { kind, ref } of list) forget[kind](ref);
+    },
+    onGap: () => {
+      for (const { clear } of [keys, servers, grants, handedOut]) clear();
+    },
+    ...outageLog(log, 'could not look for changes', 'looking for changes succeeds again'),
+  });
+  const freshness = { clock, freshUntil: changes.freshUntil, isUp: () => changes.state().isUp };
+  const keys = createApiKeyCheck(db, now, freshness);
+  const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
+  const servers = createHostedServers({
+    db,
+    keyring,
+    freshness,
+    userAgent,
+    defaultLimits: defaultLimits(config),
+  });
+  const findLogin = createLoginServers({ baseUrl: config.baseUrl, http, now });
+  const signIn = signInOf(config, db, now);
+  const { managementLogin } = signIn;
+  const handedOut = createHandedOutTokens(db, freshness);
+  const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
+  const oauthParts: OAuthParts = {
+    db,
+    keyring,
+    http,
+    documents: createClientDocuments(documents),
+    handedOut,
+    unsaved,
+    random: randomBytes,
+    now,
+    baseUrl: config.baseUrl,
+    async findServer(slug) {
+      if (slug === config.managementSlug) return managementLogin;
+      const server = await servers.find(slug);
+      const login = server && findLogin(server);
+      const workspace = login && (await findWorkspace(db, login.workspaceId));
+      return login && { ...login, operator: workspace?.name ?? login.workspaceId };
+    },
+    onCommitted: changes.lookAfterCommit,
+    audit: (event) => insertAuditEvent(db, auditRow(event, now())),
+    log: (message, fields) => log.info(fields, message),
+    onEvent: onLoginEvent,
+  };
+  const grants = createGrantUse(oauthParts, freshness);
+  const forget = {
+    server: (ref: string) => {
+      servers.forget(ref);
+      handedOut.forget(ref);
+    },
+    key: keys.forget,
+    grant: grants.forget,
+    workspace: servers.forget,
+  };
+  const stop = async () => {
+    await unsaved.close();
+    await changes.stop();
+  };
+  return { keys, servers, grants, changes, time, findLogin, oauthParts, stop, ...signIn };
+}
+
+/** How people sign in: to the dashboard, and through the OAuth proxy to the management server. */
+function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
+  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
+  const welcomed = (person: Identity) =>
+    transact(db, (transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+  const managementLogin = createManagementLogin({
+    slug: config.managementSlug,
+    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
+    identity,
+    welcome: welcomed,
+  });
+  return { identity, welcome: welcomed, managementLogin };
+}
+
+function auditRow({ server, name, detail, requestId }: Parameters<OAuthParts['audit']>[0], at: number) {
+  return {
+    id: newId(randomBytes, 'aud'),
+    workspace_id: server.workspaceId,
+    at,
+    actor_kind: 'client',
+    actor_id: 'oauth',
+    operation: name,
+    target: server.slug,
+    detail: JSON.stringify(detail),
+    request_id: requestId,
+  };
+}
+
+export type Caches = ReturnType<typeof createCaches>;

@@ -1,0 +1,32 @@
+import type { HttpClient } from '../outbound/http-client.ts';
+import type { Caches } from './caches.ts';
+import type { CallRecords } from './call-records.ts';
+import type { Observability } from './observability/observability.ts';
+import type { Store } from './open-store.ts';
+
+/** What ends with the process, each before what it needs. */
+export type Ending = {
+  upkeep: { stop(): Promise<void> } | undefined;
+  others: { leave(): Promise<void> };
+  limited: { stop(): Promise<void> };
+  caches: Caches;
+  callLog: CallRecords;
+  threads: { close(): Promise<void> };
+  http: HttpClient;
+  documents: HttpClient;
+  database: Store;
+  observability: Observability;
+};
+
+/** False when something was lost that waited to be written. */
+export async function closeInTurn(parts: Ending): Promise<boolean> {
+  await parts.upkeep?.stop();
+  await parts.others.leave();
+  await parts.caches.stop();
+  const [isComplete] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
+  await parts.threads.close();
+  await Promise.all([parts.http.close(), parts.documents.close()]);
+  await parts.database.close();
+  await parts.observability.stop();
+  return isComplete;
+}

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { type Config, readConfig } from '../../config.ts';
+import { AppError } from '../../errors.ts';
+import { findLocalMasterKeys } from '../../local/master-key.ts';
+import { createLog } from '../../log.ts';
+import { isSameKey, listKnownKeys } from '../../store/sealing/master-keys.ts';
+import { sealedColumns } from '../../store/sealing/sealed-columns.ts';
+import { countSealed, secretsWithout } from '../../store/sealing/sealed-rows.ts';
+import { identityOf } from '../../store/sealing/sealing.ts';
+import { openStore, type Store } from '../open-store.ts';
+import { refuseMissingDatabase } from '../operator.ts';
+import { processClocks } from '../surroundings.ts';
+
+/** The database and the master keys of an environment, for whoever is at the machine. */
+export type KeyOperator = { config: Config; store: Store; masters: readonly Buffer[] };
+
+/** Names of sealed values that nobody can read are listed up to this many. */
+const mostListed = 100;
+
+/** @throws ConfigError, AppError notFound without a database */
+export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
+  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
+  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE }, readText);
+  const { config, secrets } = settings;
+  refuseMissingDatabase(config);
+  const store = await openStore(settings, false, createLog('warn'), processClocks);
+  return { config, store, masters: secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [] };
+}
+
+const readText = (path: string) => readFileSync(path, 'utf8');
+
+export type KeyStatus = {
+  id: string;
+  /** Whether the environment has it, and whether it opens what the database keeps to know it by. */
+  in_ring: boolean;
+  opens: boolean;
+  /** Whether it is the first of the environment, which seals. */
+  seals: boolean;
+  /** How many values of each table are sealed with it. */
+  rows: { [table: string]: number };
+};
+
+export type MasterKeyStatus = {
+  keys: KeyStatus[];
+  /** Secrets that no key of the environment opens, the first hundred of them. */
+  unreadable_secrets: { slug: string; name: string; key: string }[];
+};
+
+/** What is sealed with which key. Reads every sealed value of the database, and opens none. */
+export async function masterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
+  const ring = new Map(masters.map((master) => [identityOf(master).id, master]));
+  const known = await listKnownKeys(db);
+  const uses = await countSealed(db);
+  const ids = new Set([...ring.keys(), ...known.map(({ id }) => id), ...uses.map(({ keyId }) => keyId)]);
+  const [sealing] = ring.keys();
+  const keys = [...ids].map((id) => {
+    const master = ring.get(id);
+    const canary = known.find((key) => key.id === id);
+    const rowsOf = (table: string) => uses.find((use) => use.keyId === id && use.table === table)?.rows ?? 0;
+    return {
+      id,
+      in_ring: master !== undefined,
+      opens: master !== undefined && (canary === undefined || isSameKey(canary, master)),
+      seals: id === sealing,
+      rows: Object.fromEntries(sealedColumns.map(({ table }) => [table, rowsOf(table)])),
+    };
+  });
+  const unreadable = await secretsWithout(db, [...ring.keys()], mostListed);
+  return { keys, unreadable_secrets: unreadable.map(({ slug, name, keyId }) => ({ slug, name, key: keyId })) };
+}
+
+/** @throws AppError invalid when the environment has no master key */
+export function needKeys({ masters, config }: KeyOperator): readonly [Buffer, ...Buffer[]] {
+  const [first, ...others] = masters;
+  if (first) return [first, ...others];
+  throw new AppError(
+    'invalid',
+    `there is no master key: set MASTER_KEY or MASTER_KEY_FILE as for the service, or DATA_DIR to the folder with master.key (now ${config.dataDir})`,
+  );
+}

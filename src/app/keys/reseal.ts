@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { newId } from '../../domain/ids.ts';
+import { AppError } from '../../errors.ts';
+import { keysOfProcesses } from '../../store/changes/processes.ts';
+import { discardSealed } from '../../store/discard-sealed.ts';
+import { lockSqlite } from '../../store/engine/sqlite.ts';
+import { listKnownKeys, rememberKeys, retireKeys, sealingKeyOf, whileAlone } from '../../store/sealing/master-keys.ts';
+import { type SealedColumn, sealedColumns } from '../../store/sealing/sealed-columns.ts';
+import { countSealed, type KeyUse, resealBatch } from '../../store/sealing/sealed-rows.ts';
+import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sealing.ts';
+import { transact } from '../../store/transact.ts';
+import { databaseFile } from '../open-store.ts';
+import { type KeyOperator, needKeys } from './master-keys.ts';
+
+export type Resealed = {
+  sealing_key: string;
+  /** How many values of each table were sealed anew. */
+  resealed: { [table: string]: number };
+  /** What is sealed with other keys after all: no key of the environment opens it, or a process still seals with it. */
+  left: { key: string; table: string; rows: number; in_ring: boolean }[];
+  /** Keys that seal nothing any more. */
+  unused_keys: string[];
+};
+
+const rowsAtOnce = 100;
+/** Between two batches, so that others who wait to write get their turn. */
+const pauseMs = 20;
+
+/**
+ * Seals everything with the first key of the environment, in small transactions, also while the service runs. What was
+ * done stays done when it is interrupted.
+ * @throws AppError conflict when a process that serves does not seal with that key yet
+ */
+export async function reseal(operator: KeyOperator): Promise<Resealed> {
+  const { store, config } = operator;
+  const masters = needKeys(operator);
+  const keyring = createKeyring(masters);
+  const release = await refuseTooEarly(operator, keyring, databaseFile(config));
+  try {
+    await whileAlone(store.db, (db) => rememberKeys(db, masters, keyring, store.time.now()));
+    const resealed: Resealed['resealed'] = {};
+    for (const column of sealedColumns) resealed[column.table] = await resealColumn(operator, keyring, column);
+    const left = (await countSealed(store.db)).filter(({ keyId }) => keyId !== keyring.keyIds[0]);
+    return { sealing_key: keyring.keyIds[0], resealed, ...(await retireUnused(operator, keyring, left)) };
+  } finally {
+    release();
+  }
+}
+
+async function resealColumn({ store }: KeyOperator, keyring: Keyring, column: SealedColumn): Promise<number> {
+  let resealed = 0;
+  let after: readonly string[] | undefined;
+  for (;;) {
+    const batch = await transact(store.db, (db) => resealBatch(db, keyring, column, { after, limit: rowsAtOnce }));
+    resealed += batch.resealed;
+    if (!batch.next) return resealed;
+    after = batch.next;
+    await delay(pauseMs);
+  }
+}
+
+async function retireUnused({ store }: KeyOperator, keyring: Keyring, left: readonly KeyUse[]) {
+  const used = new Set(left.map(({ keyId }) => keyId));
+  const known = await listKnownKeys(store.db);
+  const unused = known.map(({ id }) => id).filter((id) => id !== keyring.keyIds[0] && !used.has(id));
+  await retireKeys(store.db, unused, store.time.now());
+  return {
+    left: left.map(({ keyId, table, rows }) => ({ key: keyId, table, rows, in_ring: keyring.keyIds.includes(keyId) })),
+    unused_keys: unused,
+  };
+}
+
+/**
+ * What is sealed anew must be readable by every process that serves, and stay the newest. Gives what ends the hold on a
+ * SQLite file that nobody serves from.
+ */
+async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
+  const [first] = keyring.keyIds;
+  const tooEarly = (who: string) =>
+    new AppError(
+      'conflict',
+      `${who} does not seal with the key ${first} yet, which is the first of MASTER_KEY here; start every process with it in front (new,old) before you reseal`,
+    );
+  if (store.engine === 'postgres') {
+    const behind = (await keysOfProcesses(store.db, store.time.now())).filter(
+      ({ masterKeys }) => masterKeys[0] !== first,
+    );
+    if (behind[0]) throw tooEarly(`a process that serves on ${behind[0].host}`);
+    return () => undefined;
+  }
+  if (sealingKeyOf(await listKnownKeys(store.db))?.id === first) return () => undefined;
+  try {
+    return lockSqlite(file).release;
+  } catch (error) {
+    if (error instanceof AppError) throw tooEarly('the service on this database');
+    throw error;
+  }
+}
+
+/**
+ * Gives up what is sealed with a key that is lost.
+ * @throws AppError conflict for a key that the environment or a process has, notFound for one that seals nothing
+ */
+export async function discard(operator: KeyOperator, keyId: string): Promise<{ [table: string]: number }> {
+  const { store, masters } = operator;
+  if (masters.some((master) => identityOf(master).id === keyId))
+    throw new AppError('conflict', `the key ${keyId} is in MASTER_KEY, so nothing of it is lost; leave --discard out`);
+  const uses = (await countSealed(store.db)).filter((use) => use.keyId === keyId);
+  const isKnown = (await listKnownKeys(store.db)).some(({ id }) => id === keyId);
+  if (uses.length === 0 && !isKnown)
+    throw new AppError(
+      'notFound',
+      `nothing is sealed with the key ${keyId}; "toolhost master-key status" shows the keys`,
+    );
+  const release = await refuseWhileInUse(operator, keyId);
+  try {
+    return await discardSealed(store.db, { keyId, now: store.time.now, newId: (kind) => newId(randomBytes, kind) });
+  } finally {
+    release();
+  }
+}
+
+/** A key that a process has is not lost. On a SQLite file nobody can tell, so nobody may serve from it. */
+async function refuseWhileInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
+  if (store.engine === 'sqlite') return lockSqlite(databaseFile(config)).release;
+  const owner = (await keysOfProcesses(store.db, store.time.now())).find(({ masterKeys }) =>
+    masterKeys.includes(keyId),
+  );
+  if (!owner) return () => undefined;
+  throw new AppError(
+    'conflict',
+    `a process that serves on ${owner.host} has the key ${keyId}, so it is not lost; take it from there`,
+  );
+}

@@ -1,0 +1,111 @@
+import type { IncomingMessage } from 'node:http';
+import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
+import type { Refusal } from '../../errors.ts';
+import type { Log } from '../../log.ts';
+import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
+import { type BlockedClass, blockedClasses } from '../../outbound/address.ts';
+import { createCallMetrics } from '../../telemetry/call-metrics.ts';
+import { createCounter } from '../../telemetry/counter.ts';
+import { startLagHistogram } from '../../telemetry/lag-histogram.ts';
+import { type Metric, mergeMetrics, metricsText, readSource, type Source } from '../../telemetry/metric.ts';
+import { createMetricsEndpoint } from '../../telemetry/metrics-endpoint.ts';
+import { buildInfo, processSources } from '../../telemetry/process-sources.ts';
+import { createRequestMetrics } from '../../telemetry/request-metrics.ts';
+import { version } from '../../version.ts';
+import type { FullConfig } from '../full-config.ts';
+import { startTraces } from './traces.ts';
+
+/** Plain functions for the rooms of the house, which tell through them what happens, and what has been counted. */
+export type Observability = {
+  ofCalls: { observe: ObserveCall; trace: TraceCall | undefined };
+  ofMcpListener: { onAnswered: (posted: unknown, status: number) => void; onRefused: (refusal: Refusal) => void };
+  ofWebRouter: { onAnswered: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
+  onBlocked: (of: BlockedClass) => void;
+  onLoginEvent: (event: LoginEvent) => void;
+  /** Call records that were given up. */
+  onDropped: (rows: number) => void;
+  /** Adds numbers that others keep. */
+  watch(sources: readonly Source[]): void;
+  /** All metrics of this process. */
+  read(): Metric[];
+  /** Sends the spans that wait. Never throws. */
+  stop(): Promise<void>;
+};
+
+const refusals = ['missing', 'invalid', 'forbidden'] as const satisfies readonly Refusal[];
+
+export async function startObservability(
+  config: FullConfig,
+  metricsToken: string | undefined,
+  log: Log,
+): Promise<Observability> {
+  const { engine: database } = config;
+  const traces = await startTraces(config.otlpEndpoint, log);
+  const calls = createCallMetrics();
+  const requests = createRequestMetrics();
+  const lag = startLagHistogram();
+  const { refused, blocked, logins } = createCounters();
+  let dropped = 0;
+  const sources: Source[] = [...processSources, droppedSource(() => dropped)];
+  const read = () => [
+    ...calls.read(),
+    ...requests.read(),
+    ...[refused, blocked, logins, lag].map((part) => part.read()),
+    ...sources.map(readSource),
+    buildInfo({ version, mode: config.mode, database }),
+  ];
+  const metrics = createMetricsEndpoint({
+    isOpenOnLoopback: config.mode === 'local',
+    token: metricsToken,
+    // A scrape reaches one worker and wants to know about the service.
+    text: async () => metricsText(mergeMetrics((await config.siblings?.metrics()) ?? [read()])),
+  });
+  return {
+    ofCalls: { observe: calls.observe, trace: traces?.traceCall },
+    ofMcpListener: { onAnswered: requests.countMcp, onRefused: refused.count },
+    ofWebRouter: { onAnswered: requests.countWeb, metrics },
+    onBlocked: blocked.count,
+    onLoginEvent: logins.count,
+    onDropped(rows) {
+      dropped += rows;
+    },
+    watch: (more) => void sources.push(...more),
+    read,
+    async stop() {
+      lag.stop();
+      await traces?.stop();
+    },
+  };
+}
+
+function createCounters() {
+  return {
+    refused: createCounter(
+      'toolhost_authentication_refusals_total',
+      'Requests without a credential that is good for them, by what was wrong.',
+      'kind',
+      refusals,
+    ),
+    blocked: createCounter(
+      'toolhost_blocked_addresses_total',
+      'Connections that the address guard refused, by class of address.',
+      'class',
+      blockedClasses,
+    ),
+    logins: createCounter(
+      'toolhost_logins_total',
+      'Logins through the OAuth proxy and refreshes at the providers, by what happened.',
+      'event',
+      loginEvents,
+    ),
+  };
+}
+
+function droppedSource(read: () => number): Source {
+  return {
+    name: 'toolhost_call_records_dropped_total',
+    help: 'Call records that were given up because the database did not take them.',
+    type: 'counter',
+    read,
+  };
+}

@@ -1,0 +1,191 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
+import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts';
+import { messageOf } from '../../errors.ts';
+import { fieldsOf } from '../../operations/limit-fields.ts';
+import { addOperatorOptions, asOperator, type OperatorOptions } from '../as-operator.ts';
+import { environmentUrl } from '../connection.ts';
+import { secondsOf } from '../expiry.ts';
+import { firstCommands } from '../key-advice.ts';
+import { print, printJson, table } from '../print.ts';
+import { wholeOrNone, wholeUpTo } from '../whole-number.ts';
+
+type CreateOptions = OperatorOptions &
+  KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };
+
+type KeyRecord = {
+  id: string;
+  name: string;
+  scopes: KeyScope[];
+  servers?: string[];
+  created_at: string;
+  expires_at?: string;
+  last_used_at?: string;
+  revoked_at?: string;
+  creator_left?: true;
+};
+
+export function addKeys(program: Command): void {
+  const keys = program
+    .command('keys')
+    .description('make, list and revoke API keys, directly on the database (DATA_DIR or DATABASE_URL)');
+  addOperatorOptions(keys.command('create'))
+    .description('make an API key; it is shown once')
+    .requiredOption('--name <name>', 'what the key is for')
+    .requiredOption('--scopes <list>', `what it may do, comma-separated: ${keyScopes.join(', ')}`, scopesOf)
+    .option('--server <slug>', 'limit it to this server; may be repeated', (slug, before: string[] = []) => [
+      ...before,
+      slug,
+    ])
+    .option('--expires <span>', 'when it stops working, such as 12h, 90d or 4w (default: never)', expires)
+    .option('--calls-per-second <number>', 'how many calls a second it may make', wholeUpTo(mostLimit))
+    .option('--calls-per-minute <number>', 'how many calls a minute (UTC)', wholeUpTo(mostCallQuota))
+    .option('--calls-per-day <number>', 'how many calls a day (UTC)', wholeUpTo(mostCallQuota))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  toolhost keys create --name me --scopes manage,call
+  toolhost keys create --name agent --scopes call --server projects --expires 90d
+  export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
+    )
+    .action(create);
+  addOperatorOptions(keys.command('limit'))
+    .description('set what an API key is limited to; 0 removes a limit')
+    .argument('<id>', 'id of the key, key_…')
+    .option('--calls-per-second <number>', 'calls a second', wholeOrNone(mostLimit))
+    .option('--calls-per-minute <number>', 'calls a minute (UTC)', wholeOrNone(mostCallQuota))
+    .option('--calls-per-day <number>', 'calls a day (UTC)', wholeOrNone(mostCallQuota))
+    .action(limit);
+  addOperatorOptions(keys.command('list'))
+    .description('list the API keys of a workspace, without the keys themselves')
+    .action(list);
+  addOperatorOptions(keys.command('revoke'))
+    .description('revoke an API key; it stops working everywhere within two seconds')
+    .argument('<id>', 'id of the key, key_…')
+    .action(revoke);
+}
+
+function limitText(limits: { calls_per_second?: number; calls_per_minute?: number; calls_per_day?: number }): string {
+  const { calls_per_second, calls_per_minute, calls_per_day } = limits;
+  const told = { second: calls_per_second, minute: calls_per_minute, day: calls_per_day };
+  const parts = Object.entries(told).flatMap(([span, calls]) =>
+    calls === undefined ? [] : [`${calls} calls a ${span}`],
+  );
+  return parts.length === 0 ? 'any number of calls' : parts.join(', ');
+}
+
+function scopesOf(text: string): KeyScope[] {
+  const scopes = text
+    .split(',')
+    .map((scope) => scope.trim())
+    .filter((scope) => scope !== '');
+  const wrong = scopes.find((scope) => !(keyScopes as readonly string[]).includes(scope));
+  if (wrong !== undefined || scopes.length === 0) {
+    throw new InvalidArgumentError(`allowed: one or more of ${keyScopes.join(', ')}, comma-separated`);
+  }
+  return scopes as KeyScope[];
+}
+
+function expires(text: string): number {
+  try {
+    return secondsOf(text);
+  } catch (error) {
+    throw new InvalidArgumentError(messageOf(error));
+  }
+}
+
+async function create(options: CreateOptions): Promise<void> {
+  // Before the key is made, so that nothing can go wrong between making and showing it.
+  const url = environmentUrl(process.env);
+  await asOperator({ ...options, makesDatabase: true }, async (operator) => {
+    const made = await operator.run('createApiKey', {
+      name: options.name,
+      scopes: options.scopes,
+      ...(options.server && { servers: options.server }),
+      ...(options.expires !== undefined && { expires_in: options.expires }),
+      ...fieldsOf(options),
+    });
+    if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
+    else print(createdText(made, operator.place, url));
+  });
+}
+
+function createdText(made: KeyRecord & { key: string }, place: string, url: string): string {
+  const servers = made.servers ? `the servers ${made.servers.join(', ')}` : 'every server of the workspace';
+  return `The API key "${made.name}" (${made.id}) is made.
+
+  ${made.key}
+
+It is shown this once: keep it now, where only you can read it.
+Scopes: ${made.scopes.join(', ')}. Good for ${servers}. Expires: ${made.expires_at ?? 'never'}.
+It works on the service whose database is ${place}.
+
+To use it:
+${firstCommands(made, url)
+  .map((command) => `  ${command}`)
+  .join('\n')}`;
+}
+
+async function list(options: OperatorOptions): Promise<void> {
+  await asOperator(options, async (operator) => {
+    const keys: KeyRecord[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = (await operator.run('listApiKeys', { limit: 200, ...(cursor !== undefined && { cursor }) })) as {
+        keys: KeyRecord[];
+        next_cursor?: string;
+      };
+      keys.push(...page.keys);
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+    if (options.json) printJson({ keys });
+    else if (keys.length === 0) print('There are no API keys in this workspace yet.');
+    else
+      print(
+        table(
+          ['ID', 'NAME', 'SCOPES', 'SERVERS', 'STATE', 'LAST USED'],
+          keys.map((key) => rowOf(key, operator.now())),
+        ),
+      );
+  });
+}
+
+/** `now` is the database's time, epoch ms, like that of the key. */
+function rowOf(key: KeyRecord, now: number): string[] {
+  return [
+    key.id,
+    key.name,
+    key.scopes.join(','),
+    key.servers?.join(',') ?? 'all',
+    key.creator_left && key.revoked_at === undefined ? `${stateOf(key, now)}, its maker has left` : stateOf(key, now),
+    key.last_used_at ?? 'never',
+  ];
+}
+
+function stateOf({ revoked_at, expires_at }: KeyRecord, now: number): string {
+  if (revoked_at !== undefined) return `revoked ${revoked_at}`;
+  if (expires_at === undefined) return 'good';
+  return `${Date.parse(expires_at) <= now ? 'expired' : 'good until'} ${expires_at}`;
+}
+
+async function limit(id: string, options: OperatorOptions & KeyLimits, command: Command): Promise<void> {
+  const given = Object.entries(fieldsOf(options)).map(([field, value]) => [field, value === 0 ? null : value]);
+  if (given.length === 0)
+    command.error('error: nothing to set; give --calls-per-second, --calls-per-minute or --calls-per-day', {
+      exitCode: 2,
+    });
+  await asOperator(options, async (operator) => {
+    const { limits } = await operator.run('setKeyLimits', { id, ...Object.fromEntries(given) });
+    if (options.json) printJson({ id, limits });
+    else print(`The API key ${id} may make ${limitText(limits)}.`);
+  });
+}
+
+async function revoke(id: string, options: OperatorOptions): Promise<void> {
+  await asOperator(options, async (operator) => {
+    const revoked = await operator.run('revokeApiKey', { id });
+    if (options.json) printJson(revoked);
+    else print(`The API key ${id} is revoked; it stops working everywhere within two seconds.`);
+  });
+}

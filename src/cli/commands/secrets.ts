@@ -1,0 +1,97 @@
+import { text } from 'node:stream/consumers';
+import type { Command } from 'commander';
+import { AppError } from '../../errors.ts';
+import { askHidden } from '../ask.ts';
+import { readTextFile } from '../config-file.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
+import { print, printJson, table } from '../print.ts';
+
+type Options = ConnectionOptions & { json?: true };
+type SetOptions = Options & { valueFile?: string };
+
+export function addSecrets(program: Command): void {
+  const secrets = program.command('secrets').description('manage the secrets that fill {{NAME}} in a hosted server');
+  addConnectionOptions(secrets.command('set'))
+    .description('store a secret; its value is read from standard input or typed unseen, and never shown again')
+    .argument('<slug>')
+    .argument('<name>', 'NAME of {{NAME}}')
+    .option('--value-file <file>', 'read the value from a file')
+    // Refused by ourselves, as the usual message would repeat the value.
+    .allowExcessArguments()
+    .addHelpText(
+      'after',
+      `
+The value is never an argument, where other people of the machine and the shell's history would see it.
+It goes only to the hosts that the server's tools call now.
+
+Examples:
+  toolhost secrets set projects SERVICE_KEY
+  pass show service-key | toolhost secrets set projects SERVICE_KEY
+  toolhost secrets set projects SERVICE_KEY --value-file /run/secrets/service-key`,
+    )
+    .action(set);
+  addConnectionOptions(secrets.command('list'))
+    .description('list the names of the secrets that have a value')
+    .argument('<slug>')
+    .action(list);
+  addConnectionOptions(secrets.command('delete'))
+    .description('delete a secret')
+    .argument('<slug>')
+    .argument('<name>')
+    .action(remove);
+}
+
+async function clientOf(options: Options) {
+  const connection = connectionOf(options, process.env);
+  const { createRestClient } = await import('../rest-client.ts');
+  return createRestClient(connection);
+}
+
+async function set(slug: string, name: string, options: SetOptions, command: Command): Promise<void> {
+  if (command.args.length > 2) {
+    command.error(
+      'error: the value is never an argument; give it on standard input, at the prompt or with --value-file',
+    );
+  }
+  const client = await clientOf(options);
+  const value = await readValue(name, options.valueFile);
+  const stored = await client.run('setSecret', { slug, name, value });
+  if (options.json) return printJson(stored);
+  const origins = stored.origins.join(', ') || 'no host yet, as the server has no tools';
+  const uses = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
+  print(`The secret ${name} of ${slug} is stored. It goes only to ${origins}. ${uses}`);
+}
+
+async function readValue(name: string, file: string | undefined): Promise<string> {
+  const raw = file === undefined ? await typedOrPiped(name) : await readTextFile(file);
+  // Editors and echo end a file with a line break that is not part of the secret.
+  const value = raw.replace(/\r?\n$/, '');
+  if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
+  return value;
+}
+
+function typedOrPiped(name: string): Promise<string> {
+  const { stdin, stderr } = process;
+  return stdin.isTTY ? askHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : text(stdin);
+}
+
+async function list(slug: string, options: Options): Promise<void> {
+  const client = await clientOf(options);
+  const answer = await client.run('listSecrets', { slug });
+  if (options.json) return printJson(answer);
+  if (answer.secrets.length === 0) return print(`The server ${slug} has no secrets.`);
+  const rows = answer.secrets.map((s) => [
+    s.name,
+    s.updated_at,
+    s.origins.join(','),
+    s.used_by.join(', ') || 'nothing',
+  ]);
+  print(table(['NAME', 'SET AT', 'GOES TO', 'USED BY'], rows));
+}
+
+async function remove(slug: string, name: string, options: Options): Promise<void> {
+  const client = await clientOf(options);
+  const deleted = await client.run('deleteSecret', { slug, name });
+  if (options.json) printJson(deleted);
+  else print(`The secret ${name} of ${slug} is deleted.`);
+}

@@ -1,0 +1,33 @@
+import { createRequire, flushCompileCache } from 'node:module';
+import type { Command } from 'commander';
+
+export function addServe(program: Command): void {
+  program
+    .command('serve')
+    .description('run the service until a signal stops it')
+    .addHelpText('after', settingsText)
+    .action(runServe);
+}
+
+/** Resolves when the service can serve. @throws ConfigError, AppError conflict */
+export async function runServe(): Promise<void> {
+  const { serve } = await import('../../process/serve.ts');
+  await serve();
+  // What was compiled is kept now, as a process that is killed could not do it at its end.
+  flushCompileCache();
+}
+
+/** Help is made without waiting, so the settings are loaded the other way, and only when somebody asks for them. */
+function settingsText(): string {
+  const { variables } = createRequire(import.meta.url)('../../variables.ts') as typeof import('../../variables.ts');
+  const lines = Object.entries(variables).map(([name, { fallback, meaning }]) => {
+    return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;
+  });
+  return `
+Settings, as environment variables:
+${lines.join('\n')}
+
+Examples:
+  toolhost serve
+  PORT=9000 DATA_DIR=/var/lib/toolhost toolhost serve`;
+}

@@ -1,0 +1,121 @@
+import type { Command } from 'commander';
+import { AppError } from '../../errors.ts';
+import type { Input, Output } from '../../operations/index.ts';
+import { ask } from '../ask.ts';
+import { readConfigFile } from '../config-file.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
+import { note, print, printJson, table } from '../print.ts';
+
+type Options = ConnectionOptions & { json?: true };
+type Shown = Output<'getMcpServer'>;
+
+const pageSize = 200;
+
+export function addServers(program: Command): void {
+  const servers = program.command('servers').description('manage the hosted servers of a running service');
+  addConnectionOptions(servers.command('list')).description('list the hosted servers of the workspace').action(list);
+  addConnectionOptions(servers.command('get'))
+    .description('print a server as a configuration file, secrets masked')
+    .argument('<slug>')
+    .addHelpText('after', '\nExample:\n  toolhost servers get projects > projects.yaml')
+    .action(get);
+  addConnectionOptions(servers.command('create'))
+    .description('create a server from its configuration')
+    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  toolhost servers create server.yaml\n  jq . server.json | toolhost servers create -',
+    )
+    .action((file: string, options: Options) => store('createMcpServer', file, options));
+  addConnectionOptions(servers.command('update'))
+    .description('replace the whole configuration of the server whose slug the file has')
+    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .addHelpText(
+      'after',
+      '\nA secret that is ******** in the file stays as it is stored.\n\nExample:\n  toolhost servers update server.yaml',
+    )
+    .action((file: string, options: Options) => store('replaceMcpServer', file, options));
+  addConnectionOptions(servers.command('delete'))
+    .description('delete a server with its secrets; its slug cannot be used again')
+    .argument('<slug>')
+    .option('--yes', 'do not ask')
+    .addHelpText(
+      'after',
+      '\nAt a terminal the slug has to be typed again.\n\nExample:\n  toolhost servers delete projects --yes',
+    )
+    .action(remove);
+}
+
+async function clientOf(options: Options) {
+  const connection = connectionOf(options, process.env);
+  const { createRestClient } = await import('../rest-client.ts');
+  return createRestClient(connection);
+}
+
+async function list(options: Options): Promise<void> {
+  const client = await clientOf(options);
+  const servers: Shown['server'][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.run('listMcpServers', { limit: pageSize, ...(cursor !== undefined && { cursor }) });
+    servers.push(...page.servers);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  if (options.json) return printJson({ servers });
+  if (servers.length === 0)
+    return print('There are no servers yet; create one with: bin/toolhost servers create server.yaml');
+  const rows = servers.map((s) => [s.slug, s.name, s.access, String(s.tool_count), String(s.version), s.url]);
+  print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', 'URL'], rows));
+}
+
+async function get(slug: string, options: Options): Promise<void> {
+  const client = await clientOf(options);
+  const shown = await client.run('getMcpServer', { slug });
+  if (options.json) return printJson(shown);
+  const { stringify } = await import('yaml');
+  print([...summary(shown).map((line) => `# ${line}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join('\n'));
+}
+
+/** What is not part of the configuration; as comments, so that the whole output is a configuration file. */
+function summary({ server, secrets, callback_url, warnings }: Shown): string[] {
+  return [
+    `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
+    ...(secrets.length > 0 ? [`Secrets with a value: ${secrets.join(', ')}`] : []),
+    ...(callback_url === undefined ? [] : [`Callback URL to register with the provider: ${callback_url}`]),
+    ...warnings.map(({ path, message }) => `Warning: ${path}: ${message}`),
+  ];
+}
+
+async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string, options: Options): Promise<void> {
+  const config = await readConfigFile(file);
+  if (typeof config !== 'object' || config === null || Array.isArray(config)) {
+    throw new AppError('invalid', `${file}: is not a configuration; allowed: an object with name, slug and tools`);
+  }
+  if (name === 'replaceMcpServer' && !isSlug((config as { slug?: unknown }).slug)) {
+    throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
+  }
+  const client = await clientOf(options);
+  // The service judges what the file holds.
+  const stored = await client.run(name, config as Input<typeof name>);
+  if (options.json) return printJson(stored);
+  // Replacing is no tool for agents and has no words of its own; it ends as an update does.
+  const { operations } = await import('../../operations/index.ts');
+  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
+}
+
+function isSlug(slug: unknown): boolean {
+  return typeof slug === 'string' && slug !== '';
+}
+
+async function remove(slug: string, options: Options & { yes?: true }): Promise<void> {
+  const client = await clientOf(options);
+  if (!options.yes && process.stdin.isTTY) {
+    note(`This deletes the server ${slug} with its secrets, for good. Its slug cannot be used again.`);
+    const typed = await ask('Type the slug to confirm: ', { input: process.stdin, output: process.stderr });
+    if (typed !== slug) throw new AppError('invalid', `"${typed}" is not the slug; nothing was deleted`);
+  }
+  const deleted = await client.run('deleteMcpServer', { slug });
+  if (options.json) return printJson(deleted);
+  const { operations } = await import('../../operations/index.ts');
+  print(operations.deleteMcpServer.say?.(deleted) ?? '');
+}

@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { addIssues, type ProblemList, shown } from '../problems.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
+
+/** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
+export type InputSchema = Record<string, unknown>;
+
+export const places = ['path', 'query', 'header', 'body'] as const;
+export type Place = (typeof places)[number];
+
+/** One argument of a tool, as building the request needs it. */
+export type Argument = { name: string; required: boolean; place: Place | undefined; fallback: unknown };
+
+export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
+export const maxArguments = 100;
+const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
+
+const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
+
+const keywords = {
+  type: z.enum(fieldTypes).describe('JSON type of the argument.'),
+  description: z.string().max(2000).optional().describe('What the argument means, for the model.'),
+  enum: z.array(z.json()).min(1).max(500).optional().describe('The only values allowed.'),
+  default: z.json().optional().describe('Sent when the caller leaves the argument out.'),
+  minimum: z.number().optional().describe('Smallest number allowed.'),
+  maximum: z.number().optional().describe('Largest number allowed.'),
+  minLength: z.int().min(0).optional().describe('Fewest characters allowed.'),
+  maxLength: z.int().min(0).optional().describe('Most characters allowed.'),
+  format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
+  examples: z.array(z.json()).max(20).optional().describe('Sample values for the model.'),
+  required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),
+};
+
+/** A definition inside another one: of the entries of an array, or of a property of an object. */
+const nestedSchema: z.ZodType = z.strictObject({
+  ...keywords,
+  items: z.lazy(() => nestedSchema.optional()),
+  properties: z.lazy(() => z.record(z.string(), nestedSchema).optional()),
+});
+
+/** Field definition of spec 2.4, with the optional keywords of JSON Schema that are safe to evaluate for strangers. */
+export const fieldSchema = z.strictObject({
+  ...keywords,
+  items: nestedSchema.optional().describe('Definition of the entries of an array.'),
+  properties: z.record(z.string(), nestedSchema).optional().describe('Definitions of the properties of an object.'),
+  optional: z.boolean().optional().describe('When true the caller may leave the argument out.'),
+  in: z
+    .enum(places)
+    .optional()
+    .describe('Where the argument goes, overruling the method: path, query, header or body.'),
+  'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
+});
+
+type Field = z.infer<typeof fieldSchema>;
+
+/** A JSON Schema says `"type": "object"`; in a flat map every value, also one named `type`, is an object. */
+export function isJsonSchemaForm(schema: InputSchema): boolean {
+  return typeof schema.type === 'string' || typeof schema.$schema === 'string' || typeof schema.$ref === 'string';
+}
+
+/** Adds everything wrong with an `input_schema`; paths are relative to it. */
+export function judgeInputSchema(schema: InputSchema, problems: ProblemList): void {
+  const tooDeep = depthProblem(schema);
+  if (tooDeep) {
+    problems.add(() => tooDeep);
+    return;
+  }
+  const names = argumentNames(schema);
+  if (names.length > maxArguments) {
+    const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;
+    problems.add(() => ({ path: '', message }));
+    return;
+  }
+  if (isJsonSchemaForm(schema)) {
+    judgeSchema(schema, problems);
+    judgeNames(names, 'properties.', problems);
+    judgePlaces(schema, problems);
+    return;
+  }
+  const result = z.record(z.string(), fieldSchema).safeParse(schema);
+  judgeNames(names, '', problems);
+  if (!result.success) {
+    addIssues(problems, result.error.issues, schema, () => Object.keys(fieldSchema.shape));
+    return;
+  }
+  judgeFields(result.data, problems);
+  // What is wrong with the JSON Schema that a flat map stands for is told where its author wrote it.
+  const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
+  judgeSchema(toJsonSchema(schema), inFlatMap);
+}
+
+function judgePlaces(schema: InputSchema, problems: ProblemList): void {
+  for (const { name, place } of argumentsOf(schema)) {
+    if (place === undefined || places.includes(place)) continue;
+    const message = `found ${shown(place)}; allowed: ${places.join(', ')}`;
+    problems.add(() => ({ path: `properties.${name}.in`, message }));
+  }
+}
+
+function judgeNames(names: readonly string[], prefix: string, problems: ProblemList): void {
+  for (const name of names) {
+    if (argumentNamePattern.test(name) && !poisonous.has(name)) continue;
+    problems.add(() => ({
+      path: `${prefix}${name}`,
+      message: 'not an argument name; allowed: a letter or _, then up to 63 letters, digits, _ . - [ ]',
+    }));
+  }
+}
+
+function judgeFields(fields: Record<string, Field>, problems: ProblemList): void {
+  for (const [name, field] of Object.entries(fields)) {
+    const message = `found a value that is not of type ${field.type}`;
+    if (field.default !== undefined && !hasType(field.default, field.type)) {
+      problems.add(() => ({ path: `${name}.default`, message }));
+    }
+    for (const [index, value] of (field.enum ?? []).entries()) {
+      if (!hasType(value, field.type)) problems.add(() => ({ path: `${name}.enum[${index}]`, message }));
+    }
+  }
+}
+
+function hasType(value: unknown, type: Field['type']): boolean {
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (type === 'integer') return Number.isInteger(value);
+  return typeof value === type;
+}
+
+function propertiesOf(schema: InputSchema): Record<string, unknown> {
+  if (!isJsonSchemaForm(schema)) return schema;
+  const properties = schema.properties;
+  return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
+}
+
+/** The names of the arguments in the order they were declared. */
+export function argumentNames(schema: InputSchema): string[] {
+  return Object.keys(propertiesOf(schema));
+}
+
+/** The arguments of a valid schema. */
+export function argumentsOf(schema: InputSchema): Argument[] {
+  const required = isJsonSchemaForm(schema) && Array.isArray(schema.required) ? new Set(schema.required) : undefined;
+  return Object.entries(propertiesOf(schema)).map(([name, definition]) => {
+    const field = (typeof definition === 'object' && definition !== null ? definition : {}) as Partial<Field>;
+    return {
+      name,
+      required: required ? required.has(name) : field.optional !== true,
+      place: field.in,
+      fallback: field.default,
+    };
+  });
+}
+
+/** What `tools/list` shows: a JSON Schema object as it was given, or the one that a flat map stands for. */
+export function toJsonSchema(schema: InputSchema): JsonSchema {
+  if (isJsonSchemaForm(schema)) return schema as JsonSchema;
+  const required = argumentsOf(schema).filter((argument) => argument.required && argument.fallback === undefined);
+  const properties = Object.fromEntries(
+    Object.entries(schema).map(([name, definition]) => {
+      const { optional: _optional, in: _in, ...rest } = definition as Field;
+      return [name, rest];
+    }),
+  );
+  return {
+    type: 'object',
+    properties,
+    ...(required.length > 0 && { required: required.map((argument) => argument.name) }),
+    additionalProperties: false,
+  };
+}

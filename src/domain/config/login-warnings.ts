@@ -1,0 +1,56 @@
+import { isReadAs } from '../http/parameter-names.ts';
+import { type Authentication, credentialQueryNames } from './authentication.ts';
+import { argumentNames } from './input-schema.ts';
+import type { ServerConfig } from './server-config.ts';
+import type { Tool } from './tool.ts';
+
+type Remark = { path: string; message: string };
+
+/** What is valid in `oauth` and `authentication`, and will probably not work. */
+export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[] {
+  const warnings = authentication ? credentialWarnings(authentication) : [];
+  if (!oauth) return warnings;
+  const warn = (path: string, message: string) => warnings.push({ path, message });
+  if (!authentication) {
+    warn(
+      'authentication',
+      'is missing, so the token of a login is never sent to the upstream; say how it is sent, for example {"type": "Bearer"}',
+    );
+  }
+  if (oauth.authorization_url === oauth.token_url) {
+    warn('oauth.token_url', 'is the same address as authorization_url; a provider has one for people and one for us');
+  } else if (hostOf(oauth.authorization_url) !== hostOf(oauth.token_url)) {
+    warn(
+      'oauth.token_url',
+      'is on another host than authorization_url; make sure that both are yours or of one provider',
+    );
+  }
+  for (const field of ['client_id', 'client_secret'] as const) {
+    if (oauth[field] !== oauth[field].trim())
+      warn(`oauth.${field}`, 'begins or ends with white space; is it part of it?');
+  }
+  return warnings;
+}
+
+function credentialWarnings({ type, token }: Authentication): Remark[] {
+  const isPrefixed =
+    (type === 'Bearer' || type === 'Basic') && token?.toLowerCase().startsWith(`${type.toLowerCase()} `);
+  if (!isPrefixed) return [];
+  return [{ path: 'authentication.token', message: `begins with "${type} ", which the type ${type} adds already` }];
+}
+
+/** Arguments that give way to the credential in the query. */
+export function replacedArguments(tool: Tool, at: string, authentication: Authentication | undefined): Remark[] {
+  const credential = credentialQueryNames(authentication);
+  const inBody = tool.body === undefined || tool.body === 'json';
+  return argumentNames(tool.input_schema)
+    .filter((name) => isReadAs(name, credential))
+    .map((name) => ({
+      path: `${at}.input_schema.${name}`,
+      message: `could be taken for the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
+    }));
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url;
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { ownedNames } from '../http/parameter-names.ts';
+
+export const tokenModes = ['issued', 'passthrough'] as const;
+
+const maxExtraParams = 50;
+
+/** The provider at which people log in (spec 2.3). */
+export const oauthSchema = z.strictObject({
+  authorization_url: z
+    .string()
+    .max(2048)
+    .describe("Provider's authorization endpoint; people are sent here to log in."),
+  token_url: z.string().max(2048).describe('Endpoint at which an authorization code is exchanged for an access token.'),
+  client_id: z.string().min(1).max(500).describe('Client id of the OAuth application at the provider.'),
+  client_secret: z.string().min(1).max(4096).describe('Client secret; stored sealed, never shown again.'),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)'))
+    .max(100)
+    .default([])
+    .describe('Scopes to request.'),
+  extra_params: z
+    .record(z.string().min(1).max(100), z.string().max(1000))
+    .refine((params) => Object.keys(params).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
+    .optional()
+    .describe('Extra query parameters of the authorization URL, for example one that asks for offline access.'),
+  token_mode: z
+    .enum(tokenModes)
+    .optional()
+    .describe('issued (default): agents hold a token of ours. passthrough: agents hold the token of the provider.'),
+  pkce: z.boolean().optional().describe('false leaves PKCE out towards a provider that cannot handle it.'),
+});
+
+export type OAuth = z.infer<typeof oauthSchema>;
+
+/**
+ * Parameters of the authorization URL that the service sets itself, or that would make the provider answer in a form that
+ * the callback does not take; neither the URL nor `extra_params` may hold them.
+ */
+export const authorizationParams = ownedNames([
+  'response_type',
+  'response_mode',
+  'client_id',
+  'client_secret',
+  'redirect_uri',
+  'state',
+  'scope',
+  'code_challenge',
+  'code_challenge_method',
+  'code_verifier',
+  'code',
+  'nonce',
+  'iss',
+  'resource',
+  'request',
+  'request_uri',
+  'dpop_jkt',
+]);
+
+/** Parameters of the form that goes to `token_url`; its query may not hold them as well. */
+export const tokenParams = ownedNames([
+  'grant_type',
+  'code',
+  'redirect_uri',
+  'client_id',
+  'client_secret',
+  'code_verifier',
+  'refresh_token',
+]);

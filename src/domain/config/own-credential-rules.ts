@@ -1,0 +1,33 @@
+import type { Problem } from '../../errors.ts';
+import { holdsOurCredential } from '../credentials/own-credentials.ts';
+import type { Authentication } from './authentication.ts';
+import type { OAuth } from './oauth.ts';
+import type { Tool } from './tool.ts';
+
+const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+
+/** Characters of a configuration that are looked at; what is sent later is looked at again. */
+const mostCharacters = 200_000;
+
+type Config = { authentication?: Authentication | undefined; oauth?: OAuth | undefined; tools: readonly Tool[] };
+
+/** The fields of a valid configuration whose text would carry a credential of ours to somebody else. */
+export function ownCredentialProblems({ authentication, oauth, tools }: Config): Problem[] {
+  const texts: [path: string, text: string | undefined][] = [
+    ['authentication.token', authentication?.token],
+    ['oauth.client_secret', oauth?.client_secret],
+    ...entriesOf('oauth.extra_params', oauth?.extra_params),
+  ];
+  for (const [index, tool] of tools.entries()) {
+    texts.push([`tools[${index}].url`, tool.url], ...entriesOf(`tools[${index}].headers`, tool.headers));
+  }
+  let left = mostCharacters;
+  return texts.flatMap(([path, text = '']) => {
+    left -= text.length;
+    return left >= 0 && holdsOurCredential(text) ? [{ path, message }] : [];
+  });
+}
+
+function entriesOf(path: string, values: Record<string, string> = {}): [string, string][] {
+  return Object.entries(values).map(([name, value]) => [`${path}.${name}`, value]);
+}

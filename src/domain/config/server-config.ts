@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import type { Problem } from '../../errors.ts';
+import { addIssues, ProblemList } from '../problems.ts';
+import { slugProblem } from '../slug.ts';
+import { authenticationSchema, isLiteralToken } from './authentication.ts';
+import { oauthSchema } from './oauth.ts';
+import { ownCredentialProblems } from './own-credential-rules.ts';
+import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
+import { toolSchema } from './tool.ts';
+import { judgeTool } from './tool-rules.ts';
+
+export const maxTools = 200;
+
+/** Control, bidirectional and zero-width characters: they make a name look like another one. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+export const hiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
+
+/** The configuration of a hosted server (spec 2.1). What is declared here is also the documentation and the published JSON Schema. */
+export const serverConfigSchema = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text')
+    .describe('Display name of the server.'),
+  slug: z.string().describe('URL identifier; the server is served at /mcp/{slug}. Never reusable once deleted.'),
+  description: z.string().max(2000).optional().describe('Short description.'),
+  authentication: authenticationSchema.optional().describe('How the token reaches the upstream on every tool call.'),
+  oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
+  tools: z.array(toolSchema).max(maxTools).describe('Tools the server exposes.'),
+});
+
+export type ServerConfig = z.infer<typeof serverConfigSchema>;
+
+/** What the deployment decides about configurations. */
+export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
+
+const keysByPlace: [RegExp, readonly string[]][] = [
+  [/^$/, Object.keys(serverConfigSchema.shape)],
+  [/^authentication$/, Object.keys(authenticationSchema.shape)],
+  [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
+  [/^tools\[\d+\]\.annotations$/, ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
+];
+
+function keysAt(path: string): readonly string[] {
+  return keysByPlace.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+}
+
+/**
+ * Judges a configuration as it came. Either it is valid as a whole, with its defaults filled in, or every problem is
+ * listed at once; rules that cross fields are judged wherever the fields they need are well-formed.
+ */
+export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
+  const input = forgiving(raw);
+  const problems = new ProblemList();
+  const result = serverConfigSchema.safeParse(input, { reportInput: false });
+  if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
+  if (typeof input === 'object' && input !== null) judgeAcrossFields(input as RawConfig, rules, problems);
+  if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
+  return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
+}
+
+type RawConfig = { [field: string]: unknown };
+
+function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
+  const add = (path: string, message: string) => problems.add(() => ({ path, message }));
+  const slug = typeof input.slug === 'string' ? slugProblem(input.slug, rules.managementSlug) : undefined;
+  if (slug) add('slug', slug);
+  const authentication = authenticationSchema.safeParse(input.authentication);
+  if (authentication.success) {
+    for (const problem of authenticationProblems(authentication.data)) problems.add(() => problem);
+  }
+  if (typeof input.oauth === 'object' && input.oauth !== null) {
+    for (const problem of oauthProblems(input.oauth as RawConfig, rules.urlProblem)) problems.add(() => problem);
+    if (authentication.data?.token !== undefined) {
+      add('authentication.token', 'not together with oauth: the token then comes from the login');
+    }
+  }
+  if (!Array.isArray(input.tools)) return;
+  judgeToolNames(input.tools, problems);
+  const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem };
+  for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
+    if (typeof tool !== 'object' || tool === null) continue;
+    judgeTool(
+      tool as RawConfig,
+      surroundings,
+      problems.within((path) => `tools[${index}].${path}`),
+    );
+  }
+}
+
+function judgeToolNames(tools: readonly unknown[], problems: ProblemList): void {
+  const first = new Map<string, number>();
+  for (const [index, tool] of tools.entries()) {
+    const name = (tool as { name?: unknown } | null)?.name;
+    if (typeof name !== 'string') continue;
+    const before = first.get(name);
+    if (before === undefined) first.set(name, index);
+    else {
+      const message = `"${name.slice(0, 64)}" is the name of tools[${before}] already`;
+      problems.add(() => ({ path: `tools[${index}].name`, message }));
+    }
+  }
+}
+
+/** Methods are accepted in any case. Nothing else is repaired. */
+function forgiving(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || !Array.isArray((raw as RawConfig).tools)) return raw;
+  const tools = ((raw as RawConfig).tools as unknown[]).map((tool) => {
+    const method = (tool as { method?: unknown } | null)?.method;
+    return typeof method === 'string' ? { ...(tool as RawConfig), method: method.toUpperCase() } : tool;
+  });
+  return { ...raw, tools };
+}
+
+/** Stands wherever a stored secret would be; sent back in an update it keeps what is stored. */
+export const mask = '********';
+
+/** Names of the sealed values that are fields of the configuration; no `{{NAME}}` can be called so. */
+export const configSecrets = { clientSecret: 'oauth.client_secret', token: 'authentication.token' } as const;
+
+/** Takes the secrets out of a configuration: the document to store and show, and the values to seal. */
+export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {
+  const secrets = new Map<string, string>();
+  const masked = { ...config };
+  if (config.oauth) {
+    if (config.oauth.client_secret !== mask) secrets.set(configSecrets.clientSecret, config.oauth.client_secret);
+    masked.oauth = { ...config.oauth, client_secret: mask };
+  }
+  if (config.authentication && isLiteralToken(config.authentication)) {
+    if (config.authentication.token !== mask) secrets.set(configSecrets.token, config.authentication.token as string);
+    masked.authentication = { ...config.authentication, token: mask };
+  }
+  return { masked, secrets };
+}

@@ -1,0 +1,191 @@
+import type { Problem } from '../../errors.ts';
+import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
+import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
+import { parseUrlTemplate, templateProblems, type UrlTemplate } from '../http/url-template.ts';
+import { didYouMean, type ProblemList, shown } from '../problems.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import { judgeSchema } from '../schema/schema-rules.ts';
+import { type Authentication, credentialHeader, credentialQueryNames } from './authentication.ts';
+import { type Argument, argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
+import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
+import type { UrlRule } from './server-rules.ts';
+import { maxUrlLength, toolSchema } from './tool.ts';
+
+type RawTool = { [field: string]: unknown };
+
+/** What the rules of a tool need besides it. */
+export type ToolSurroundings = { authentication: Authentication | undefined; urlProblem: UrlRule };
+
+/**
+ * Adds what breaks the rules of a tool that cross its fields; paths are relative to it. `raw` may be half-formed: each
+ * rule is judged where its fields are sound.
+ */
+export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurroundings, problems: ProblemList): void {
+  const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
+  const addAll = (found: readonly Problem[]) => {
+    for (const problem of found) problems.add(() => problem);
+  };
+  const before = problems.count;
+  const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
+  if (schema.success) judgeInputSchema(schema.data, below('input_schema'));
+  const hasSoundSchema = problems.count === before;
+  // Of an unsound schema there may be any number of arguments.
+  const declared = schema.success ? argumentsOf(schema.data).slice(0, maxArguments) : [];
+
+  const url = typeof raw.url === 'string' && raw.url !== '' && raw.url.length <= maxUrlLength ? raw.url : undefined;
+  const names = declared.map((argument) => argument.name);
+  const parsed = url === undefined ? undefined : parseUrlTemplate(url, names);
+  if (parsed) addAll(templateProblems('url', parsed.problems));
+  const hostFault = url !== undefined ? hostProblem(url, urlProblem) : undefined;
+  if (hostFault) problems.add(() => ({ path: 'url', message: hostFault }));
+  if (url !== undefined && placeholderNames(url).length > 0) problems.add(() => ({ path: 'url', message: unfilled }));
+  if (url !== undefined && parsed?.template) addAll(queryKeyProblems(url, authentication));
+
+  const headers = toolSchema.shape.headers.safeParse(raw.headers);
+  if (headers.success) judgeHeaders(headers.data, authentication, below('headers'));
+  if (hasSoundSchema) addAll(placeProblems(raw, declared, parsed?.template, authentication));
+  addAll(bodyProblems(raw, declared, headers.data ?? {}, parsed?.template));
+  if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
+    judgeSchema(raw.output_schema as JsonSchema, below('output_schema'));
+  }
+  judgePaths(raw, problems);
+}
+
+const unfilled =
+  '{{NAME}} is not filled in a URL; a key in the query is authentication of type QueryParam with the token "{{NAME}}"';
+
+function judgePaths(raw: RawTool, problems: ProblemList): void {
+  const judge = (path: () => string, text: unknown) => {
+    if (typeof text !== 'string' || !/\.\.|.\.$|\s/.test(text)) return;
+    problems.add(() => ({
+      path: path(),
+      message: 'allowed: "." or names joined by single dots, such as data.results',
+    }));
+  };
+  judge(() => 'response_transform', raw.response_transform);
+  const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
+  for (const [index, field] of fields.entries()) judge(() => `response_fields[${index}]`, field);
+}
+
+/** Judges where a URL leads, apart from its tokens. */
+function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
+  const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
+  if (base === undefined || !URL.canParse(base)) return URL.canParse(url) ? urlProblem(new URL(url)) : undefined;
+  return urlProblem(new URL(base));
+}
+
+function queryKeyProblems(url: string, authentication: Authentication | undefined): Problem[] {
+  const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
+  return ownedInQuery(query, credentialQueryNames(authentication)).map((name) => ({
+    path: 'url',
+    message: `the query has ${shown(name)}, which carries the credential; leave it out`,
+  }));
+}
+
+function judgeHeaders(
+  headers: Record<string, string>,
+  authentication: Authentication | undefined,
+  problems: ProblemList,
+): void {
+  const seen = new Set<string>();
+  const credential = credentialFolded(authentication);
+  for (const [name, value] of Object.entries(headers)) {
+    const add = (message: string) => problems.add(() => ({ path: name, message }));
+    const fault = headerNameProblem(name);
+    if (fault) add(fault);
+    const folded = foldedHeader(name);
+    if (seen.has(folded)) add('this header is given twice');
+    seen.add(folded);
+    if (folded === credential) {
+      add('authentication sets this header; leave it out here, or change authentication.header');
+    }
+    if (!isHeaderValue(value)) add('allowed: one line of latin-1 text without outer spaces');
+    if (hasMalformedPlaceholder(value)) add('a placeholder is {{NAME}} with letters, digits and _');
+  }
+}
+
+function credentialFolded(authentication: Authentication | undefined): string | undefined {
+  const header = authentication && credentialHeader(authentication);
+  return header === undefined ? undefined : foldedHeader(header);
+}
+
+function placeProblems(
+  raw: RawTool,
+  declared: readonly Argument[],
+  template: UrlTemplate | undefined,
+  authentication: Authentication | undefined,
+): Problem[] {
+  const problems: Problem[] = [];
+  const headers = new Set(Object.keys((raw.headers as object | undefined) ?? {}).map(foldedHeader));
+  const credential = credentialFolded(authentication);
+  for (const { name, place } of declared) {
+    const path = `input_schema.${name}`;
+    if (place === 'path' && template && !template.segments.flat().some((p) => 'argument' in p && p.argument === name)) {
+      problems.push({ path: `${path}.in`, message: `"path" needs the token :${name} in the path of url` });
+    }
+    if (place === 'body' && String(raw.method).toUpperCase() === 'GET') {
+      problems.push({ path: `${path}.in`, message: 'a GET request has no body; allowed: path, query, header' });
+    }
+    if (place === 'header') {
+      const fault = headerNameProblem(name);
+      if (fault) problems.push({ path, message: fault });
+      const folded = foldedHeader(name);
+      if (folded === 'content-type')
+        problems.push({ path, message: 'the body decides this header; set it in headers' });
+      if (headers.has(folded) || folded === credential) {
+        problems.push({ path, message: 'this header is set already by headers, authentication or another argument' });
+      }
+      headers.add(folded);
+    }
+  }
+  return problems;
+}
+
+export const bodyEncodings = ['json', 'form', 'multipart'] as const;
+export type Encoding = (typeof bodyEncodings)[number];
+
+/** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
+export function isEncoding(body: string | undefined): body is Encoding {
+  return (bodyEncodings as readonly (string | undefined)[]).includes(body);
+}
+
+function bodyProblems(
+  raw: RawTool,
+  declared: readonly Argument[],
+  headers: Record<string, string>,
+  template: UrlTemplate | undefined,
+): Problem[] {
+  const { body } = raw;
+  if (typeof body !== 'string' || body === '') return [];
+  const names = declared.map((argument) => argument.name);
+  if (body !== 'json' && String(raw.method).toUpperCase() === 'GET') {
+    return [{ path: 'body', message: 'a GET request has no body; leave it out' }];
+  }
+  if (!isEncoding(body) && !names.includes(body)) {
+    return [
+      {
+        path: 'body',
+        message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...bodyEncodings, ...names])}`,
+      },
+    ];
+  }
+  if (!isEncoding(body) && template?.names.includes(body)) {
+    return [{ path: 'body', message: `"${body}" stands in the url already; name another argument` }];
+  }
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  const implied = type === undefined ? undefined : encodingOf(type);
+  // Any type can be written over JSON or a form, but the one of multipart holds a boundary that is ours.
+  const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
+  if (isEncoding(body) && contradicts) {
+    return [{ path: 'body', message: `"${body}" contradicts the Content-Type header; drop one of the two` }];
+  }
+  return [];
+}
+
+/** The body encoding that a static Content-Type decides, or undefined when it decides none. */
+export function encodingOf(contentType: string): Encoding | undefined {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'application/x-www-form-urlencoded') return 'form';
+  if (type === 'multipart/form-data') return 'multipart';
+  return type === 'application/json' || type.endsWith('+json') ? 'json' : undefined;
+}

@@ -1,0 +1,173 @@
+import { decodeBase32, unescaped } from '../byte-encodings.ts';
+import { holdsKeyBody } from '../key-body.ts';
+import { isKeyBody } from './api-key.ts';
+
+/**
+ * Finds a credential of ours inside a text that would be sent to somebody else, however it is wrapped: quoted, behind a
+ * name, with a damaged prefix, in another case, with anything or nothing between its characters, backwards,
+ * percent-encoded, escaped, in Base64, Base32 or hex, and in these again and again.
+ *
+ * The rule: what is left of a text without everything that is no letter or digit holds no part whose checksum makes it a
+ * key, and the same is true of whatever the text may stand for, until there is nothing left to decode.
+ */
+
+const idLength = 12;
+const keyLength = 49;
+const tokenLength = 43;
+/** Of an access token, `tha_…`; nothing shorter holds a credential, nor becomes one when it is decoded. */
+const shortest = 4 + tokenLength;
+const shortestBase64 = Math.ceil((shortest * 4) / 3);
+const shortestBase32 = Math.ceil((shortest * 8) / 5);
+/** Characters looked at for one text, its decoded forms included: some sixteen times of what a header can hold. */
+const mostCharacters = 256 * 1024;
+/** A text of at most so many characters is looked at more closely: backwards, and as one run of Base64. */
+const mostOfSuspicious = 2048;
+
+/** Whether a credential begins like one of ours (API keys, and the tokens of the OAuth proxy), valid or not. */
+export function looksLikeOurs(credential: string): boolean {
+  return /^th[a-z]_/i.test(credential);
+}
+
+/** Whether a credential is one of ours or holds one. A text with more layers than can be looked at counts as one. */
+export function holdsOurCredential(credential: string): boolean {
+  return looksLikeOurs(credential) || isWrapped(credential);
+}
+
+/** Whether an API key stands in a text just as it was made; quick for a text of any length that holds none. */
+export function holdsApiKey(text: string): boolean {
+  return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
+}
+
+function isWrapped(credential: string): boolean {
+  if (credential.length < shortest) return false;
+  let left = mostCharacters;
+  let layer: Buffer[] = [Buffer.from(credential, 'latin1')];
+  // Every decoding is shorter than what it decodes, so this ends.
+  while (layer.length > 0) {
+    const next: Buffer[] = [];
+    for (const bytes of layer) {
+      left -= bytes.length;
+      const isReadable = isText(bytes);
+      if (left < 0 || look(bytes, isOurs)) return true;
+      if (holdsKeyBody(bytes, isReadable && bytes.length <= mostOfSuspicious)) return true;
+      if (isReadable && bytes.length >= shortest) next.push(...decoded(bytes.toString('latin1')));
+    }
+    layer = next;
+  }
+  return false;
+}
+
+/** Told of letters and digits between others: where they begin and end, and how many stood before the one in front. */
+type Judge = (bytes: Buffer, start: number, end: number, before: number) => boolean;
+
+/** Which bytes are letters or digits. */
+const isAlphanumeric = charactersOf(/[0-9A-Za-z]/);
+
+/** Looks once at each byte for letters and digits that are a credential. */
+function look(bytes: Buffer, judge: Judge): boolean {
+  let before = 0;
+  let start = 0;
+  for (let i = 0; i <= bytes.length; i++) {
+    if (i < bytes.length && isAlphanumeric[bytes[i] as number]) continue;
+    if (i - start >= tokenLength && judge(bytes, start, i, before)) return true;
+    before = i - start;
+    start = i + 1;
+  }
+  return false;
+}
+
+/** Whether nine of ten bytes can be printed: an encoding can, and what was decoded and is none hardly ever. */
+function isText(bytes: Buffer): boolean {
+  let printable = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number;
+    if (byte >= 0x20 && byte <= 0x7e) printable++;
+  }
+  return printable * 10 >= bytes.length * 9;
+}
+
+const isIntactKey: Judge = (bytes, start, end, before) =>
+  end - start >= keyLength &&
+  before >= idLength &&
+  isKeyBody(
+    bytes.toString('latin1', start - 1 - idLength, start - 1),
+    bytes.toString('latin1', start, start + keyLength),
+  );
+
+/**
+ * In another case a checksum no longer fits, and tokens have none, so their shape has to do. It is narrower in a long
+ * text: the Base64 of other issuers' tokens holds something alike by chance.
+ */
+const isOurs: Judge = (bytes, start, end, before) => {
+  if (isIntactKey(bytes, start, end, before)) return true;
+  const text = bytes.toString('latin1', Math.max(0, start - idLength - mostOfPrefix), start);
+  // Its checksum may be cut off: whoever has the rest can compute it.
+  if (wholeKey.test(text)) return true;
+  const isShort = bytes.length <= mostOfShort;
+  if (end - start === tokenLength && (token.test(text) || (isShort && damagedToken.test(text)))) return true;
+  if (end - start < keyLength) return false;
+  const isAlone = end - start === keyLength;
+  return isShort ? damagedKey.test(text) : isAlone && damagedKeyAlone.test(text);
+};
+
+const mostOfPrefix = 8;
+const mostOfShort = 200;
+const token = /(?<![0-9a-z])th[a-z]_$/i;
+const damagedToken = /(?<![0-9a-z])(?:.ha|.hr|t.a|t.r)_$/i;
+const wholeKey = /thk_[0-9a-z]{12}_$/i;
+const damagedKey = /(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
+const damagedKeyAlone = /(?<![0-9a-z])(?:.?hk|t.?k|th.?|htk|tkh|th.k|thk.)_[0-9a-z]{12}_$/i;
+
+const base64Characters = charactersOf(/[0-9A-Za-z+/_-]/);
+const hexCharacters = charactersOf(/[0-9A-Fa-f]/);
+const upperBase32 = charactersOf(/[A-Z2-7]/);
+const lowerBase32 = charactersOf(/[a-z2-7]/);
+
+function charactersOf(pattern: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, code) => (pattern.test(String.fromCharCode(code)) ? 1 : 0));
+}
+
+/** The runs of some characters that are long enough; one look at each character, and nothing is made of short ones. */
+function longRuns(text: string, characters: Uint8Array, least: number): string[] {
+  const runs: string[] = [];
+  let start = 0;
+  for (let i = 0; i <= text.length; i++) {
+    if (i < text.length && characters[text.charCodeAt(i)]) continue;
+    if (i - start >= least) runs.push(text.slice(start, i));
+    start = i + 1;
+  }
+  return runs;
+}
+
+/** What a text may stand for, one layer less. */
+function decoded(text: string): Buffer[] {
+  const found: Buffer[] = [];
+  const plain = unescaped(text);
+  if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
+  // What is written in groups, such as 74:68:6b, is one run without what stands between them.
+  const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Characters, shortestBase64).length === 0;
+  const joined = isGrouped ? text.replaceAll(/[^0-9A-Za-z+/_-]/g, '') : '';
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Characters, shortestBase64)))) {
+    // What stands in front of it without a separator moves the groups of four.
+    for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
+  }
+  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexCharacters, 2 * shortest)))) {
+    for (let from = 0; from < 2; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'hex')));
+  }
+  for (const run of new Set([text, joined].flatMap(base32Runs))) {
+    for (let from = 0; from < 8; from++) found.push(decodeBase32(run.slice(from)));
+  }
+  return found;
+}
+
+/** In one case: what is written in both is no Base32. */
+function base32Runs(text: string): string[] {
+  return [upperBase32, lowerBase32].flatMap((characters) => longRuns(text, characters, shortestBase32));
+}
+
+/** So that two bytes a character (UTF-16) read like one. */
+function withoutNul(bytes: Buffer): Buffer {
+  const first = bytes.indexOf(0);
+  if (first < 0 || bytes[first + 2] !== 0 || bytes[first + 4] !== 0) return bytes;
+  return Buffer.from(bytes.toString('latin1').replaceAll('\0', ''), 'latin1');
+}

@@ -1,0 +1,224 @@
+import { type Problem, ToolFailure } from '../../errors.ts';
+import { encode } from './percent-encoding.ts';
+import { mostUrlLength, refuseLonger } from './values.ts';
+
+/** A piece of a template: text that goes out as it is, or the name of an argument. */
+export type Part = { text: string } | { argument: string };
+
+/** One `name=value` of the query; `parts` is undefined when there is no `=`. */
+export type QueryPair = { name: string; parts: Part[] | undefined };
+
+/**
+ * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
+ * change the origin, the number of segments or a query name.
+ */
+export type UrlTemplate = {
+  origin: string;
+  host: string;
+  segments: Part[][];
+  query: QueryPair[];
+  names: string[];
+  /** Whether a token stands there more than once. */
+  hasRepeats: boolean;
+};
+
+const wordCharacter = /[A-Za-z0-9_]/;
+const word = /[A-Za-z_]\w*/y;
+
+/** Finds a token: a declared name, the longest one that fits, behind its colon. Never matches when none is declared. */
+function tokenPattern(declared: readonly string[], flags: string): RegExp {
+  const longestFirst = declared.filter((name) => /^[A-Za-z_]/.test(name)).toSorted((a, b) => b.length - a.length);
+  const names = longestFirst.map((name) => RegExp.escape(name));
+  return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
+}
+
+/** Splits text into literal parts and tokens. `token` is sticky. */
+function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
+  const parts: Part[] = [];
+  let literal = '';
+  let from = 0;
+  for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', from)) {
+    literal += text.slice(from, colon);
+    token.lastIndex = colon;
+    const name = token.exec(text)?.[1];
+    if (name !== undefined) {
+      if (literal) parts.push({ text: literal });
+      parts.push({ argument: name });
+      literal = '';
+      from = colon + 1 + name.length;
+      continue;
+    }
+    word.lastIndex = colon + 1;
+    const undeclared = word.exec(text)?.[0];
+    if (undeclared !== undefined && !wordCharacter.test(text[colon - 1] ?? '')) {
+      problems.push(`\`:${undeclared}\` looks like a token, but input_schema has no such argument`);
+    }
+    literal += ':';
+    from = colon + 1;
+  }
+  literal += text.slice(from);
+  if (literal) parts.push({ text: literal });
+  return parts;
+}
+
+/** The URL parser's own spelling of literal text, so that a finished URL can be compared byte by byte. */
+function canonical(parts: Part[], wrap: (text: string) => string): Part[] {
+  return parts.map((part) => ('text' in part ? { text: wrap(part.text) } : part));
+}
+
+/** Between two letters, because a text that is dots alone would be taken for a dot segment and vanish. */
+function canonicalPath(text: string): string {
+  return new URL(`http://x/x${text}x`).pathname.slice(2, -1);
+}
+
+function canonicalQuery(text: string): string {
+  return new URL(`http://x/?${text}`).search.slice(1);
+}
+
+const shape = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
+
+/**
+ * Parses the `url` of a tool. `declared` are the argument names of its `input_schema`.
+ * Problems are sentences; when there are any there is no template. Whether the host may be called is not decided here.
+ */
+export function parseUrlTemplate(
+  url: string,
+  declared: readonly string[],
+): { template?: UrlTemplate; problems: string[] } {
+  const problems: string[] = [];
+  const match = shape.exec(url);
+  if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(url)) {
+    return {
+      problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'],
+    };
+  }
+  const [, base = '', path = '', query, fragment] = match;
+  if (fragment !== undefined) problems.push('a URL of a request has no #fragment');
+  if (tokenPattern(declared, '').test(base.replace(/^[^:]*:\/\//, ''))) {
+    problems.push('a token cannot stand in the host, port or user part');
+  }
+  const token = tokenPattern(declared, 'y');
+  const segments = path.split('/').slice(1);
+  const parsed: UrlTemplate = {
+    origin: new URL(base).origin,
+    host: new URL(base).host,
+    segments: segments.map((segment) => canonical(parseParts(segment, token, problems), canonicalPath)),
+    query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, token, problems)),
+    names: [],
+    hasRepeats: false,
+  };
+  if (segments.some((segment) => isDotSegment(segment))) problems.push('the path has a . or .. segment');
+  const tokens = [...parsed.segments, ...parsed.query.map((p) => p.parts ?? [])].flatMap(argumentsIn);
+  parsed.names = [...new Set(tokens)];
+  parsed.hasRepeats = tokens.length > parsed.names.length;
+  return problems.length > 0 ? { problems } : { template: parsed, problems };
+}
+
+function parsePair(pair: string, token: RegExp, problems: string[]): QueryPair {
+  const equals = pair.indexOf('=');
+  const name = equals < 0 ? pair : pair.slice(0, equals);
+  if (argumentsIn(parseParts(name, token, problems)).length > 0) problems.push('a token cannot stand in a query name');
+  const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), token, problems), canonicalQuery);
+  return { name: canonicalQuery(name), parts };
+}
+
+export function argumentsIn(parts: readonly Part[]): string[] {
+  return parts.flatMap((part) => ('argument' in part ? [part.argument] : []));
+}
+
+function isDotSegment(segment: string): boolean {
+  return /^(?:\.|%2e){1,2}$/i.test(segment);
+}
+
+/** Encoded texts of arguments; undefined for an absent one. */
+type EncodedText = (argument: string) => string | undefined;
+
+/**
+ * The path and query of a template with its arguments in place, each value percent-encoded.
+ * `value` gives the text of an argument, or undefined when it is absent.
+ * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment, or the URL is too long
+ */
+export function renderUrl(
+  template: UrlTemplate,
+  value: (argument: string) => string | undefined,
+): { path: string; query: string[] } {
+  const encoded: EncodedText = (argument) => {
+    const text = value(argument);
+    if (text !== undefined) refuseLonger(argument, text.length, mostUrlLength, 'a URL');
+    return text === undefined ? undefined : encode(text);
+  };
+  const textOf = template.hasRepeats ? rememberedTexts(encoded) : encoded;
+  let path = '';
+  for (const segment of template.segments) path = checked(`${path}/${renderSegment(segment, textOf)}`);
+  const query: string[] = [];
+  let length = path.length;
+  for (const pair of template.query) {
+    const rendered = renderPair(pair, textOf);
+    if (rendered === undefined) continue;
+    query.push(rendered);
+    length += rendered.length + 1;
+    if (length > mostUrlLength) throw tooLong();
+  }
+  return { path: path || '/', query };
+}
+
+function rememberedTexts(textOf: EncodedText): EncodedText {
+  const known = new Map<string, string | undefined>();
+  return (argument) => {
+    if (!known.has(argument)) known.set(argument, textOf(argument));
+    return known.get(argument);
+  };
+}
+
+/** A part of a URL, unless it is too long already. @throws ToolFailure invalid_arguments */
+export function checked(part: string): string {
+  if (part.length > mostUrlLength) throw tooLong();
+  return part;
+}
+
+function tooLong(): ToolFailure {
+  const message = `the arguments make a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes them in a body`;
+  return new ToolFailure('invalid_arguments', message);
+}
+
+function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
+  let segment = '';
+  for (const part of parts) {
+    if ('text' in part) {
+      segment += part.text;
+      continue;
+    }
+    const text = textOf(part.argument);
+    if (text === undefined) throw refusal(part.argument, 'is missing; it is part of the path');
+    if (text === '' || text === '.' || text === '..') throw refusal(part.argument, 'must not be empty, "." or ".."');
+    segment = checked(segment + text);
+  }
+  if (isDotSegment(segment)) throw refusal(argumentsIn(parts).join(', '), 'makes a "." or ".." path segment');
+  return segment;
+}
+
+function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
+  if (!pair.parts) return pair.name;
+  let value = '';
+  let present = 0;
+  const absent: string[] = [];
+  for (const part of pair.parts) {
+    const text = 'text' in part ? part.text : textOf(part.argument);
+    if (text === undefined) absent.push((part as { argument: string }).argument);
+    else if ('argument' in part) present++;
+    value = checked(value + (text ?? ''));
+  }
+  if (present === 0 && absent.length > 0) return undefined;
+  if (absent.length > 0)
+    throw refusal([...new Set(absent)].join(', '), `is missing; the query value ${pair.name} needs it`);
+  return `${pair.name}=${value}`;
+}
+
+function refusal(argument: string, what: string): ToolFailure {
+  return new ToolFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
+}
+
+/** The problems of a template as problems at a path. */
+export function templateProblems(path: string, problems: readonly string[]): Problem[] {
+  return problems.map((message) => ({ path, message }));
+}

@@ -1,0 +1,120 @@
+import { ToolFailure } from '../../errors.ts';
+import { JsonCursor } from './json-cursor.ts';
+import { NameTable } from './name-table.ts';
+
+/** A dot path: `.` or empty is everything, `a.0.b` goes through own properties and array indexes. */
+export type DotPath = readonly string[];
+
+export function parseDotPath(text: string): DotPath {
+  const trimmed = text.trim().replace(/^\./, '');
+  return trimmed === '' ? [] : trimmed.split('.');
+}
+
+/** The bytes of a value in a JSON text. */
+export type Range = { from: number; end: number };
+
+const maxKeysShown = 20;
+
+/** What was there where a path went no further. */
+type Missing = { depth: number; keys: string[] | undefined; entries: number };
+
+/**
+ * Where the part of a JSON text stands that a path names. Of a name that is repeated the last one counts, as it does for
+ * JSON.parse. Reads every byte once.
+ * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
+ */
+export function findPart(json: Buffer, path: DotPath): Range {
+  const search = new Search(json, path);
+  const found = search.run();
+  if (found) return found;
+  const { depth } = search.missing;
+  const reached = depth === 0 ? 'the answer' : `"${path.slice(0, depth).join('.')}"`;
+  throw new ToolFailure(
+    'transform',
+    `response_transform "${path.join('.')}" does not exist in the answer: ${reached} has ${keysText(search.missing)}`,
+  );
+}
+
+class Search {
+  readonly #cursor: JsonCursor;
+  readonly #path: DotPath;
+  readonly #names: readonly NameTable<true>[];
+  #found: Range | undefined;
+  missing: Missing = { depth: 0, keys: undefined, entries: 0 };
+
+  constructor(json: Buffer, path: DotPath) {
+    this.#cursor = new JsonCursor(json);
+    this.#path = path;
+    this.#names = path.map((name) => {
+      const table = new NameTable<true>();
+      table.add(name, true);
+      return table;
+    });
+  }
+
+  run(): Range | undefined {
+    this.#cursor.skipSpace();
+    this.#value(0);
+    return this.#found;
+  }
+
+  #value(depth: number): void {
+    const cursor = this.#cursor;
+    // What an earlier value of the same name had does not count any more.
+    this.#found = undefined;
+    if (depth === this.#path.length) {
+      const from = cursor.at;
+      cursor.skipValue();
+      this.#found = { from, end: cursor.at };
+    } else if (cursor.isAt('object')) this.#object(depth);
+    else if (cursor.isAt('array')) this.#array(depth);
+    else {
+      cursor.skipValue();
+      this.missing = { depth, keys: undefined, entries: -1 };
+    }
+  }
+
+  #object(depth: number): void {
+    const cursor = this.#cursor;
+    const keys: string[] = [];
+    let entries = 0;
+    let isThere = false;
+    cursor.at++;
+    while (cursor.next()) {
+      const from = cursor.at;
+      cursor.skipString();
+      const end = cursor.at;
+      cursor.skipColon();
+      if (this.#names[depth]?.find(cursor.bytes, from, end)) {
+        isThere = true;
+        this.#value(depth + 1);
+        continue;
+      }
+      if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, end));
+      cursor.skipValue();
+    }
+    if (!isThere) this.missing = { depth, keys, entries };
+  }
+
+  #array(depth: number): void {
+    const cursor = this.#cursor;
+    const name = this.#path[depth] as string;
+    const wanted = /^(0|[1-9]\d*)$/.test(name) ? Number(name) : -1;
+    let entries = 0;
+    cursor.at++;
+    while (cursor.next()) {
+      if (entries === wanted) this.#value(depth + 1);
+      else cursor.skipValue();
+      entries++;
+    }
+    if (wanted < 0 || wanted >= entries) this.missing = { depth, keys: undefined, entries };
+  }
+}
+
+function keysText({ keys, entries }: Missing): string {
+  if (entries < 0) return 'no keys, it is a single value';
+  if (!keys) return entries === 0 ? 'no entries' : `the indexes 0 to ${entries - 1}`;
+  if (entries === 0) return 'no keys';
+  const more = entries > maxKeysShown ? ` and ${entries - maxKeysShown} more` : '';
+  return `the keys ${keys.map((key) => JSON.stringify(key.slice(0, 100))).join(', ')}${more}`;
+}

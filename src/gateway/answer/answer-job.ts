@@ -1,0 +1,48 @@
+import type { JsonText } from '../../domain/mcp.ts';
+import { TooMuchWork } from '../../domain/steps.ts';
+import { ToolFailure } from '../../errors.ts';
+import { compiledTexts } from '../compiled-texts.ts';
+import { type FailureData, failureData } from '../failure-data.ts';
+import { readContent } from './read-content.ts';
+import { compileReading, type ReadingSource } from './reading.ts';
+
+/** Reads the body of a successful answer. `reading` is the JSON text of a ReadingSource. */
+export type AnswerJob = {
+  input: { body: Uint8Array; contentType: string; reading: string };
+  output: { content: Uint8Array; structured: Uint8Array | undefined } | { failure: FailureData };
+};
+
+/** About one second. */
+const mostSteps = 30_000_000;
+
+const compiled = compiledTexts((text) => compileReading(JSON.parse(text) as ReadingSource));
+
+export function readAnswerBody({ body, contentType, reading }: AnswerJob['input']): {
+  output: AnswerJob['output'];
+  transfer: ArrayBuffer[];
+} {
+  try {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    const result = readContent(bytes, contentType, compiled(reading), mostSteps);
+    const content = ownBytes(result.content);
+    const structured = result.structured === undefined ? undefined : ownBytes(result.structured);
+    const buffers = [content, structured].flatMap((part) => (part ? [part.buffer] : []));
+    return { output: { content, structured }, transfer: buffers };
+  } catch (error) {
+    if (error instanceof ToolFailure) return { output: { failure: failureData(error) }, transfer: [] };
+    if (error instanceof TooMuchWork) return { output: { failure: failureData(tooMuch) }, transfer: [] };
+    throw error;
+  }
+}
+
+const tooMuch = new ToolFailure(
+  'transform',
+  `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets; ask for less with filters or paging, or simplify output_schema`,
+);
+
+/** Bytes in memory of their own, which can be handed over. */
+function ownBytes(text: JsonText): Uint8Array<ArrayBuffer> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+  const isOwn = bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;
+  return isOwn ? new Uint8Array(bytes.buffer as ArrayBuffer) : new Uint8Array(bytes);
+}

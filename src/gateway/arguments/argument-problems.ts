@@ -1,0 +1,62 @@
+import { didYouMean, dotted, shown } from '../../domain/problems.ts';
+import type { Fault } from '../../domain/schema/check-run.ts';
+
+const maxValuesShown = 50;
+const maxNamesShown = 30;
+const longestValue = 100;
+
+/** A sentence that says where, what was found and what is allowed. */
+export function faultText({ keyword, limit, path, found, names }: Fault): string {
+  const where = dotted(path) || 'arguments';
+  switch (keyword) {
+    case 'required':
+      return `${where}: is missing`;
+    case 'unknown':
+      return unknownText(path, names ?? []);
+    case 'false':
+      return `${where}: nothing is allowed here`;
+    case 'enum':
+      return `${where}: found ${shown(found)}; allowed: ${valuesText(limit as readonly unknown[])}`;
+    case 'type':
+      return `${where}: found ${shown(found)}; allowed: ${[...new Set([limit].flat())].join(' or ')}`;
+    case 'format':
+      return `${where}: found ${shown(found)}; allowed: a ${String(limit)}`;
+    case 'dependentRequired':
+      return `${where}: ${dependentText(limit as readonly string[])}`;
+    default: {
+      const said = limit === undefined || typeof limit === 'object' ? '' : ` ${valueText(limit)}`;
+      return `${where}: found ${shown(found)}; ${keyword}${said} is not met`;
+    }
+  }
+}
+
+/** An argument or a property that nothing declares, and the `allowed` ones beside it. */
+export function unknownText(path: readonly string[], allowed: readonly string[]): string {
+  const kind = path.length > 1 ? 'property' : 'argument';
+  const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
+  const known = allowed.length > 0 ? `; allowed: ${listed(allowed, maxNamesShown)}` : none;
+  return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
+}
+
+function dependentText([name = '', ...missing]: readonly string[]): string {
+  return `with ${dotted([name])} it needs ${listed(missing, maxNamesShown)} too`;
+}
+
+function listed(names: readonly string[], most: number): string {
+  const more = names.length > most ? `, … (${names.length} in all)` : '';
+  return `${names
+    .slice(0, most)
+    .map((name) => dotted([name]))
+    .join(', ')}${more}`;
+}
+
+function valuesText(values: readonly unknown[]): string {
+  const more = values.length > maxValuesShown ? `, … (${values.length} in all)` : '';
+  return `${values.slice(0, maxValuesShown).map(valueText).join(', ')}${more}`;
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return shown(value);
+  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, longestValue) : value);
+  return typeof value === 'string' && value.length > longestValue ? `${text.slice(0, -1)}…"` : text;
+}

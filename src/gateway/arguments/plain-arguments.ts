@@ -1,0 +1,59 @@
+import type { Arguments } from '../../domain/request/request-template.ts';
+import { formatTest } from '../../domain/schema/formats.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+
+type Judge = (value: unknown) => boolean;
+
+const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
+const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
+const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
+
+/**
+ * A quick test for the usual schema, a flat map of text, numbers and flags. It says true only for arguments that fit
+ * and false for all it is not sure of, which the validator then judges and explains. Undefined for any other schema.
+ */
+export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
+  if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
+  const judges = new Map<string, Judge>();
+  for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    const judge = judgeOf(property);
+    if (!judge) return undefined;
+    judges.set(name, judge);
+  }
+  const required = (schema.required ?? []) as string[];
+  return (args) =>
+    required.every((name) => Object.hasOwn(args, name)) &&
+    Object.keys(args).every((name) => judges.get(name)?.(args[name]));
+}
+
+function judgeOf(property: JsonSchema): Judge | undefined {
+  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
+  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
+  const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
+  const judge = typeJudge(property);
+  return judge && allowed ? (value) => judge(value) && allowed.has(value) : judge;
+}
+
+function typeJudge(property: JsonSchema): Judge | undefined {
+  const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = property as Limits;
+  const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
+  switch (property.type) {
+    case 'boolean':
+      return (value) => typeof value === 'boolean';
+    case 'integer':
+      return (value) => Number.isInteger(value) && isNumber(value);
+    case 'number':
+      return (value) => Number.isFinite(value) && isNumber(value);
+    case 'string':
+      // A schema counts characters. There are at most as many as code units, and at least half as many.
+      return (value) =>
+        typeof value === 'string' &&
+        value.length <= maxLength &&
+        value.length >= 2 * minLength - 1 &&
+        value.isWellFormed();
+    default:
+      return undefined;
+  }
+}
+
+type Limits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };

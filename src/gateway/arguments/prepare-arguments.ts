@@ -1,0 +1,69 @@
+import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import type { Arguments } from '../../domain/request/request-template.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { TooMuchWork } from '../../domain/steps.ts';
+import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
+
+/** How many steps the check of a call's arguments may take on the event loop. */
+const argumentSteps = 200_000;
+
+/** What a tool's arguments must be. */
+export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
+  /** With the defaults of absent arguments. */
+  filled: (given: Arguments) => Arguments;
+  /** The same, where an argument that is null although its schema does not know null counts as absent. */
+  present: (given: Arguments) => Arguments;
+};
+
+export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
+  const { fitsPlainly, check, allowsNull } = compileArgumentCheck(schema);
+  const required = new Set((schema.required ?? []) as string[]);
+  const declared = argumentsOf(input);
+  const isNothing = (name: string, value: unknown) => value === null && !allowsNull(name);
+  const fallbacks = declared
+    .filter(({ name, fallback }) => fallback !== undefined && !isNothing(name, fallback))
+    .map(({ name, fallback }): [string, unknown] => [name, fallback]);
+  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isNothing(name, null));
+  return {
+    fitsPlainly,
+    check,
+    filled: (given) => withFallbacks(given, fallbacks),
+    present: (given) => withFallbacks(withoutNulls(given, optional), fallbacks),
+  };
+}
+
+/**
+ * The arguments of a call as its request is built from them: checked, with defaults filled in, and without those that say
+ * null for "nothing". Those that take long to check are checked by `checkLong`.
+ * @throws ToolFailure invalid_arguments, in its promise or at once
+ */
+export function prepareArguments(
+  tool: { args: ArgumentRules },
+  given: Arguments,
+  checkLong: (args: Arguments) => Promise<void>,
+): MaybePromise<Arguments> {
+  const filled = tool.args.filled(given);
+  if (tool.args.fitsPlainly(filled)) return filled;
+  const present = tool.args.present(given);
+  try {
+    tool.args.check(present, argumentSteps);
+    return present;
+  } catch (error) {
+    if (error instanceof TooMuchWork) return checkLong(present).then(() => present);
+    throw error;
+  }
+}
+
+function withFallbacks(given: Arguments, fallbacks: readonly [name: string, value: unknown][]): Arguments {
+  if (fallbacks.length === 0) return given;
+  const missing = fallbacks.filter(([name]) => !Object.hasOwn(given, name));
+  return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
+}
+
+/** Without the arguments that are null although their schema does not know null: they mean "nothing". */
+function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
+  const nulls = new Set(names.filter((name) => Object.hasOwn(given, name) && given[name] === null));
+  if (nulls.size === 0) return given;
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !nulls.has(name)));
+}

@@ -1,0 +1,114 @@
+import { isRawNumber } from '../../domain/json/json.ts';
+import { dotted } from '../../domain/problems.ts';
+import type { Arguments } from '../../domain/request/request-template.ts';
+import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { Steps, stepsOfText } from '../../domain/steps.ts';
+import { type Problem, ToolFailure } from '../../errors.ts';
+import { faultText, unknownText } from './argument-problems.ts';
+import { plainCheck } from './plain-arguments.ts';
+
+const maxProblems = 10;
+
+/** Of arguments with more values than this only the first problem is looked for: nobody reads a list of so many. */
+const maxListed = 1000;
+
+export type ArgumentCheck = {
+  /** Whether arguments fit for certain; false when that takes a closer look. Costs next to nothing. */
+  fitsPlainly: (args: Arguments) => boolean;
+  /**
+   * Judges arguments in so many steps.
+   * @throws ToolFailure invalid_arguments that names each argument at fault
+   * @throws TooMuchWork
+   */
+  check: (args: Arguments, mostSteps: number) => void;
+  /** Whether null is a value of this argument, rather than another word for absent. */
+  allowsNull: (name: string) => boolean;
+};
+
+/** Compiles a tool's JSON Schema. */
+export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
+  const compiled = compileSchema(schema);
+  const declared = Object.keys((schema.properties as object | undefined) ?? {});
+  const known = new Set(declared);
+  return {
+    fitsPlainly: plainCheck(schema) ?? (() => false),
+    allowsNull: compiled.allowsNull,
+    check(args, mostSteps) {
+      const steps = new Steps(mostSteps);
+      const values = judgeCarriage(args, undefined, steps);
+      // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
+      const unknown = Object.keys(args).filter((name) => !known.has(name));
+      if (unknown.length === 0 && compiled.fits(args, steps)) return;
+      throw misfit(compiled, args, { unknown, declared, wanted: values > maxListed ? 'first fault' : 'faults' }, steps);
+    },
+  };
+}
+
+type Found = { unknown: readonly string[]; declared: readonly string[]; wanted: 'first fault' | 'faults' };
+
+function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: Steps): ToolFailure {
+  const { unknown, declared, wanted } = found;
+  const shownUnknown = unknown.slice(0, maxProblems).map((name) => unknownText([name], declared));
+  // A closed schema reports unknown arguments too.
+  const faults = compiled
+    .faults(args, steps, wanted)
+    .filter(({ keyword, path }) => keyword !== 'unknown' || path.length > 1);
+  const texts = [...new Set([...shownUnknown, ...faults.map(faultText)])];
+  const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
+  const shown = texts.slice(0, maxProblems);
+  const said = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  return new ToolFailure('invalid_arguments', said, shown.map(problemOf));
+}
+
+/** `count: is missing` as the location and what is wrong there. */
+function problemOf(text: string): Problem {
+  const [path = ''] = text.split(': ', 1);
+  return { path, message: text.slice(path.length + 2) };
+}
+
+/** Compiles an output schema into a test of a value. @throws TooMuchWork from the test */
+export function compileOutputCheck(schema: JsonSchema): (value: unknown, mostSteps: number) => boolean {
+  const compiled = compileSchema(schema);
+  return (value, mostSteps) => compiled.fits(value, new Steps(mostSteps));
+}
+
+/** Where a value stands, from the inside out. */
+type Location = { outer: Location | undefined; name: string };
+
+/**
+ * Refuses what JSON can write but no request can carry: numbers beyond the range of a double, and half characters.
+ * Returns how many values there are. @throws ToolFailure invalid_arguments @throws TooMuchWork
+ */
+function judgeCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
+  steps.take(1);
+  if (typeof value === 'string') {
+    steps.take(stepsOfText(value));
+    if (!value.isWellFormed()) throw unusable(at, 'is not well-formed Unicode text');
+    return 1;
+  }
+  const number = isRawNumber(value) ? Number(value.rawJSON) : value;
+  if (typeof number === 'number' && !Number.isFinite(number)) throw unusable(at, 'the number is too large');
+  if (typeof number !== 'object' || number === null) return 1;
+  let count = 1;
+  if (Array.isArray(number)) {
+    for (const [i, item] of number.entries()) count += judgeCarriage(item, { outer: at, name: String(i) }, steps);
+    return count;
+  }
+  for (const name of Object.keys(number)) {
+    steps.take(1 + stepsOfText(name));
+    const inner = { outer: at, name };
+    if (!name.isWellFormed()) throw unusable(inner, 'the name is not well-formed Unicode text');
+    count += judgeCarriage((number as Arguments)[name], inner, steps);
+  }
+  return count;
+}
+
+function unusable(at: Location | undefined, what: string): ToolFailure {
+  const path: string[] = [];
+  for (let location = at; location; location = location.outer) path.push(location.name.toWellFormed());
+  const where = dotted(path.reverse());
+  return new ToolFailure('invalid_arguments', `The arguments do not fit: ${where}: ${what}`, [
+    { path: where, message: what },
+  ]);
+}

@@ -1,0 +1,54 @@
+import {
+  AppError,
+  isUnavailable,
+  OutboundError,
+  type OutboundReason,
+  type Outcome,
+  ToolFailure,
+  Unauthenticated,
+} from '../../errors.ts';
+import { StoreFault } from '../../store/engine/faults.ts';
+
+/** The outcome of a call that ended with an error. */
+export function outcomeOfError(error: unknown): Outcome {
+  if (error instanceof ToolFailure) return error.outcome;
+  if (error instanceof StoreFault) return 'unavailable';
+  if (error instanceof AppError) return 'limited';
+  return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
+}
+
+/** What a call ends with that failed after its request was built: an error that says to the model or client what happened. */
+export function failureOf(
+  error: unknown,
+  requestId: string,
+  onUnexpected: (error: unknown, requestId: string) => void,
+): unknown {
+  if (error instanceof OutboundError) return toToolFailure(error);
+  if (error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error)) return error;
+  onUnexpected(error, requestId);
+  return new ToolFailure('internal', `the call failed inside the service; request ${requestId}`);
+}
+
+const outcomeOf: Record<OutboundReason, Outcome> = {
+  blocked: 'blocked',
+  dns: 'unreachable',
+  unreachable: 'unreachable',
+  tls: 'unreachable',
+  reset: 'unreachable',
+  truncated: 'malformed',
+  malformed: 'malformed',
+  timeout: 'timeout',
+  oversize: 'oversize',
+  circuit_open: 'circuit_open',
+  no_connection: 'limited',
+  stopped: 'unavailable',
+  cancelled: 'cancelled',
+};
+
+function toToolFailure(error: OutboundError): ToolFailure {
+  const hint =
+    error.reason === 'oversize'
+      ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
+      : '';
+  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
+}

@@ -1,0 +1,105 @@
+import { touchApiKey } from '../../store/api-keys.ts';
+import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
+import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
+import type { Db } from '../../store/db.ts';
+import { oneAtATime } from '../../store/one-at-a-time.ts';
+import type { CallRow } from '../../store/schema.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+
+/** Writes call records in batches, after the reply; a call never waits for its record. */
+export type CallLog = {
+  /** `capture` is the JSON text of a `Capture`. */
+  add(row: CallRow, capture?: string): void;
+  /**
+   * Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. What cannot be
+   * written goes on waiting, and nothing is thrown: a full disk keeps nobody from reading what was stored before.
+   */
+  flush(): Promise<void>;
+  /** Records that are not written yet. */
+  waiting(): number;
+  /** Writes what is waiting for the last time. Gives the records that could not be written. */
+  stop(): Promise<CallRow[]>;
+};
+
+const intervalMs = 500;
+/** More than this waiting means that the database is down; the oldest are then given up. */
+const maxWaiting = 20_000;
+/** Captures are large and only for looking at: what comes too fast is left out. */
+const maxWaitingCaptures = 200;
+const batchCaptures = 50;
+
+export type CallLogOptions = {
+  db: Db;
+  writeCalls: CallWriter['write'];
+  keyring: Keyring;
+  onError: (error: unknown) => void;
+  onSuccess: () => void;
+  onDropped: (rows: number) => void;
+};
+
+export function createCallLog(options: CallLogOptions): CallLog {
+  let waiting: CallRow[] = [];
+  const captures: CaptureRow[] = [];
+  const usedKeys = new Map<string, number>();
+
+  /** Whether the next writing takes everything, or under load leaves alone what is no whole batch yet. */
+  let everything = false;
+
+  async function writeWaiting(): Promise<void> {
+    const takesAll = everything;
+    everything = false;
+    // What comes meanwhile is for the next time: under load something always comes.
+    for (let left = waiting.length; left >= (takesAll ? 1 : batchRows); left -= batchRows) {
+      const batch = waiting.splice(0, Math.min(left, batchRows));
+      try {
+        await options.writeCalls(batch);
+      } catch (error) {
+        waiting = [...batch, ...waiting];
+        throw error;
+      }
+    }
+    if (takesAll) await writeTheRest();
+  }
+
+  async function writeTheRest(): Promise<void> {
+    for (let left = captures.length; left > 0; left -= batchCaptures) {
+      const batch = captures.splice(0, Math.min(left, batchCaptures));
+      await insertCaptures(options.db, options.keyring, batch);
+    }
+    for (const [keyId, at] of [...usedKeys]) {
+      usedKeys.delete(keyId);
+      await touchApiKey(options.db, keyId, at);
+    }
+  }
+
+  const write = oneAtATime(() => writeWaiting().then(options.onSuccess, options.onError));
+  const flush = () => {
+    everything = true;
+    return write();
+  };
+
+  const timer = setInterval(() => {
+    if (waiting.length > 0 || captures.length > 0 || usedKeys.size > 0) void flush();
+  }, intervalMs);
+  timer.unref();
+
+  return {
+    add(row, document) {
+      waiting.push(row);
+      if (waiting.length === batchRows) void write();
+      if (document !== undefined && captures.length < maxWaitingCaptures) {
+        const { id, workspace_id, server_id, started_at } = row;
+        captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
+      }
+      if (row.key_id) usedKeys.set(row.key_id, row.started_at);
+      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
+    },
+    flush,
+    waiting: () => waiting.length,
+    async stop() {
+      clearInterval(timer);
+      await flush();
+      return waiting.splice(0);
+    },
+  };
+}

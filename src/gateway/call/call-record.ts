@@ -1,0 +1,26 @@
+import type { ToolResult } from '../../domain/mcp.ts';
+import type { CallRow } from '../../store/schema.ts';
+import type { Call } from './call.ts';
+
+/** The record of a call that has ended after `totalMs`. */
+export function callRecord(call: Call, result: ToolResult | undefined, totalMs: number): CallRow {
+  const { server, caller, asked, upstreamMs } = call;
+  return {
+    id: `call_${asked.requestId}`,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    slug: server.slug,
+    tool: asked.name,
+    started_at: call.startedAt,
+    caller_kind: caller.kind,
+    key_id: caller.keyId ?? null,
+    upstream_host: call.host ?? null,
+    upstream_status: call.answer?.status ?? null,
+    outcome: call.outcome,
+    duration_ms: Math.round(totalMs),
+    upstream_ms: upstreamMs === undefined ? null : Math.round(upstreamMs),
+    bytes_in: asked.bytesIn,
+    bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
+    request_id: asked.requestId,
+  };
+}

@@ -1,0 +1,145 @@
+import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
+import { TooMuchWork } from '../../domain/steps.ts';
+import { ToolFailure, Unauthenticated } from '../../errors.ts';
+import type { Answer } from '../../outbound/exchange.ts';
+import type { HttpClient } from '../../outbound/http-client.ts';
+import type { CallRow } from '../../store/schema.ts';
+import { contentTypeOf, isLongAnswer, readAnswer } from '../answer/read-answer.ts';
+import { prepareArguments } from '../arguments/prepare-arguments.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { Limits } from '../limits/limits.ts';
+import { beginCall, type Call } from './call.ts';
+import { failureOf, outcomeOfError } from './call-failure.ts';
+import { callRecord } from './call-record.ts';
+import { captureOf, isCapturing } from './capture.ts';
+import { type CallRequest, requestOf, send } from './send-request.ts';
+import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
+
+export type CallToolParts = {
+  http: HttpClient;
+  limits: Limits;
+  threads: ThreadWork;
+  /** `capture` is the JSON text of a `Capture`, where the server captures. */
+  record: (row: CallRow, capture?: string) => void;
+  observe: ObserveCall;
+  /** Undefined unless traces are exported. */
+  trace?: TraceCall | undefined;
+  /** Epoch milliseconds. */
+  now: () => number;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/**
+ * One `tools/call`: validate, build, send, read. Whatever the model should read comes back as a result.
+ * @throws AppError tooMany, or unavailable when the service is overloaded
+ * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
+ */
+export async function callTool(
+  server: HostedServer,
+  caller: Caller,
+  asked: ToolCall,
+  parts: CallToolParts,
+): Promise<ToolResult> {
+  const tool = server.tool(asked.name);
+  if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
+  const span = parts.trace?.(server.slug, asked);
+  const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span });
+  let result: ToolResult | undefined;
+  try {
+    result = await withSlots(call, parts);
+    return result;
+  } catch (error) {
+    call.outcome = outcomeOfError(error);
+    if (!(error instanceof ToolFailure)) throw error;
+    result = textResult(error.message, true);
+    return result;
+  } finally {
+    const captured = finish(call, result, parts);
+    if (captured) await captured;
+  }
+}
+
+/** Runs a call once it has its slots under the limits. */
+async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> {
+  const { server, tool, caller } = call;
+  caller.known?.judge(caller, tool);
+  const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
+  const slots = entered instanceof Promise ? await entered : entered;
+  call.waitMs = performance.now() - call.startedClock;
+  try {
+    return await run(call, parts);
+  } finally {
+    if (call.isNewlyAccepted) parts.limits.noteKnown(slots);
+    parts.limits.leave(slots);
+  }
+}
+
+/** Tells whoever measures, traces and records what has become of a call. */
+function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts): Promise<void> | undefined {
+  const totalMs = performance.now() - call.startedClock;
+  parts.observe(call.server.access, call.asked.era, call, totalMs);
+  call.span?.end(call.outcome);
+  const row = callRecord(call, result, totalMs);
+  if (isCapturing(call.server, call.startedAt)) {
+    return captureOf(call, parts).then((capture) => parts.record(row, capture));
+  }
+  parts.record(row);
+  return undefined;
+}
+
+/** A request longer than this is read, checked and built in turns of its own. */
+const longBytes = 64 * 1024;
+
+/** @throws ToolFailure with the outcome of the call */
+async function run(call: Call, parts: CallToolParts): Promise<ToolResult> {
+  const { tool, asked } = call;
+  if (asked.bytesIn > longBytes) await nextTurn();
+  const prepared = prepareArguments(tool, asked.args, (long) => checkOnThread(parts.threads, tool, long, jobOf(call)));
+  const args = prepared instanceof Promise ? await prepared : prepared;
+  call.args = args;
+  if (asked.bytesIn > longBytes) await nextTurn();
+  const request = requestOf(call, args);
+  call.host = tool.request.url.host;
+  const sentClock = performance.now();
+  try {
+    const answer = await send(call, request, args, parts.http);
+    call.upstreamMs = performance.now() - sentClock;
+    noteAnswer(call, request, answer, parts);
+    const result = read(call, answer, parts);
+    return result instanceof Promise ? await result : result;
+  } catch (error) {
+    throw failureOf(error, asked.requestId, parts.onUnexpected);
+  } finally {
+    call.upstreamMs ??= performance.now() - sentClock;
+  }
+}
+
+/** @throws Unauthenticated when the upstream no longer takes a token that the caller must renew */
+function noteAnswer(call: Call, { request }: CallRequest, answer: Answer, parts: CallToolParts): void {
+  const { caller, tool } = call;
+  call.answer = answer;
+  if (caller.known?.noteAnswer(caller, tool, request, answer.status)) {
+    call.isNewlyAccepted = true;
+    caller.askLogin?.().catch((error: unknown) => parts.onUnexpected(error, call.asked.requestId));
+  }
+  if (answer.status === 401 && call.server.access === 'passthrough') {
+    throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
+  }
+}
+
+/** Reads a long answer, or one that takes long to check, on a thread. */
+function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybePromise<ToolResult> {
+  const { tool, server } = call;
+  try {
+    if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, call.sensitive);
+  } catch (error) {
+    if (!(error instanceof TooMuchWork)) throw error;
+  }
+  // The bytes are handed over, so what a capture needs is kept apart.
+  const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
+  return readOnThread(threads, tool, { body, contentType: contentTypeOf(answer.headers) }, jobOf(call));
+}

@@ -1,0 +1,61 @@
+import type { CallSpan } from '../../domain/call-observation.ts';
+import type { ToolCall } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Outcome } from '../../errors.ts';
+import type { Answer } from '../../outbound/exchange.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+
+/** One `tools/call` in the gateway: who asks what of which tool, and what has become of it so far. */
+export type Call = {
+  readonly server: HostedServer;
+  readonly tool: HostedTool;
+  readonly caller: Caller;
+  readonly asked: ToolCall;
+  /** Tells when the client has gone. A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports). */
+  readonly onGone: ToolCall['onGone'] | undefined;
+  /** Epoch ms. */
+  readonly startedAt: number;
+  /** The same moment in ms of `performance.now()`. */
+  readonly startedClock: number;
+  readonly span: CallSpan | undefined;
+  /** The credentials that were sent. */
+  readonly sensitive: string[];
+  outcome: Outcome;
+  /** What the request was built from; undefined when the arguments did not fit. */
+  args: Arguments | undefined;
+  /** Host and port of the upstream; undefined when no request was built. */
+  host: string | undefined;
+  /** The last answer of the upstream. */
+  answer: Answer | undefined;
+  /** Whether the upstream has accepted a credential that was not known before. */
+  isNewlyAccepted: boolean;
+  /** How long the call waited for its slots, in ms; undefined when it never got them. */
+  waitMs: number | undefined;
+  /** How long the upstream took, in ms; undefined when nothing was sent. */
+  upstreamMs: number | undefined;
+};
+
+/** What is given when a call begins. */
+export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'asked' | 'startedAt' | 'span'>;
+
+export function beginCall({ server, tool, caller, asked, startedAt, span }: NewCall): Call {
+  return {
+    server,
+    tool,
+    caller,
+    asked,
+    onGone: asked.era === 'modern' ? asked.onGone : undefined,
+    startedAt,
+    startedClock: performance.now(),
+    span,
+    sensitive: [],
+    outcome: 'ok',
+    args: undefined,
+    host: undefined,
+    answer: undefined,
+    isNewlyAccepted: false,
+    waitMs: undefined,
+    upstreamMs: undefined,
+  };
+}

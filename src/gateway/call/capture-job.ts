@@ -1,0 +1,49 @@
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
+import { cut, type Redactor, redactedStart, redactor } from '../answer/redact.ts';
+
+/** A capture before anything is redacted. */
+export type RawCapture = {
+  /** JSON text; undefined when they are too long to be kept. */
+  arguments: string | undefined;
+  argumentsBytes: number;
+  request: UpstreamRequest | undefined;
+  /** `body` is the beginning of the body, where that is text. */
+  response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
+  /** What must not be in it. */
+  sensitive: readonly string[];
+};
+
+/** Writes the JSON text of a `Capture`. */
+export type CaptureJob = { input: RawCapture; output: { document: string } };
+
+export const maxCapturedBytes = 8 * 1024;
+
+export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } {
+  const redact = redactor(raw.sensitive);
+  const { response, request } = raw;
+  const body = response?.body && Buffer.from(response.body);
+  const capture: Capture = {
+    ...(raw.arguments !== undefined && { arguments: parseJson(raw.arguments) as NonNullable<Capture['arguments']> }),
+    argumentsBytes: raw.argumentsBytes,
+    ...(request && { request }),
+    ...(response && {
+      response: { ...response, body: body && redactedStart(body, maxCapturedBytes, redact) } as CapturedResponse,
+    }),
+  };
+  return { output: { document: JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact)) } };
+}
+
+/** Any text of a capture without the credentials of its call; an argument may be one, also as a number. */
+function cleaned(value: unknown, redact: Redactor): unknown {
+  if (typeof value === 'string') return redact.text(value);
+  const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';
+  const clean = redact.text(digits);
+  return clean === digits ? value : clean;
+}
+
+/** The first lines of headers, names and values in turn, each cut. */
+export function cutLines(lines: readonly string[], most: number, mostBytes: number): string[] {
+  return lines.slice(0, 2 * most).map((line) => cut(line, mostBytes));
+}

@@ -1,0 +1,102 @@
+import { isUtf8 } from 'node:buffer';
+import { nextTurn } from '../../domain/next-turn.ts';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import { JobError } from '../../errors.ts';
+import type { Answer } from '../../outbound/exchange.ts';
+import { cut } from '../answer/redact.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { Call } from './call.ts';
+import { cutLines, maxCapturedBytes, type RawCapture, writeCapture } from './capture-job.ts';
+import { findPreview } from './preview-call.ts';
+import type { ThreadWork } from './thread-work.ts';
+
+const maxArgumentsBytes = 32 * 1024;
+const maxFieldBytes = 1024;
+/** Of headers and of the fields of a form. */
+const maxFields = 100;
+/** Bytes of a body that are looked at for credentials: more than `redactedStart` does for any header's worth of one. */
+const lookedBytes = maxCapturedBytes + 4 * 6 * 16_384 + 1;
+/** Characters to look at, times credentials to look for, and characters of these: more is a matter for a thread. */
+const most = { work: 200_000, sensitive: 20_000 };
+
+export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
+
+/** Whether the owner of a server wants to see what a call that begins now sends and gets. */
+export function isCapturing(server: HostedServer, now: number): boolean {
+  return server.captureUntil !== undefined && now < server.captureUntil;
+}
+
+/**
+ * The JSON text of a `Capture`; undefined when it could not be made, or too much waits for a thread, as a call must not
+ * fail because it is looked at.
+ */
+export async function captureOf(call: Call, parts: CaptureParts): Promise<string | undefined> {
+  try {
+    return await captureText(call, parts.threads);
+  } catch (error) {
+    if (!(error instanceof JobError) || error.reason === 'failed') parts.onUnexpected(error, call.asked.requestId);
+    return undefined;
+  }
+}
+
+/**
+ * The request is built once more with masked credentials, so none can be in it; from all the rest the credentials that
+ * the call used and the secrets of the server are redacted.
+ */
+async function captureText(call: Call, threads: ThreadWork): Promise<string> {
+  const { server, tool, asked, answer } = call;
+  const text = JSON.stringify(asked.args);
+  if (text.length > maxArgumentsBytes) await nextTurn();
+  const request = findPreview(tool, call.args);
+  const argumentsBytes = Buffer.byteLength(text);
+  const raw: RawCapture = {
+    arguments: argumentsBytes <= maxArgumentsBytes ? text : undefined,
+    argumentsBytes,
+    request: request && shortened(request),
+    response: answer && captured(answer),
+    sensitive: [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)],
+  };
+  if (!isLarge(raw)) return writeCapture(raw).output.document;
+  return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
+}
+
+function isLarge({ arguments: args, request, response, sensitive }: RawCapture): boolean {
+  const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
+  const body = request?.body;
+  const length =
+    (args?.length ?? 0) +
+    (request ? request.path.length + lengthOf(request.headers) : 0) +
+    (typeof body === 'object' ? lengthOf(body.fields.flat()) : (body?.length ?? 0)) +
+    (response ? lengthOf(response.headers.flat()) + maxCapturedBytes : 0);
+  return length * sensitive.length > most.work || lengthOf(sensitive) > most.sensitive;
+}
+
+function shortened(request: UpstreamRequest): UpstreamRequest {
+  const { path, body } = request;
+  return {
+    ...request,
+    path: cut(path, maxCapturedBytes),
+    headers: cutLines(request.headers, maxFields, maxFieldBytes),
+    body:
+      typeof body === 'object'
+        ? { fields: body.fields.slice(0, maxFields).map((field) => cutField(field)) }
+        : body && cut(body, maxCapturedBytes),
+  };
+}
+
+function cutField([name, value]: readonly [string, string]): [string, string] {
+  return [cut(name, maxFieldBytes), cut(value, maxFieldBytes)];
+}
+
+function captured(answer: Answer): NonNullable<RawCapture['response']> {
+  const headers = Object.entries(answer.headers)
+    .filter(([name]) => name !== 'set-cookie')
+    .flatMap(([name, value]) => [value ?? []].flat().map((line): [string, string] => [name, cut(line, maxFieldBytes)]));
+  return {
+    status: answer.status,
+    headers: headers.slice(0, maxFields),
+    // A copy: the memory of the whole body may have been handed over.
+    body: isUtf8(answer.body) ? new Uint8Array(answer.body.subarray(0, lookedBytes)) : undefined,
+    bodyBytes: answer.body.length,
+  };
+}

@@ -1,0 +1,16 @@
+import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import { ToolFailure } from '../../errors.ts';
+
+/**
+ * Credentials are judged where they come in; what is left are arguments, and secrets from before that rule.
+ * @throws ToolFailure invalid_arguments
+ */
+export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {
+  const texts = typeof body === 'object' ? body.fields.flat() : [body ?? ''];
+  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsApiKey))
+    throw new ToolFailure(
+      'invalid_arguments',
+      'the request would hold an API key of this service, which is never sent to an upstream; leave it out of the arguments',
+    );
+}

@@ -1,0 +1,97 @@
+import type { RequestSpan } from '../../domain/call-observation.ts';
+import { type Arguments, buildRequest, type UpstreamRequest } from '../../domain/request/request-template.ts';
+import { OutboundError } from '../../errors.ts';
+import type { Answer } from '../../outbound/exchange.ts';
+import type { HttpClient } from '../../outbound/http-client.ts';
+import { secretFor } from '../callers/secret-use.ts';
+import type { Call } from './call.ts';
+import { multipartBody } from './multipart-body.ts';
+import { refuseOwnKey } from './refuse-own-key.ts';
+
+/** The request of a call, and a digest of the credentials in it, which decides over which connections it may go. */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string };
+
+/**
+ * Builds the request of a call, and notes the credentials that it will send. `token` is that of the caller unless a
+ * renewed one is given.
+ * @throws ToolFailure invalid_arguments, secret_missing
+ */
+export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
+  const { server, tool, sensitive } = call;
+  const { origin } = tool.request.url;
+  const sent: string[] = [];
+  const token = renewed ?? call.caller.token(origin);
+  if (token !== undefined) sensitive.push(token);
+  if (token !== undefined && tool.request.authentication) sent.push(token);
+  const secret = (name: string) => {
+    const value = secretFor(server, name, origin);
+    sensitive.push(value);
+    sent.push(value);
+    return value;
+  };
+  const request = buildRequest(tool.request, args, { token, secret });
+  refuseOwnKey(request);
+  // A digest of the token is there already, where nothing else is sent.
+  const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
+  return { request, credentialHash: known ?? tool.credentialHash(sent) };
+}
+
+/**
+ * Sends the request of a call. Where the upstream refuses the token of a login, it has done nothing, so the request is
+ * sent once more with a fresh token.
+ * @throws OutboundError
+ */
+export async function send(call: Call, request: CallRequest, args: Arguments, client: HttpClient): Promise<Answer> {
+  const { caller } = call;
+  const answer = await sendOnce(call, request, client);
+  if (answer.status !== 401 || !caller.renew) return answer;
+  const renewed = await caller.renew();
+  if (renewed === undefined) return answer;
+  const second = await sendOnce(call, requestOf(call, args, renewed), client);
+  if (second.status === 401) await caller.giveUp?.(renewed);
+  return second;
+}
+
+function sendOnce(call: Call, { request, credentialHash }: CallRequest, client: HttpClient): Promise<Answer> {
+  const { server, tool, asked } = call;
+  const span = call.span?.request(request.method, request.origin);
+  const { body, headers } = contentOf(request);
+  const traceparent = span?.traceparent ?? asked.traceparent;
+  const sent = client.send({
+    workspaceId: server.workspaceId,
+    origin: request.origin,
+    credentialHash,
+    caller: call.caller,
+    path: request.path,
+    method: request.method,
+    headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],
+    body,
+    timeoutMs: tool.timeoutMs,
+    limitBytes: tool.limitBytes,
+    onGone: call.onGone,
+  });
+  return span ? traced(sent, span) : sent;
+}
+
+/** W3C trace context. */
+function traceHeaders(traceparent: string, tracestate: string | undefined): string[] {
+  return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
+}
+
+/** The body of a request, and its headers with those that the body decides. */
+function contentOf({ body, headers }: UpstreamRequest): { body: string | Buffer | undefined; headers: string[] } {
+  if (typeof body !== 'object') return { body, headers };
+  const multipart = multipartBody(body.fields);
+  return { body: multipart.body, headers: [...headers, 'Content-Type', multipart.contentType] };
+}
+
+async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
+  try {
+    const answer = await sent;
+    span.end({ status: answer.status });
+    return answer;
+  } catch (error) {
+    span.end({ failure: error instanceof OutboundError ? error.reason : 'internal' });
+    throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/request-template.ts';
+import { JobError, type Outcome, ToolFailure } from '../../errors.ts';
+import type { AnswerJob } from '../answer/answer-job.ts';
+import type { ContentJob } from '../answer/content-job.ts';
+import type { ArgumentJob } from '../arguments/argument-job.ts';
+import { toFailure } from '../failure-data.ts';
+import type { HostedTool } from '../hosted/hosted-server.ts';
+import type { Call } from './call.ts';
+import type { CaptureJob } from './capture-job.ts';
+
+/** Whose work a job is, and until when it is wanted. */
+export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined };
+
+export function jobOf({ server, onGone }: Call): JobOf {
+  return { workspaceId: server.workspaceId, onGone };
+}
+
+/** What the gateway has done on threads. All throw JobError. */
+export type ThreadWork = {
+  checkArguments(input: ArgumentJob['input'], of: JobOf): Promise<ArgumentJob['output']>;
+  /** The memory of the body is handed over. */
+  readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
+  writeCapture(input: CaptureJob['input'], of: JobOf): Promise<CaptureJob['output']>;
+  /** The memory of the content is handed over. */
+  shortenContent(input: ContentJob['input'], of: JobOf): Promise<ContentJob['output']>;
+};
+
+/** @throws ToolFailure when the arguments do not fit, or cannot be checked */
+export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Arguments, of: JobOf): Promise<void> {
+  const input = { schema: tool.texts.inputSchema(), args: JSON.stringify(args) };
+  const { failure } = await work.checkArguments(input, of).catch((error: unknown) => {
+    throw jobFailure(
+      error,
+      'invalid_arguments',
+      'The arguments were not checked, and nothing was sent',
+      'send fewer values in one call',
+    );
+  });
+  if (failure) throw toFailure(failure);
+}
+
+/** @throws ToolFailure when the answer cannot be read */
+export async function readOnThread(
+  work: ThreadWork,
+  tool: HostedTool,
+  answer: { body: Uint8Array; contentType: string },
+  of: JobOf,
+): Promise<ToolResult> {
+  const { byteLength } = answer.body;
+  const output = await work.readAnswer({ ...answer, reading: tool.texts.reading() }, of).catch((error: unknown) => {
+    const what = `The upstream answered with ${byteLength} bytes, which were not read`;
+    throw jobFailure(
+      error,
+      'oversize',
+      what,
+      'ask for less with filters or paging, or simplify how the tool reads its answer',
+    );
+  });
+  if ('failure' in output) throw toFailure(output.failure);
+  const { content, structured } = output;
+  return { content: toBuffer(content), structured: structured && toBuffer(structured), isError: false };
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** A sentence for the model; anything that is no JobError is returned as it is. */
+function jobFailure(error: unknown, outcome: Outcome, what: string, advice: string): unknown {
+  if (!(error instanceof JobError) || error.reason === 'failed') return error;
+  const { reason, message } = error;
+  if (reason === 'cancelled') return new ToolFailure('cancelled', message);
+  if (reason === 'refused')
+    return new ToolFailure('limited', `${what}: ${message}; make fewer large calls at once, or ${advice}`);
+  return new ToolFailure(outcome, `${what}: ${message}; ${advice}`);
+}

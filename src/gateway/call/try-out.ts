@@ -1,0 +1,158 @@
+import { parseJson } from '../../domain/json/json.ts';
+import type { KeyLimits } from '../../domain/limits.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
+import { nearestOrAll } from '../../domain/near-names.ts';
+import type { Arguments, UpstreamRequest } from '../../domain/request/request-template.ts';
+import { AppError, JobError, ToolFailure } from '../../errors.ts';
+import type { CallRow } from '../../store/schema.ts';
+import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
+import { prepareArguments } from '../arguments/prepare-arguments.ts';
+import { storedToken } from '../callers/resolve-caller.ts';
+import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import type { HostedServers } from '../hosted/hosted-servers.ts';
+import { type CallToolParts, callTool } from './call-tool.ts';
+import { findPreview, previewRequest } from './preview-call.ts';
+import { checkOnThread, type ThreadWork } from './thread-work.ts';
+
+export type TryOutCall = {
+  slug: string;
+  tool: string;
+  args: Arguments;
+  token: string | undefined;
+  /** The API key or the user that asks, and what the key is limited to. */
+  actorId: string;
+  limits: KeyLimits | undefined;
+  requestId: string;
+};
+
+/** A result as it is shown; `left_out` says what is missing of a long one. */
+type ShownResult = {
+  is_error: boolean;
+  content: ContentBlock[];
+  estimated_tokens: number;
+  structured_content?: unknown;
+  left_out?: string;
+};
+
+/** Trying a tool out from the outside of a call: for the operations, which have checked who asks. */
+export function createTryOut(servers: HostedServers, parts: CallToolParts) {
+  async function find(slug: string, tool: string) {
+    const server = await servers.find(slug);
+    const found = server?.tool(tool);
+    if (!server || !found) {
+      const isDisabled = server?.config.tools.some(({ name }) => name === tool);
+      const said = JSON.stringify(tool);
+      const why = isDisabled
+        ? `the tool ${said} is disabled; enable it first`
+        : `the server has no tool ${said}${nearestOrAll(tool, server?.toolNames ?? [])}`;
+      throw new AppError('notFound', why);
+    }
+    return { server, tool: found };
+  }
+  /** @throws ToolFailure */
+  function prepare(server: HostedServer, tool: HostedTool, args: Arguments): MaybePromise<Arguments> {
+    const of = { workspaceId: server.workspaceId, onGone: undefined };
+    return prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
+  }
+  /** What the arguments of a call become, or undefined when they do not fit. */
+  async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
+    try {
+      return await prepare(server, tool, args);
+    } catch (error) {
+      if (error instanceof ToolFailure) return undefined;
+      throw error;
+    }
+  }
+  return {
+    async callTool(call: TryOutCall) {
+      const { server, tool } = await find(call.slug, call.tool);
+      checkToken(server, call.token);
+      const written: { row?: CallRow } = {};
+      const result = await callTool(
+        server,
+        {
+          kind: 'try_out',
+          keyId: call.actorId,
+          id: call.actorId,
+          network: undefined,
+          limits: call.limits,
+          token: (origin) => tokenFor(server, call.token, origin),
+        },
+        {
+          name: call.tool,
+          args: call.args,
+          era: 'legacy',
+          traceparent: undefined,
+          tracestate: undefined,
+          requestId: call.requestId,
+          bytesIn: 0,
+          onGone: () => undefined,
+        },
+        {
+          ...parts,
+          record(row, capture) {
+            written.row = row;
+            parts.record(row, capture);
+          },
+        },
+      );
+      const answered = await shown(result, parts.threads, server.workspaceId);
+      const args = await preparable(server, tool, call.args);
+      return { ...answered, record: written.row, request: findPreview(tool, args) };
+    },
+    async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
+      const found = await find(slug, tool);
+      try {
+        return previewRequest(found.tool, await prepare(found.server, found.tool, args));
+      } catch (error) {
+        if (!(error instanceof ToolFailure)) throw error;
+        const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
+        throw new AppError('invalid', error.message, { problems });
+      }
+    },
+  };
+}
+
+/** A try-out without the token that it needs is no call, and leaves no record of one. @throws AppError invalid */
+function checkToken(server: HostedServer, given: string | undefined): void {
+  if (given !== undefined || server.access === 'api_key' || !server.config.authentication) return;
+  throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
+    problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
+  });
+}
+
+/** The stored credential, or the one that was given for a server that forwards its caller's. */
+function tokenFor(server: HostedServer, given: string | undefined, origin: string): string | undefined {
+  return server.access === 'api_key' ? storedToken(server, origin) : given;
+}
+
+/** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes some milliseconds. */
+const mostShownWhole = 512 * 1024;
+
+async function shown(result: ToolResult, threads: ThreadWork, workspaceId: string): Promise<ShownResult> {
+  const bytes = Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '');
+  if (bytes > mostShownWhole)
+    return { is_error: result.isError, ...(await shownBeginning(result, threads, workspaceId)) };
+  const content = JSON.parse(String(result.content)) as ContentBlock[];
+  return {
+    is_error: result.isError,
+    content,
+    estimated_tokens: tokensOfContent(content),
+    ...(result.structured !== undefined && { structured_content: parseJson(String(result.structured)) }),
+  };
+}
+
+async function shownBeginning({ content }: ToolResult, threads: ThreadWork, workspaceId: string) {
+  const bytes = Buffer.byteLength(content);
+  const input = { content: typeof content === 'string' ? Buffer.from(content) : content };
+  try {
+    const begun = await threads.shortenContent(input, { workspaceId, onGone: undefined });
+    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content; an agent gets all of it.`;
+    return { content: begun.content, estimated_tokens: begun.estimatedTokens, left_out };
+  } catch (error) {
+    if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+    const left_out = `The result is ${bytes} bytes long and is not shown here: ${error.message}. An agent gets all of it.`;
+    return { content: [], estimated_tokens: Math.ceil(bytes / 4), left_out };
+  }
+}

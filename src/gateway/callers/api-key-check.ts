@@ -1,0 +1,58 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { apiKeyId } from '../../domain/credentials/api-key.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
+import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import type { Db } from '../../store/db.ts';
+
+/** Tells whose key a presented one is. One check serves calling and managing. */
+export type ApiKeyCheck = {
+  /**
+   * The key, or undefined for anything that is not a valid one now: the reasons are not told apart. `look` is how the
+   * store is asked about a key that was not seen before.
+   */
+  verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
+  /** Forgets a key by its id, because it changed. */
+  forget(id: string): void;
+  clear(): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
+};
+
+const maxRemembered = 10_000;
+
+/** SHA-256 in hex of a credential: how it is stored and remembered. */
+export function keyHash(credential: string): string {
+  return hash('sha256', credential, 'hex');
+}
+
+/**
+ * Keys are remembered by their hash. Junk is refused by its checksum, without asking the database.
+ * `now` is the database's time, epoch ms.
+ */
+export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshness): ApiKeyCheck {
+  const remembered = createRemembered<ApiKey>({ max: maxRemembered, freshness, idsOf: (key) => [key.id] });
+  const ifValid = (key: ApiKey | undefined) =>
+    key && key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now()) ? key : undefined;
+  async function read(id: string, secretHash: string): Promise<{ value: ApiKey } | undefined> {
+    const key = await findApiKey(db, id);
+    if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
+    return { value: key };
+  }
+
+  return {
+    verify(presented, look = lookUpDirectly) {
+      const secretHash = keyHash(presented);
+      const known = remembered.get(secretHash);
+      if (known) return ifValid(known);
+      const id = apiKeyId(presented);
+      if (id === undefined) return undefined;
+      const ask = () => read(id, secretHash);
+      return remembered.load(secretHash, (before) => (before ? ask() : look(ask))).then(ifValid);
+    },
+    forget: remembered.forget,
+    clear: remembered.clear,
+    counts: remembered.counts,
+  };
+}

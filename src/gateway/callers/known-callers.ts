@@ -1,0 +1,127 @@
+import { LRUCache } from 'lru-cache';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { HostedTool } from '../hosted/hosted-server.ts';
+import type { Credential, KnownCallers } from './caller.ts';
+
+/** A request that was refused for its credential. */
+type Refusal = { id: string; path: string; body: UpstreamRequest['body'] };
+
+const mostKnown = 20_000;
+/** Of those, accepted but not proven, of one address; above it the newest stay unknown until an older one is idle. */
+const mostOfNetwork = 2000;
+const idleMs = 10 * 60_000;
+const sweepEveryMs = 1000;
+/** Refused requests that are remembered of a tool, and how long they may be. */
+const mostRefusals = 8;
+const longestRequest = 4096;
+
+/**
+ * Remembered are digests of credentials that had success. Whether that says anything depends on the API: many answer
+ * 200 or 404 before they look at the credential. So there are three degrees:
+ * - **accepted**: a tool answered with 2xx; one address shares its slots with other addresses;
+ * - **judged**: besides, the same tool refused another credential;
+ * - **proven**: the very request that was refused with another credential succeeded with this one, or a login gave it out.
+ *
+ * `clock` is monotonic, in ms.
+ */
+export function createKnownCallers(clock: () => number): KnownCallers {
+  const networks = new Map<string, Network>();
+  const proven = new LRUCache<string, Credential>({ max: mostKnown });
+  const accepted = new LRUCache<string, Credential>({
+    max: mostKnown,
+    dispose: (credential, id) => leave(networks, credential, id),
+  });
+  const refusals = new WeakMap<HostedTool, Refusal[]>();
+
+  const find = (id: string) => proven.get(id) ?? accepted.get(id);
+  const othersRefused = (tool: HostedTool, id: string) => refusals.get(tool)?.some((refusal) => refusal.id !== id);
+
+  function accept(id: string, network: string): Credential | undefined {
+    const now = clock();
+    const members = networks.get(network) ?? { ids: new Set(), party: `accepted ${network}`, sweptAt: 0 };
+    if (members.ids.size >= mostOfNetwork) forgetIdle(members, accepted, now);
+    if (members.ids.size >= mostOfNetwork) return undefined;
+    networks.set(network, members);
+    members.ids.add(id);
+    const credential = {
+      network,
+      party: members.party,
+      tools: new Set<string>(),
+      isProven: false,
+      isFailing: false,
+      usedAt: now,
+    };
+    accepted.set(id, credential);
+    return credential;
+  }
+
+  function prove(id: string, credential: Credential): void {
+    accepted.delete(id);
+    credential.isProven = true;
+    proven.set(id, credential);
+  }
+
+  return {
+    find,
+    judge(caller, tool) {
+      const { credential, id } = caller;
+      if (!credential || id === undefined || credential.isProven) return;
+      credential.usedAt = clock();
+      const isAccepted = credential.tools.has(tool.name);
+      caller.network = isAccepted ? undefined : credential.network;
+      caller.isJudged = isAccepted && othersRefused(tool, id) === true;
+    },
+    noteAnswer(caller, tool, request, status) {
+      const { id } = caller;
+      if (id === undefined) return false;
+      if (status === 401 || status === 403) {
+        noteRefusal(refusals, tool, { id, path: request.path, body: request.body });
+        if (status === 401) for (const known of [accepted, proven]) known.delete(id);
+        return false;
+      }
+      if (status > 299 || caller.credential?.isProven) return false;
+      const before = find(id);
+      const credential = before ?? (caller.network === undefined ? undefined : accept(id, caller.network));
+      if (!credential) return false;
+      credential.tools.add(tool.name);
+      if (refusals.get(tool)?.some((refusal) => refusal.id !== id && isSame(refusal, request))) prove(id, credential);
+      return before === undefined;
+    },
+    vouch(id) {
+      const credential = accepted.get(id);
+      if (credential) prove(id, credential);
+    },
+  };
+}
+
+/** The accepted credentials of one address. */
+type Network = { ids: Set<string>; party: string; sweptAt: number };
+
+function leave(networks: Map<string, Network>, { network }: Credential, id: string): void {
+  const members = networks.get(network);
+  members?.ids.delete(id);
+  if (members?.ids.size === 0) networks.delete(network);
+}
+
+function forgetIdle(members: Network, accepted: LRUCache<string, Credential>, now: number): void {
+  if (now - members.sweptAt < sweepEveryMs) return;
+  members.sweptAt = now;
+  for (const id of members.ids) if (now - (accepted.peek(id)?.usedAt ?? 0) >= idleMs) accepted.delete(id);
+}
+
+function noteRefusal(refusals: WeakMap<HostedTool, Refusal[]>, tool: HostedTool, refusal: Refusal): void {
+  if (refusal.path.length + (bodyLength(refusal.body) ?? longestRequest) > longestRequest) return;
+  const known = refusals.get(tool) ?? [];
+  refusals.set(tool, known);
+  if (known.some((other) => other.id === refusal.id && isSame(other, refusal))) return;
+  if (known.push(refusal) > mostRefusals) known.shift();
+}
+
+/** Undefined for a form with files, which is not compared. */
+function bodyLength(body: UpstreamRequest['body']): number | undefined {
+  return typeof body === 'object' ? undefined : (body?.length ?? 0);
+}
+
+function isSame(one: Pick<Refusal, 'path' | 'body'>, other: Pick<Refusal, 'path' | 'body'>): boolean {
+  return one.path === other.path && one.body === other.body;
+}

@@ -1,0 +1,96 @@
+import { credentialHeader } from '../../domain/config/authentication.ts';
+import { fillPlaceholders } from '../../domain/config/placeholders.ts';
+import { configSecrets, mask } from '../../domain/config/server-config.ts';
+import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
+import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
+import { covers } from '../../domain/credentials/scopes.ts';
+import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
+import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
+import { Unauthenticated } from '../../errors.ts';
+import type { ApiKey } from '../../store/api-keys.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { Caller, CallerOptions } from './caller.ts';
+import { secretFor } from './secret-use.ts';
+import { anonymousCaller, tokenCaller } from './token-caller.ts';
+
+/**
+ * Decides who calls (design 4). The four kinds of credential have disjoint shapes and never fall back to one another.
+ * @throws Unauthenticated 401, or 403 when a valid key may not call this server
+ */
+export function resolveCaller(
+  server: HostedServer,
+  visit: Visit,
+  options: CallerOptions,
+  look: Lookup,
+): MaybePromise<Caller> {
+  const bearer = presentedCredential(server, visit.headers);
+  if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
+  switch (server.access) {
+    case 'oauth':
+      return loginCaller(server, bearer, options, look);
+    case 'passthrough':
+      return tokenCaller(server, bearer, visit, options);
+    case 'api_key':
+      return keyCaller(server, options.verifyApiKey(bearer, look), (origin) => storedToken(server, origin));
+    case 'caller_token':
+      if (server.config.authentication) return tokenCaller(server, bearer, visit, options);
+      // Where nothing is forwarded a key identifies the caller, and so does anything else.
+      if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
+      return anonymousCaller(visit, options);
+  }
+}
+
+/** The stored credential of `authentication.token`. */
+export function storedToken(server: HostedServer, origin: string): string | undefined {
+  const { authentication } = server.config;
+  if (authentication?.token === undefined) return undefined;
+  if (authentication.token === mask) return secretFor(server, configSecrets.token, origin);
+  return fillPlaceholders(authentication.token, (name) => secretFor(server, name, origin));
+}
+
+function keyCaller(
+  server: HostedServer,
+  found: MaybePromise<ApiKey | undefined>,
+  token: Caller['token'],
+): MaybePromise<Caller> {
+  return whenKnown(found, (key) => {
+    if (key?.workspaceId !== server.workspaceId)
+      throw new Unauthenticated('invalid', 'the API key is not valid for this server');
+    if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
+      throw new Unauthenticated('forbidden', 'the API key may not call this server');
+    }
+    return { kind: 'api_key', keyId: key.id, id: key.id, network: undefined, limits: key.limits, token };
+  });
+}
+
+async function loginCaller(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  look: Lookup,
+): Promise<Caller> {
+  const login = await options.findLogin(server, bearer, look);
+  if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
+  const { grantId: keyId, token, renew, giveUp } = login;
+  return { kind: 'oauth', keyId, id: keyId, network: undefined, token: () => token, renew, giveUp };
+}
+
+/**
+ * The one credential of a request: the bearer, or the header that `authentication.header` names (spec 5.4.7).
+ * @throws Unauthenticated when the header is malformed or two different credentials were sent
+ */
+function presentedCredential(server: HostedServer, headers: RequestHeaders): string | undefined {
+  const bearer = bearerToken(headers);
+  const name = server.config.authentication && credentialHeader(server.config.authentication)?.toLowerCase();
+  const other = name === undefined || name === 'authorization' ? undefined : headerValue(headers, name);
+  if (other === undefined || other === '') return bearer;
+  const bare = other.replace(/^(Bearer|Basic) +/i, '');
+  if (bearer !== undefined && bearer !== bare)
+    throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
+  if (!isCredential(bare))
+    throw new Unauthenticated(
+      'invalid',
+      `the header ${name} must hold one credential of visible ASCII characters without spaces`,
+    );
+  return bare;
+}

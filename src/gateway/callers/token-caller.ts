@@ -1,0 +1,75 @@
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
+import type { Visit } from '../../domain/visit.ts';
+import { Unauthenticated } from '../../errors.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { Caller, CallerOptions } from './caller.ts';
+
+/**
+ * A caller who brings a token of the upstream. Whether it is good only the upstream knows;
+ * `known-callers.ts` says what follows from its answers.
+ * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
+ */
+export function tokenCaller(
+  server: HostedServer,
+  bearer: string,
+  visit: Visit,
+  options: CallerOptions,
+): MaybePromise<Caller> {
+  const id = options.tokenIds.idOf(server.id, bearer);
+  const { known } = options;
+  const credential = known.find(id);
+  // A token that was accepted has been looked at before.
+  if (!credential && holdsOurCredential(bearer)) throw ownCredential(server, options);
+  const isPassthrough = server.access === 'passthrough';
+  const caller: Caller = {
+    kind: isPassthrough ? 'oauth' : 'caller_token',
+    keyId: undefined,
+    id,
+    network: credential ? undefined : options.networkOf(visit),
+    credential,
+    known: server.config.authentication === undefined ? undefined : known,
+    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
+    tokenDigest: id,
+    token: () => bearer,
+  };
+  return unlessOutdated(server, bearer, options, caller);
+}
+
+async function askLogin(server: HostedServer, bearer: string, id: string, options: CallerOptions): Promise<void> {
+  if (await options.isHandedOut(server, bearer)) options.known.vouch(id);
+}
+
+function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
+  if (server.access === 'passthrough')
+    return new Unauthenticated('invalid', 'this server takes the token of its own provider, not a key of this service');
+  options.onMisdirectedKey(server);
+  return new Unauthenticated(
+    'invalid',
+    'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
+  );
+}
+
+/** A login's own token goes only where the person agreed that it goes. */
+function unlessOutdated(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  caller: Caller,
+): MaybePromise<Caller> {
+  const answer = options.isOutdated(server, bearer);
+  if (answer === false) return caller;
+  return whenKnown(answer, (isOutdated) => {
+    if (!isOutdated) return caller;
+    throw new Unauthenticated(
+      'invalid',
+      'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
+    );
+  });
+}
+
+/** Whoever calls a server that forwards nothing: what they send as a credential says nothing about them. */
+export function anonymousCaller(visit: Visit, options: CallerOptions): Caller {
+  const network = options.networkOf(visit);
+  return { kind: 'caller_token', keyId: undefined, id: undefined, network, token: () => undefined };
+}

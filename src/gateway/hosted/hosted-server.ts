@@ -1,0 +1,148 @@
+import { type Access, accessOf } from '../../domain/config/access.ts';
+import { toJsonSchema } from '../../domain/config/input-schema.ts';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { annotationsOf, enabledTools, type Tool } from '../../domain/config/tool.ts';
+import type { CallLimits } from '../../domain/limits.ts';
+import type { MirroredArgument } from '../../domain/mcp.ts';
+import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
+import { type ArgumentRules, compileArguments } from '../arguments/prepare-arguments.ts';
+import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
+
+/** A secret of a server, open, and the origins that it may be sent to. */
+export type OpenSecret = { value: string; origins: readonly string[] };
+
+/** A hosted server ready to be called; made once per version. Tools are compiled at their first call. */
+export type HostedServer = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  config: ServerConfig;
+  access: Access;
+  info: string;
+  secrets: ReadonlyMap<string, OpenSecret>;
+  limits: { server: CallLimits; workspace: CallLimits };
+  /** Until when calls are captured, in epoch ms; undefined when they are not. */
+  captureUntil: number | undefined;
+  toolsJson: () => Buffer;
+  toolNames: readonly string[];
+  /** Undefined for a disabled tool too. */
+  tool: (name: string) => HostedTool | undefined;
+  /** The mirrored arguments of a tool, or undefined when there is no such tool. */
+  mirrored: (name: string) => readonly MirroredArgument[] | undefined;
+};
+
+export type HostedTool = {
+  name: string;
+  request: RequestTemplate;
+  args: ArgumentRules;
+  reading: Reading;
+  /** JSON texts for threads, written when they are first needed. */
+  texts: { inputSchema: () => string; reading: () => string };
+  /** Digests the credentials of a request. */
+  credentialHash: CredentialHash;
+  timeoutMs: number;
+  limitBytes: number;
+  mirrored: readonly MirroredArgument[];
+};
+
+export type ServerSource = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  version: number;
+  config: ServerConfig;
+  captureUntil?: number;
+};
+
+const defaultLimitBytes = 10 * 1024 * 1024;
+
+export function compileServer(
+  source: ServerSource,
+  secrets: ReadonlyMap<string, OpenSecret>,
+  limits: HostedServer['limits'],
+  userAgent: string,
+): HostedServer {
+  const { config } = source;
+  const tools = enabledTools(config);
+  const byName = new Map(tools.map((entry) => [entry.name, entry]));
+  const compiled = new Map<string, HostedTool>();
+  let toolsJson: Buffer | undefined;
+  const tool = (name: string) => {
+    const known = compiled.get(name);
+    if (known) return known;
+    const wanted = byName.get(name);
+    if (!wanted) return undefined;
+    const made = compileTool(wanted, config, userAgent);
+    compiled.set(name, made);
+    return made;
+  };
+  return {
+    id: source.id,
+    workspaceId: source.workspaceId,
+    slug: source.slug,
+    config,
+    access: accessOf(config),
+    info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
+    secrets,
+    limits,
+    captureUntil: source.captureUntil,
+    toolsJson: () => {
+      toolsJson ??= Buffer.from(JSON.stringify(tools.map(toolDefinition)));
+      return toolsJson;
+    },
+    toolNames: [...byName.keys()],
+    tool,
+    mirrored: (name) => tool(name)?.mirrored,
+  };
+}
+
+/** What `tools/list` says of a tool. */
+function toolDefinition(tool: Tool): object {
+  return {
+    name: tool.name,
+    ...(tool.title !== undefined && { title: tool.title }),
+    description: tool.description,
+    inputSchema: toJsonSchema(tool.input_schema),
+    ...(tool.output_schema && { outputSchema: tool.output_schema }),
+    annotations: annotationsOf(tool),
+  };
+}
+
+function compileTool(tool: Tool, config: ServerConfig, userAgent: string): HostedTool {
+  const schema = toJsonSchema(tool.input_schema);
+  const source = readingSource(tool);
+  return {
+    name: tool.name,
+    request: compileRequest(tool, config.authentication, userAgent),
+    args: compileArguments(tool.input_schema, schema),
+    reading: compileReading(source),
+    texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },
+    credentialHash: accessOf(config) === 'api_key' ? createStoredCredentialHash() : credentialHash,
+    timeoutMs: tool.timeout_ms,
+    limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
+    mirrored: mirroredArguments(schema, []),
+  };
+}
+
+function once(make: () => string): () => string {
+  let made: string | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+/** Arguments with `x-mcp-header`, which only `properties` can reach. */
+function mirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
+  return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, property]) => {
+    if (typeof property !== 'object' || property === null) return [];
+    const header = property['x-mcp-header'];
+    const own: MirroredArgument[] =
+      typeof header === 'string'
+        ? [{ header, path: [...path, name], type: property.type as MirroredArgument['type'] }]
+        : [];
+    return [...own, ...mirroredArguments(property, [...path, name])];
+  });
+}

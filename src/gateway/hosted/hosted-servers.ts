@@ -1,0 +1,114 @@
+import { LRUCache } from 'lru-cache';
+import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import { isSlug } from '../../domain/slug.ts';
+import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import type { Db } from '../../store/db.ts';
+import { findWorkspaceLimits } from '../../store/people/workspaces.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+import { openSecrets } from '../../store/servers/secrets.ts';
+import { findServingServer } from '../../store/servers/servers.ts';
+import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
+
+/** The hosted servers in use, compiled and remembered by slug. */
+export type HostedServers = {
+  /**
+   * `look` is how the store is asked about a slug that was not seen before.
+   * @throws whatever the database throws when the server is not remembered
+   */
+  find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
+  /** Forgets what changed: a server by its id or slug, or the servers of a workspace. */
+  forget(id: string): void;
+  clear(): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
+};
+
+export type HostedServersOptions = {
+  db: Db;
+  keyring: Keyring;
+  freshness: Freshness;
+  userAgent: string;
+  /** Limits of a server for which none were set. */
+  defaultLimits: CallLimits;
+};
+
+/** What is served under a slug, and what it was compiled from. */
+type Found = { server: HostedServer; source: string; characters: number };
+
+const maxRemembered = 2000;
+/** Of configurations; compiled they take some ten times as many bytes. */
+const maxCharacters = 30_000_000;
+/** How long it is remembered that nothing is served under a slug, apart from the servers: strangers make up many. */
+const absentMs = 1000;
+const maxAbsent = 1000;
+
+/** Secrets as text that says whether any changed; hosts that many of them share are in it once. */
+function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
+  const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
+  const places = new Map(shared.map((origins, index) => [origins, index]));
+  const each = [...secrets].map(([name, { value, origins }]) => [name, value, places.get(origins)]);
+  return JSON.stringify([each, shared]);
+}
+
+export function createHostedServers(options: HostedServersOptions): HostedServers {
+  const { db, keyring, userAgent } = options;
+  const remembered = createRemembered<Found>({
+    max: maxRemembered,
+    freshness: options.freshness,
+    maxSize: maxCharacters,
+    sizeOf: ({ characters }) => characters,
+    idsOf: ({ server }) => [server.id, server.workspaceId],
+  });
+  const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
+  let forgotten = 0;
+
+  async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
+    const forgottenBefore = forgotten;
+    const stored = await findServingServer(db, slug);
+    if (!stored) {
+      // What was created while it was being read must not be remembered as absent.
+      if (forgotten === forgottenBefore) absent.set(slug, true);
+      return undefined;
+    }
+    const secrets = await openSecrets(db, keyring, stored);
+    const workspace = await findWorkspaceLimits(db, stored.workspaceId);
+    const { id, version, captureUntil } = stored;
+    const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, secretsText(secrets)]);
+    // Compiling is most of the work, and what was compiled keeps more that is made at the first call.
+    if (before?.source === source) return { value: before };
+    const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
+    return {
+      value: {
+        server: compileServer(stored, secrets, limits, userAgent),
+        source,
+        characters: stored.configLength + source.length,
+      },
+    };
+  }
+
+  return {
+    find(slug, look = lookUpDirectly) {
+      const known = remembered.get(slug);
+      if (known) return known.server;
+      if (absent.has(slug) || !isSlug(slug)) return undefined;
+      const found = remembered.load(slug, (before) => {
+        const ask = () => read(slug, before);
+        return before ? ask() : look(ask);
+      });
+      return found.then((value) => value?.server);
+    },
+    forget(id) {
+      forgotten++;
+      absent.clear();
+      remembered.forget(id);
+    },
+    clear() {
+      forgotten++;
+      absent.clear();
+      remembered.clear();
+    },
+    counts: remembered.counts,
+  };
+}

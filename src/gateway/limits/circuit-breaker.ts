@@ -1,0 +1,129 @@
+import type { CircuitState } from '../../domain/limits.ts';
+import { OutboundError, type OutboundReason } from '../../errors.ts';
+import type { HttpClient } from '../../outbound/http-client.ts';
+import {
+  type CallerCircuit,
+  type Circuit,
+  type CircuitCaller,
+  callerOf,
+  createCircuits,
+  noteAttempt,
+  noteFailure,
+  noteSuccess,
+  openUntil,
+  stateOf,
+  windowMs,
+} from './circuits.ts';
+
+/**
+ * Spares an upstream that fails, and its callers the waiting: when most calls to one origin fail, of one caller or of
+ * several in one workspace, the next ones fail at once, until one that is let through succeeds.
+ */
+export type CircuitBreaker = {
+  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open, and what the door throws */
+  around(http: HttpClient): HttpClient;
+  stateOf(workspaceId: string, origin: string): CircuitState;
+  /** Plain numbers of the whole process, for metrics; `refused` since the start. */
+  snapshot(): { closed: number; open: number; halfOpen: number; refused: number };
+};
+
+type Meaning = 'good' | 'failed' | 'unrelated';
+
+/** What an ending says about the upstream: it or the way to it is at fault, or it is not. An answer too large is one. */
+const meanings: Record<OutboundReason, Meaning> = {
+  dns: 'failed',
+  unreachable: 'failed',
+  tls: 'failed',
+  timeout: 'failed',
+  reset: 'failed',
+  truncated: 'failed',
+  malformed: 'failed',
+  oversize: 'good',
+  blocked: 'unrelated',
+  circuit_open: 'unrelated',
+  no_connection: 'unrelated',
+  stopped: 'unrelated',
+  cancelled: 'unrelated',
+};
+
+/** `clock` is monotonic, in ms. */
+export function createCircuitBreaker(clock: () => number): CircuitBreaker {
+  const circuits = createCircuits(clock);
+  let refused = 0;
+
+  /** One call of a caller is let through an open circuit once its time has come: the attempt that decides. */
+  function takeAttempt(caller: CallerCircuit, until: number): OutboundError | undefined {
+    const left = until - clock();
+    if (left <= 0 && !caller.isTried) {
+      caller.isTried = true;
+      return undefined;
+    }
+    refused++;
+    return new OutboundError('circuit_open', refusalText(caller.isTried ? undefined : left));
+  }
+
+  return {
+    around: (http) => ({
+      ...http,
+      send(exchange) {
+        const circuit = circuits.of(exchange.workspaceId, exchange.origin);
+        const who = exchange.caller;
+        const caller = callerOf(circuit, who);
+        const until = openUntil(circuit, caller, who);
+        const isAttempt = until !== 0;
+        const refusal = isAttempt ? takeAttempt(caller, until) : undefined;
+        if (refusal) return Promise.reject(refusal);
+        return http.send(exchange).then(
+          (answer) => {
+            note({ circuit, caller, who, isAttempt }, isFault(answer.status) ? 'failed' : 'good', clock());
+            return answer;
+          },
+          (error: unknown) => {
+            const meaning = error instanceof OutboundError ? meanings[error.reason] : 'unrelated';
+            note({ circuit, caller, who, isAttempt }, meaning, clock());
+            throw error;
+          },
+        );
+      },
+    }),
+    stateOf: (workspaceId, origin) => stateOf(circuits.find(workspaceId, origin), clock()),
+    snapshot() {
+      const now = clock();
+      const counted = { closed: 0, open: 0, halfOpen: 0 };
+      for (const circuit of circuits.all()) {
+        const { state } = stateOf(circuit, now);
+        counted[state === 'half_open' ? 'halfOpen' : state]++;
+      }
+      return { ...counted, refused };
+    },
+  };
+}
+
+function isFault(status: number): boolean {
+  return status === 502 || status === 503 || status === 504;
+}
+
+/** A call whose ending is to be taken into account. */
+type Ended = { circuit: Circuit; caller: CallerCircuit; who: CircuitCaller | undefined; isAttempt: boolean };
+
+function note({ circuit, caller, who, isAttempt }: Ended, meaning: Meaning, now: number): void {
+  if (meaning !== 'unrelated' && who?.credential) who.credential.isFailing = meaning === 'failed';
+  if (isAttempt) {
+    caller.isTried = false;
+    if (meaning !== 'unrelated') noteAttempt(circuit, caller, meaning === 'good', now);
+    return;
+  }
+  // Calls that began before the circuit opened decide nothing any more.
+  if (meaning === 'unrelated' || openUntil(circuit, caller, undefined) !== 0) return;
+  if (meaning === 'good') noteSuccess(caller, now);
+  else noteFailure(circuit, caller, now);
+}
+
+/** `leftMs` undefined: the attempt is under way. */
+function refusalText(leftMs: number | undefined): string {
+  const next =
+    leftMs === undefined
+      ? 'one attempt is under way, try again in a few seconds'
+      : `the next attempt is made in ${Math.ceil(leftMs / 1000)} s`;
+  return `the upstream has failed most calls of the last ${windowMs / 1000} s, so nothing was sent to it; ${next}`;
+}

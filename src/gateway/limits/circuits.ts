@@ -1,0 +1,204 @@
+import type { CircuitState } from '../../domain/limits.ts';
+import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
+
+/** What circuits ask of a caller; see `Caller` of the gateway. */
+export type CircuitCaller = {
+  readonly id: string | undefined;
+  readonly network: string | undefined;
+  readonly credential?: CircuitCredential | undefined;
+};
+
+type CircuitCredential = { readonly party: string; readonly isProven: boolean; isFailing: boolean };
+
+/** Whether the calls of a credential are known to mean anything: unknown, accepted or proven as in `known-callers.ts`. */
+type Standing = 'unknown' | 'accepted' | 'proven';
+
+/** How the calls of one caller to an origin went of late, and whether more of them are sent. */
+export type CallerCircuit = {
+  /** The unknown callers of one address are one caller here, and so are the accepted ones. */
+  standing: Standing;
+  calls: RecentCount;
+  failures: RecentCount;
+  /** Monotonic ms from when one attempt is let through; 0 while closed. */
+  openUntil: number;
+  /** Whether that attempt is under way. */
+  isTried: boolean;
+};
+
+/** What is known of the calls of one workspace to one origin. */
+export type Circuit = {
+  callers: Map<string, CallerCircuit>;
+  /** The same for all callers together. */
+  openUntil: number;
+};
+
+/** The circuits in use. What one workspace does never makes another one's be forgotten. */
+export type Circuits = {
+  of(workspaceId: string, origin: string): Circuit;
+  find(workspaceId: string, origin: string): Circuit | undefined;
+  all(): Iterable<Circuit>;
+};
+
+export const windowMs = 30_000;
+const slots = 30;
+const openMs = 10_000;
+const leastFailures = 20;
+/** Most failures of one address that count towards opening a circuit for all, where its credentials are not proven. */
+const mostOfAddress = leastFailures / 2;
+/** Of one circuit; above it those who are not known are forgotten first. */
+const mostCallers = 64;
+const mostPerWorkspace = 500;
+const sweepAbove = 10_000;
+
+/** Two plain maps, as this is asked at every call. Idle circuits are forgotten now and then. */
+export function createCircuits(clock: () => number): Circuits {
+  const workspaces = new Map<string, Map<string, Circuit>>();
+  let count = 0;
+  let most = sweepAbove;
+
+  function add(workspaceId: string, origin: string): Circuit {
+    if (count >= most) {
+      count = forgetIdle(workspaces, clock());
+      most = Math.max(sweepAbove, count * 2);
+    }
+    let own = workspaces.get(workspaceId);
+    if (!own) {
+      own = new Map();
+      workspaces.set(workspaceId, own);
+    }
+    if (own.size >= mostPerWorkspace) {
+      own.delete(own.keys().next().value ?? '');
+      count--;
+    }
+    const circuit = { callers: new Map(), openUntil: 0 };
+    own.set(origin, circuit);
+    count++;
+    return circuit;
+  }
+
+  const find = (workspaceId: string, origin: string) => workspaces.get(workspaceId)?.get(origin);
+  return {
+    of: (workspaceId, origin) => find(workspaceId, origin) ?? add(workspaceId, origin),
+    find,
+    *all() {
+      for (const own of workspaces.values()) yield* own.values();
+    },
+  };
+}
+
+/** How many are left. */
+function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number): number {
+  let left = 0;
+  for (const [workspaceId, own] of workspaces) {
+    for (const [origin, circuit] of own) {
+      if (circuit.openUntil < now && activeCallers(circuit, now).length === 0) own.delete(origin);
+    }
+    left += own.size;
+    if (own.size === 0) workspaces.delete(workspaceId);
+  }
+  return left;
+}
+
+/** What is known of the calls of a caller. */
+export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit {
+  const { callers } = circuit;
+  const standing = standingOf(who);
+  const key =
+    (standing === 'unknown' ? who?.network : standing === 'accepted' ? who?.credential?.party : who?.id) ?? '';
+  const known = callers.get(key);
+  if (known) return known;
+  if (callers.size >= mostCallers) forgetOne(callers);
+  const caller: CallerCircuit = {
+    standing,
+    calls: createRecentCount(windowMs, slots),
+    failures: createRecentCount(windowMs, slots),
+    openUntil: 0,
+    isTried: false,
+  };
+  callers.set(key, caller);
+  return caller;
+}
+
+function standingOf(who: CircuitCaller | undefined): Standing {
+  if (who?.network !== undefined) return 'unknown';
+  return who?.credential && !who.credential.isProven ? 'accepted' : 'proven';
+}
+
+function forgetOne(callers: Map<string, CallerCircuit>): void {
+  for (const [key, { standing }] of callers) {
+    if (standing !== 'unknown') continue;
+    callers.delete(key);
+    return;
+  }
+  callers.delete(callers.keys().next().value ?? '');
+}
+
+/**
+ * When an attempt of a caller is let through; 0 when all its calls are. What others of one address do holds back no
+ * accepted credential whose own last call went well.
+ */
+export function openUntil(circuit: Circuit, caller: CallerCircuit, who: CircuitCaller | undefined): number {
+  const isWell = caller.standing === 'accepted' && who?.credential?.isFailing === false;
+  return isWell ? circuit.openUntil : Math.max(circuit.openUntil, caller.openUntil);
+}
+
+export function noteSuccess(caller: CallerCircuit, now: number): void {
+  countAt(caller.calls, now);
+}
+
+/**
+ * A caller whose calls fail is held back. All are once the calls of several fail, and of more than half of those who
+ * call: what one caller does, what unknown ones do, and what the accepted ones of one address do, holds nobody else back.
+ */
+export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number): void {
+  countAt(caller.calls, now);
+  countAt(caller.failures, now);
+  if (caller.failures.total >= leastFailures && isFailing(caller, now)) caller.openUntil = now + openMs;
+  if (caller.standing === 'unknown') return;
+  const known = activeCallers(circuit, now).filter(({ standing }) => standing !== 'unknown');
+  const failing = known.filter((other) => isFailing(other, now));
+  const failures = failing.reduce((sum, other) => sum + weightOf(other), 0);
+  if (failing.length > 1 && failing.length * 2 > known.length && failures >= leastFailures)
+    circuit.openUntil = now + openMs;
+}
+
+function weightOf({ standing, failures }: CallerCircuit): number {
+  return standing === 'accepted' ? Math.min(failures.total, mostOfAddress) : failures.total;
+}
+
+function isFailing({ failures, calls }: CallerCircuit, now: number): boolean {
+  return recentTotal(failures, now) * 2 > recentTotal(calls, now);
+}
+
+function activeCallers({ callers }: Circuit, now: number): CallerCircuit[] {
+  return [...callers.values()].filter((caller) => caller.openUntil !== 0 || recentTotal(caller.calls, now) > 0);
+}
+
+/** Takes the ending of an attempt into account. */
+export function noteAttempt(circuit: Circuit, caller: CallerCircuit, isGood: boolean, now: number): void {
+  if (!isGood) {
+    // The others make attempts of their own.
+    caller.openUntil = now + openMs;
+    return;
+  }
+  const closed = circuit.openUntil === 0 ? [caller] : circuit.callers.values();
+  circuit.openUntil = 0;
+  for (const each of closed) {
+    each.openUntil = 0;
+    clearCount(each.calls);
+    clearCount(each.failures);
+  }
+}
+
+/** What the workspace is told: what holds for all callers, and for the one caller where there is only one. */
+export function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
+  const active = circuit ? activeCallers(circuit, now) : [];
+  const sum = (count: 'calls' | 'failures') =>
+    active.reduce((total, caller) => total + recentTotal(caller[count], now), 0);
+  const counts = { calls: sum('calls'), failures: sum('failures') };
+  const only = active.length === 1 ? active[0] : undefined;
+  const until = Math.max(circuit?.openUntil ?? 0, only?.openUntil ?? 0);
+  if (until === 0) return { state: 'closed', ...counts, retryMs: undefined };
+  const retryMs = Math.max(0, until - now);
+  return { state: retryMs > 0 ? 'open' : 'half_open', ...counts, retryMs };
+}

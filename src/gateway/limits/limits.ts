@@ -1,0 +1,204 @@
+import type { LimitUse } from '../../domain/limits.ts';
+import { type AppError, ToolFailure } from '../../errors.ts';
+import type { QuotaCounter, UsedUp } from './call-quotas.ts';
+import { giveBack, hasSlot, type Lane, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
+import { type CallerTraits, createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
+import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
+import { type Refused, type RefusedBy, refusal, refusals, refusedBy } from './refusal.ts';
+
+export type LimitOptions = LaneBookOptions & {
+  /** How late the event loop is, in ms. */
+  lagMs: () => number;
+  /** How long a call waits for all its slots together, in ms. */
+  queueMs: number;
+  /** Calls that may be in the process at once, waiting ones too. */
+  places?: number;
+  quotas?: QuotaCounter;
+};
+
+/** The slots of one call, one of each of its lanes; given back with `leave`. */
+export type Slots = readonly Lane[];
+
+export type LimitsSnapshot = {
+  running: number;
+  waiting: number;
+  /** Since the start, by the limit that refused. */
+  refused: Record<RefusedBy, number>;
+};
+
+/** Told what to do when the caller goes away. */
+type OnGone = (cancel: () => void) => void;
+
+/** Lets calls in, holds them for a moment, or refuses them. */
+export type Limits = {
+  /**
+   * The slots of a call, at once unless it has to wait for them. `callerId` stands for the credential. `onGone` ends the
+   * waiting early.
+   * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
+   */
+  enter(server: Limited, callerId: string | undefined, onGone?: OnGone, traits?: CallerTraits): Slots | Promise<Slots>;
+  leave(slots: Slots): void;
+  /** Notes that the upstream has accepted the credential of a call. */
+  noteKnown(slots: Slots): void;
+  serverUse(serverId: string): LimitUse;
+  workspaceUse(workspaceId: string): LimitUse;
+  /** Plain numbers of the whole process, for metrics. */
+  snapshot(): LimitsSnapshot;
+};
+
+const shedAboveMs = 200;
+const usualCapacity = 4000;
+const minuteMs = 60_000;
+
+/** What is counted for the whole process. */
+type Counts = {
+  inside: number;
+  running: number;
+  refused: Record<RefusedBy, number>;
+  clock: () => number;
+  queueMs: number;
+  processCount: () => number;
+  quotas: QuotaCounter | undefined;
+};
+
+export function createLimits(options: LimitOptions): Limits {
+  const { clock, lagMs, queueMs, places = usualCapacity, processCount = () => 1, quotas } = options;
+  const book = createLaneBook(options);
+  const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
+  const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs, processCount, quotas };
+  return {
+    enter(server, callerId, onGone, traits) {
+      const now = clock();
+      const lanes = book.lanesOf(server, callerId, traits, now);
+      const workspace = lanes[lanes.length - 1] as Lane;
+      if (lagMs() > shedAboveMs) throw refuse(counts, lanes, { by: 'overload' });
+      // What one workspace has inside is never more than what is left: another one always finds a place.
+      if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
+      checkRates(counts, lanes, now);
+      if (traits?.network !== undefined) checkQueues(counts, lanes);
+      comeIn(counts, lanes);
+      const usedUp = quotas && lanes.some(hasQuota) ? quotas.take(lanes) : undefined;
+      if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
+      return takeSlots(counts, lanes, usedUp, onGone);
+    },
+    leave(slots) {
+      counts.running--;
+      goOut(counts, slots);
+      for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);
+    },
+    noteKnown(slots) {
+      for (const lane of slots.slice(-2)) lane.activity.acceptedAt = clock();
+    },
+    serverUse: (id) => useOf(book.findServer(id), clock),
+    workspaceUse: (id) => useOf(book.findWorkspace(id), clock),
+    snapshot: () => ({
+      running: counts.running,
+      waiting: counts.inside - counts.running,
+      refused: { ...counts.refused },
+    }),
+  };
+}
+
+function hasQuota({ perMinute, perDay }: Lane): boolean {
+  return perMinute > 0 || perDay > 0;
+}
+
+function comeIn(counts: Counts, lanes: Slots): void {
+  counts.inside++;
+  for (const lane of lanes) lane.inside++;
+}
+
+function takeSlots(
+  counts: Counts,
+  lanes: Slots,
+  usedUp: UsedUp | undefined,
+  onGone: OnGone | undefined,
+): Slots | Promise<Slots> {
+  if (usedUp) {
+    goOut(counts, lanes);
+    throw refuse(counts, lanes, usedUp);
+  }
+  if (!lanes.every(hasSlot)) return wait(counts, lanes, onGone);
+  for (const lane of lanes) lane.running++;
+  counts.running++;
+  return lanes;
+}
+
+function goOut(counts: Counts, lanes: Slots): void {
+  counts.inside--;
+  for (const lane of lanes) lane.inside--;
+}
+
+/** A call that one rate refuses does not count in the others. */
+function checkRates(counts: Counts, lanes: Slots, now: number): void {
+  for (const lane of lanes) {
+    const ms = overdueMs(lane, now);
+    if (ms > 0) throw refuse(counts, lanes, { of: lane.of, kind: 'rate', limit: lane.rate, waitMs: ms });
+  }
+  for (const lane of lanes) noteArrival(lane, now);
+}
+
+/** Unknown callers wait in queues of their own, whose length is bounded for all of them together. */
+function checkQueues(counts: Counts, lanes: Slots): void {
+  for (const lane of lanes) {
+    if (lane.of === 'strangers' && lane.slots !== 0 && lane.inside >= lane.slots + queueLength)
+      throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
+  }
+}
+
+/** One lane after the other: a call that waits for its key keeps no slot of the server, nor for it of the workspace. */
+async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): Promise<Slots> {
+  const until = counts.clock() + counts.queueMs;
+  const taken: Lane[] = [];
+  try {
+    for (const lane of lanes) {
+      if (hasSlot(lane)) lane.running++;
+      else {
+        const refused = await takeTurn(counts, lane, until, onGone);
+        if (refused) throw refuse(counts, lanes, refused);
+      }
+      taken.push(lane);
+    }
+    counts.running++;
+    return lanes;
+  } catch (error) {
+    goOut(counts, lanes);
+    counts.quotas?.giveBack(lanes, counts.queueMs - (until - counts.clock()));
+    for (const lane of taken) giveBack(lane);
+    throw error;
+  }
+}
+
+/** Takes the slot of a lane when it is its turn, or says why not. @throws ToolFailure cancelled */
+async function takeTurn(
+  counts: Counts,
+  lane: Lane,
+  until: number,
+  onGone: OnGone | undefined,
+): Promise<Refused | undefined> {
+  if (lane.waiting.length >= queueLength) return tooManyAtOnce(lane, counts);
+  const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
+  if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
+  return how === 'late' ? tooManyAtOnce(lane, counts) : undefined;
+}
+
+function tooManyAtOnce({ of, slots }: Lane, { queueMs }: Counts): Refused {
+  return { of, kind: 'concurrency', limit: slots, waitMs: queueMs };
+}
+
+/** The refusal counts for the server and the workspace, which are the last two lanes. */
+function refuse({ refused, clock, processCount }: Counts, lanes: Slots, why: Refused): AppError {
+  refused[refusedBy(why)]++;
+  const now = clock();
+  for (const lane of lanes.slice(-2)) {
+    lane.refused ??= createRecentCount(minuteMs, 12);
+    countAt(lane.refused, now);
+  }
+  return refusal(why, processCount());
+}
+
+function useOf(lane: Lane | undefined, clock: () => number): LimitUse {
+  if (!lane) return { running: 0, waiting: 0, refused: 0 };
+  const refused = lane.refused ? recentTotal(lane.refused, clock()) : 0;
+  return { running: lane.running, waiting: lane.inside - lane.running, refused };
+}

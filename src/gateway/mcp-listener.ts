@@ -1,0 +1,193 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { MaybePromise } from '../domain/maybe-promise.ts';
+import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
+import type { Lookup, Strangers } from '../domain/visit.ts';
+import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
+import type { Incoming } from '../http/incoming.ts';
+import {
+  checkBodyLength,
+  type Drain,
+  discardBody,
+  drainOfCaller,
+  drainOfRefused,
+  readBody,
+  readStart,
+} from '../http/read-body.ts';
+import { challenge } from './challenge.ts';
+import { answer, type Reply } from './protocol/core.ts';
+import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
+import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
+import { serverPage } from './server-page.ts';
+import { type Outgoing, write } from './write.ts';
+
+export type McpListenerParts = {
+  find: (slug: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
+  strangers: Strangers;
+  serverUrl: (slug: string) => string;
+  onUnexpected: (error: unknown, requestId: string) => void;
+  /** Told of every request: the message, if one could be read, and the status; 0 when nothing was answered. */
+  onAnswered: (posted: unknown, status: number) => void;
+  onRefused: (refusal: Refusal) => void;
+  /** How long a client may take to read an answer, in ms. */
+  slowReaderMs: number;
+};
+
+export const maxBodyBytes = 1024 * 1024;
+/** Of the body of a refused request: where its id is looked for. */
+const startBytes = 4096;
+const pageHeaders = [
+  'Content-Type',
+  'text/html; charset=utf-8',
+  'Content-Security-Policy',
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Referrer-Policy',
+  'no-referrer',
+];
+
+/**
+ * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
+ * The headers decide who is let in; only then the body is read and parsed.
+ */
+export function createMcpListener(parts: McpListenerParts) {
+  return async function serveMcp(incoming: Incoming, slug: string): Promise<void> {
+    const { request, response, requestId } = incoming;
+    const { slowReaderMs } = parts;
+    let body: Buffer | undefined;
+    let posted: unknown;
+    let hints: LoginHints | undefined;
+    let isAdmitted = false;
+    let isReading = false;
+    try {
+      const isPost = request.method === 'POST';
+      if (isPost) checkContentType(request);
+      const look = parts.strangers.lookFor(request);
+      const found = parts.find(slug, look);
+      const endpoint = found instanceof Promise ? await found : found;
+      if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
+      if (request.method === 'GET' && wantsPage(request)) {
+        write(response, pageOf(endpoint, parts.serverUrl(slug), incoming), slowReaderMs);
+        return;
+      }
+      hints = endpoint.hints;
+      const admitted = endpoint.admit(request, look);
+      const server = admitted instanceof Promise ? await admitted : admitted;
+      if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
+      isAdmitted = true;
+      checkBodyLength(request, maxBodyBytes);
+      isReading = true;
+      body = await readBody(request, maxBodyBytes);
+      posted = parseBody(body);
+      const reply = await answer(server, posted, {
+        headers: request.headers,
+        requestId,
+        bytesIn: body.length,
+        onGone: (cancel) => whenGone(response, cancel),
+      });
+      write(response, outgoing(reply, incoming), slowReaderMs);
+    } catch (thrown) {
+      const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
+      if (isReading) posted ??= tryParse(body);
+      else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
+      writeError(incoming, { error, id: readableId(posted), hints }, parts);
+    } finally {
+      parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
+    }
+  };
+}
+
+/** What people see who open the address in a browser. */
+function pageOf({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
+  return { status: 200, headers: [...headers, ...pageHeaders], body: serverPage(about, url) };
+}
+
+/** What to answer to a request that is not let in: its own error, or that there were too many of them. */
+function refusalOf(thrown: unknown, request: IncomingMessage, strangers: Strangers): unknown {
+  const status = thrown instanceof AppError || thrown instanceof Unauthenticated ? thrown.status : 0;
+  return strangers.onRefused(request, status) ?? thrown;
+}
+
+/** What a refused request says about itself in the first bytes of its body; the rest is thrown away. */
+async function startOf(request: IncomingMessage, error: unknown, bounds: Drain): Promise<MessageStart | undefined> {
+  const isUnfit = error instanceof AppError && (error.kind === 'unsupported' || error.kind === 'tooLarge');
+  if (request.method !== 'POST' || isUnfit) {
+    discardBody(request, bounds);
+    return undefined;
+  }
+  const { bytes, isWhole } = await readStart(request, startBytes, bounds);
+  return readMessageStart(bytes, isWhole);
+}
+
+function checkContentType(request: IncomingMessage): void {
+  const type = request.headers['content-type'];
+  if (type === 'application/json') return;
+  if (type?.split(';')[0]?.trim().toLowerCase() !== 'application/json')
+    throw new AppError('unsupported', 'Content-Type must be application/json');
+}
+
+/** A browser asks for HTML by name; MCP clients ask for an event stream. */
+function wantsPage(request: IncomingMessage): boolean {
+  return request.headers.accept?.includes('text/html') ?? false;
+}
+
+/** Calls `cancel` once the client has gone, and at once when it has gone already. */
+function whenGone(response: ServerResponse, cancel: () => void): void {
+  const hasGone = () => response.destroyed && !response.writableFinished;
+  if (hasGone()) cancel();
+  else {
+    response.on('close', () => {
+      if (hasGone()) cancel();
+    });
+  }
+}
+
+function tryParse(body: Buffer | undefined): unknown {
+  try {
+    return body && parseBody(body);
+  } catch {
+    // The error to report is another one; this only looks for an id to echo.
+    return undefined;
+  }
+}
+
+const ofJson = ['Content-Type', 'application/json'];
+const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
+
+function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgoing {
+  if (body === undefined) return { status, headers, body };
+  return { status, headers: [...headers, ...(stream ? ofStream : ofJson)], body };
+}
+
+/** What is known of a request that failed. */
+type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
+
+/** What an error says in its own headers and as a JSON-RPC message. */
+type ErrorAnswer = { status: number; headers: readonly string[]; body: string };
+
+/** The one place where errors become MCP answers. */
+function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts): void {
+  const { response, headers } = incoming;
+  if (response.destroyed || response.headersSent) return;
+  const answered = errorAnswer(failed, incoming.requestId, parts);
+  write(response, { ...answered, headers: [...headers, ...ofJson, ...answered.headers] }, parts.slowReaderMs);
+}
+
+function errorAnswer({ error, id, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {
+  if (error instanceof RpcError) {
+    const { status } = error;
+    return { status, headers: [], body: errorText(id, error.code, error.message, error.data) };
+  }
+  if (error instanceof Unauthenticated) {
+    parts.onRefused(error.refusal);
+    const headers = ['WWW-Authenticate', challenge(error, hints)];
+    return { status: error.status, headers, body: errorText(id, error.status, error.message) };
+  }
+  if (error instanceof AppError) {
+    const { status, retryAfterS } = error;
+    const code = status < 500 && status !== 429 ? codes.invalidRequest : status;
+    const retry = retryAfterS === undefined ? [] : ['Retry-After', String(retryAfterS)];
+    const allow = status === 405 ? ['Allow', 'POST'] : [];
+    return { status, headers: [...retry, ...allow], body: errorText(id, code, error.message) };
+  }
+  parts.onUnexpected(error, requestId);
+  return { status: 500, headers: [], body: errorText(id, codes.internal, `internal error; request ${requestId}`) };
+}

@@ -1,0 +1,42 @@
+import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
+import { pagePolicy, plainErrorPage } from './page.ts';
+
+/** The one place where errors become REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
+export function problemAnswer(
+  thrown: unknown,
+  requestId: string,
+  onUnexpected: (error: unknown, requestId: string) => void,
+  isForPerson = false,
+): Response {
+  const error = toAppError(thrown);
+  if (!error) onUnexpected(thrown, requestId);
+  const status = error?.status ?? 500;
+  const headers: Record<string, string> = { 'Content-Type': 'application/problem+json' };
+  if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
+  if (error?.retryAfterS !== undefined) headers['Retry-After'] = String(error.retryAfterS);
+  const message = error?.message ?? `internal error; request ${requestId}`;
+  if (isForPerson) {
+    const pageHeaders = {
+      ...headers,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': pagePolicy,
+    };
+    return new Response(plainErrorPage(message), { status, headers: pageHeaders });
+  }
+  const body = {
+    type: 'about:blank',
+    title: errorKinds[error?.kind ?? 'internal'].title,
+    status,
+    detail: message,
+    ...(error && error.problems.length > 0 && { problems: error.problems }),
+    request_id: requestId,
+  };
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+function toAppError(error: unknown): AppError | undefined {
+  if (error instanceof AppError) return error;
+  if (error instanceof Unauthenticated)
+    return new AppError(error.status === 401 ? 'unauthenticated' : 'forbidden', error.message);
+  return undefined;
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../errors.ts';
+
+/** How much of a body is taken off the wire without being kept, and in how many pieces; who sends more is cut off. */
+export type Drain = { bytes: number; pieces: number };
+
+/** Every chunk costs time and memory of its own, however small it is; no honest client sends a few bytes at a time. */
+const maxPieces = 16_384;
+export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPieces };
+/** Of a request that was refused: as much as a good one could have brought, in pieces of the size of packets. */
+export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
+
+const ended = () => new AppError('invalid', 'the request ended before its body did');
+
+/**
+ * The whole body of a request, counted while it arrives. The rest of one that is too large is thrown away rather than
+ * left unread, because a client that is still sending would see a broken connection instead of the refusal.
+ * @throws AppError tooLarge as soon as more than `limitBytes` have come, or in too many pieces; invalid when it breaks off
+ */
+export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // It may have gone while its headers were judged, and then says nothing any more.
+    if (request.destroyed) {
+      reject(ended());
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let pieces = 0;
+    let isTooLarge = false;
+    const refuse = (why: string) => {
+      isTooLarge = true;
+      chunks.length = 0;
+      reject(new AppError('tooLarge', why));
+    };
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      pieces++;
+      if (!isTooLarge && size > limitBytes) refuse(tooLarge(limitBytes));
+      if (!isTooLarge && pieces > maxPieces) refuse(`the body comes in more than ${maxPieces} pieces`);
+      if (!isTooLarge) chunks.push(chunk);
+      else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
+    });
+    request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    request.on('error', () => reject(ended()));
+  });
+}
+
+function tooLarge(limitBytes: number): string {
+  return `the body is larger than ${limitBytes} bytes`;
+}
+
+/** Refuses a body by its announced length, before any of it is read. @throws AppError tooLarge */
+export function checkBodyLength({ headers }: IncomingMessage, limitBytes: number): void {
+  if (Number(headers['content-length'] ?? 0) > limitBytes) throw new AppError('tooLarge', tooLarge(limitBytes));
+}
+
+/** Whether a request has a body at all (RFC 9112, 6.3). */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
+/** How long an answer waits for the beginning of a body that has not come yet. */
+const startMs = 1000;
+
+/**
+ * The first bytes of the body of a request that is refused, `limitBytes` at least when so many come within a second. The
+ * rest is thrown away within bounds. Never rejects.
+ */
+export function readStart(
+  request: IncomingMessage,
+  limitBytes: number,
+  most: Drain,
+): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const finish = (isWhole: boolean) => {
+      clearTimeout(timer);
+      resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), isWhole });
+    };
+    const timer = setTimeout(finish, startMs, false);
+    if (request.destroyed || !hasBody(request)) {
+      finish(!request.destroyed);
+      return;
+    }
+    request.on('data', (chunk: Buffer) => {
+      if (size >= limitBytes) return;
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size >= limitBytes) finish(false);
+    });
+    request.on('end', () => finish(true));
+    discardBody(request, most);
+  });
+}
+
+/**
+ * Takes a body that nobody wants off the wire, so that the client gets its answer and the connection can be used again;
+ * one that goes on and on is cut off.
+ */
+export function discardBody(request: IncomingMessage, most: Drain): void {
+  if (request.destroyed || !hasBody(request)) return;
+  let size = 0;
+  let pieces = 0;
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    pieces++;
+    if (size > most.bytes || pieces > most.pieces) request.destroy();
+  });
+  // The connection broke, so there is nothing left to take.
+  request.on('error', () => undefined);
+  // Begins at once: Node takes what nobody has begun to take when the answer is written, without counting.
+  request.read();
+}

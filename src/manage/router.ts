@@ -1,0 +1,90 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { NONCE, secureHeaders } from 'hono/secure-headers';
+import type { Strangers } from '../domain/visit.ts';
+import { AppError } from '../errors.ts';
+import { wantsPage } from '../http/page.ts';
+import { problemAnswer } from '../http/problem.ts';
+import { serverConfigJsonSchema } from '../operations/describe.ts';
+import { apiPath, routes } from '../routes.ts';
+import { createDashboard } from './dashboard.ts';
+import { createRestApi, type RestEnv, type RestParts } from './rest.ts';
+import { staticDocument } from './static-document.ts';
+
+type Env = RestEnv;
+
+export type WebParts = RestParts & {
+  /** Where the built dashboard lies. */
+  dashboardFolder: string;
+  /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
+  metrics: (request: IncomingMessage) => Promise<Response>;
+  /** Told of every answer; 0 when the client left before it. */
+  onAnswered: (status: number) => void;
+  /** The routes of the OAuth proxy, which bring their own headers. */
+  login: Hono<{ Bindings: HttpBindings }>;
+  /** Signing in to the dashboard. */
+  signIn: Hono<{ Bindings: HttpBindings }>;
+  strangers: Strangers;
+};
+
+/** Everything but the MCP endpoints: REST, the published schema and pages. */
+export function createWebRouter(
+  parts: WebParts,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const web = new Hono<Env>();
+  const refuse = (c: Context<Env>, error: unknown) => {
+    const requestId = String(c.env.outgoing.getHeader('x-request-id'));
+    const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
+    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+  };
+  web.use(async (c, next) => {
+    await next();
+    const limited = c.get('isAdmitted') ? undefined : parts.strangers.onRefused(c.env.incoming, c.res.status);
+    if (!limited) return;
+    // Otherwise the new answer would get the headers of the old one.
+    c.res = undefined;
+    c.res = refuse(c, limited);
+  });
+  web.route('/', parts.login);
+  web.use(
+    secureHeaders({
+      // A page that the service renders itself brings the policy that allows its style.
+      overwrite: false,
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        // The components add style elements of their own; the page is told this nonce for them.
+        styleSrc: ["'self'", NONCE],
+        connectSrc: ["'self'"],
+        fontSrc: ["'self'"],
+        imgSrc: ["'self'", 'data:'],
+        baseUri: ["'none'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+      },
+      referrerPolicy: 'same-origin',
+      strictTransportSecurity: parts.baseUrl.startsWith('https:') ? 'max-age=31536000; includeSubDomains' : false,
+    }),
+  );
+  web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
+  web.get(
+    routes.serverSchema,
+    staticDocument(() => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
+  );
+  web.route('/', parts.signIn);
+  web.route(apiPath, createRestApi(parts));
+  web.route('/', createDashboard(parts.dashboardFolder));
+  web.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
+  web.onError((error, c) => refuse(c, error));
+  const listener = getRequestListener(web.fetch, {
+    overrideGlobalObjects: false,
+    // The edge sees to bodies that nobody reads.
+    autoCleanupIncoming: false,
+    hostname: new URL(parts.baseUrl).host,
+  });
+  return async (request, response) => {
+    await listener(request, response);
+    parts.onAnswered(response.headersSent ? response.statusCode : 0);
+  };
+}

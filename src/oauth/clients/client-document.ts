@@ -1,0 +1,104 @@
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { OAuthError } from '../../errors.ts';
+import { urlProblem } from '../../outbound/egress.ts';
+import type { Answer, HttpClient } from '../../outbound/http-client.ts';
+import { version } from '../../version.ts';
+import { type OAuthClient, shortName } from './client.ts';
+import { redirectUriProblem } from './redirect-uri.ts';
+
+/** Fetches Client ID Metadata Documents: a client whose id is the https URL of its own description. */
+export type ClientDocuments = { find(clientId: string): Promise<OAuthClient> };
+
+const limitBytes = 5 * 1024;
+const timeoutMs = 10_000;
+const maxRemembered = 1000;
+const defaultTtlMs = 5 * 60_000;
+const maxTtlMs = 24 * 60 * 60_000;
+
+const documentSchema = z.object({
+  client_id: z.string(),
+  client_name: z.string().max(limitBytes),
+  redirect_uris: z.array(z.string()).min(1).max(20),
+  token_endpoint_auth_method: z.string().optional(),
+});
+
+/** Whether a client id is meant to be a document's address. */
+export function isDocumentUrl(clientId: string): boolean {
+  if (!clientId.startsWith('https://') || clientId.length > 1000 || !URL.canParse(clientId)) return false;
+  const url = new URL(clientId);
+  return url.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
+}
+
+/** `door` has no exceptions to the address guard: a stranger chooses the URL. Failures are not remembered. */
+export function createClientDocuments(http: HttpClient): ClientDocuments {
+  const remembered = new LRUCache<string, OAuthClient>({ max: maxRemembered });
+  return {
+    async find(clientId) {
+      const known = remembered.get(clientId);
+      if (known) return known;
+      const answer = await fetchDocument(http, new URL(clientId));
+      const client = readDocument(clientId, answer);
+      const ttl = ttlOf(answer);
+      if (ttl > 0) remembered.set(clientId, client, { ttl });
+      return client;
+    },
+  };
+}
+
+function refused(detail: string): OAuthError {
+  return new OAuthError('invalid_client', 'the client metadata document could not be used', detail);
+}
+
+async function fetchDocument(http: HttpClient, url: URL): Promise<Answer> {
+  const problem = urlProblem(url, undefined, []);
+  if (problem) throw refused(problem);
+  const answer = await http
+    .send({
+      workspaceId: 'client documents',
+      origin: url.origin,
+      credentialHash: undefined,
+      path: url.pathname + url.search,
+      method: 'GET',
+      headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`],
+      body: undefined,
+      timeoutMs,
+      limitBytes,
+    })
+    .catch((error: Error) => {
+      throw refused(error.message);
+    });
+  if (answer.status !== 200) throw refused(`status ${answer.status}`);
+  if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type']))) throw refused('not JSON');
+  return answer;
+}
+
+function readDocument(clientId: string, answer: Answer): OAuthClient {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(answer.body.toString('utf8'));
+  } catch {
+    throw refused('not valid JSON');
+  }
+  const parsed = documentSchema.safeParse(raw);
+  if (!parsed.success) throw refused(parsed.error.issues[0]?.message ?? 'not valid');
+  const document = parsed.data;
+  if (document.client_id !== clientId) throw refused('its client_id is another one');
+  if ((document.token_endpoint_auth_method ?? 'none') !== 'none') throw refused('it asks for client authentication');
+  const problem = document.redirect_uris.map(redirectUriProblem).find((found) => found !== undefined);
+  if (problem) throw refused(`a redirect URI ${problem}`);
+  return {
+    id: clientId,
+    name: shortName(document.client_name),
+    redirectUris: document.redirect_uris,
+    host: new URL(clientId).host,
+  };
+}
+
+/** How long HTTP lets the document be kept (RFC 9111, 4.2.1), within our own bounds. */
+function ttlOf(answer: Answer): number {
+  const control = String(answer.headers['cache-control'] ?? '');
+  if (/\bno-(store|cache)\b/i.test(control)) return 0;
+  const seconds = /\bmax-age=(\d{1,9})\b/i.exec(control)?.[1];
+  return seconds === undefined ? defaultTtlMs : Math.min(Number(seconds) * 1000, maxTtlMs);
+}

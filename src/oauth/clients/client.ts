@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { base62 } from '../../domain/credentials/api-key.ts';
+import type { Random } from '../../domain/ids.ts';
+import { OAuthError } from '../../errors.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+import { redirectUriProblem } from './redirect-uri.ts';
+
+/** OAuth client software as we know it, however it introduced itself. `host` is set where its identity is a web address. */
+export type OAuthClient = { id: string; name: string; redirectUris: readonly string[]; host: string | undefined };
+
+const text = (most: number) => z.string().max(most).optional();
+
+/** What we use of client metadata (RFC 7591, 2); everything else is ignored. */
+const metadataSchema = z.object({
+  redirect_uris: z.array(z.string()).min(1).max(20),
+  client_name: text(20_000),
+  client_uri: text(2000),
+  scope: text(4000),
+  application_type: text(20),
+  token_endpoint_auth_method: text(100),
+  grant_types: z.array(z.string().max(100)).max(10).optional(),
+  response_types: z.array(z.string().max(100)).max(10).optional(),
+});
+
+type RegistrationParts = { keyring: Keyring; random: Random; now: () => number };
+
+const maxNameLength = 80;
+/** A longer one would not fit into an authorization URL. */
+const maxIdLength = 6000;
+const prefix = 'thc_';
+
+/** A name cut to what a page can show on a line. */
+export function shortName(name: string | undefined): string {
+  const clean = (name ?? '').replaceAll(/\s+/g, ' ').trim();
+  return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
+}
+
+/**
+ * Dynamic client registration (RFC 7591) without storage: the client id holds the registration and its MAC, so a flood
+ * costs nothing and every replica knows every client.
+ * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
+ */
+export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
+  const parsed = metadataSchema.safeParse(raw);
+  if (!parsed.success) {
+    const field = parsed.error.issues[0]?.path[0];
+    const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
+    throw new OAuthError(code, `${String(field ?? 'the body')}: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
+  }
+  const metadata = parsed.data;
+  for (const uri of metadata.redirect_uris) {
+    const problem = redirectUriProblem(uri);
+    if (problem) throw new OAuthError('invalid_redirect_uri', `a redirect URI ${problem}`);
+  }
+  const issuedAt = Math.floor(parts.now() / 1000);
+  const name = shortName(metadata.client_name);
+  // Two programs that describe themselves alike in the same second are two clients.
+  const unique = base62(parts.random(9), 12);
+  const registration = { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique };
+  const clientId = clientIdOf(parts.keyring, registration);
+  if (clientId.length > maxIdLength) {
+    throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
+  }
+  return {
+    client_id: clientId,
+    client_id_issued_at: issuedAt,
+    client_name: name,
+    redirect_uris: metadata.redirect_uris,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+    ...(metadata.application_type !== undefined && { application_type: metadata.application_type }),
+    ...(metadata.scope !== undefined && { scope: metadata.scope }),
+  };
+}
+
+type Registration = { s: string; n: string; r: string[]; t: number; u: string };
+
+function clientIdOf(keyring: Keyring, registration: Registration): string {
+  const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
+  return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
+}
+
+/** The client in a client id of ours, or undefined when we did not issue it for this server. */
+export function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
+  const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
+  if (!match) return undefined;
+  const [, payload = '', mac = ''] = match;
+  if (!keyring.isMac(mac, payload, 'client id')) return undefined;
+  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
+  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
+}

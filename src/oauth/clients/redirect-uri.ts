@@ -1,0 +1,73 @@
+import { clientSchemes, knownClients, wellKnownMakers } from '../../domain/known-clients.ts';
+
+/** RFC 8252, 7.1: the reversed domain of whoever made the program, such as com.example.agent. */
+const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
+
+function isPrivateUse(scheme: string): boolean {
+  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
+}
+
+/** Whoever made the program stands behind the top-level domain, or in front where a maker uses no domain at all. */
+function isOfWellKnownMaker(scheme: string): boolean {
+  return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
+}
+
+const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
+
+export function isLoopbackRedirect(uri: string): boolean {
+  return URL.canParse(uri) && new URL(uri).protocol === 'http:' && loopback.test(new URL(uri).hostname);
+}
+
+/**
+ * Why a redirect URI may not be registered or used, or undefined. What is allowed: https anywhere (claude.ai and
+ * vscode.dev among them), http on loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or
+ * belong to a known client. Any other scheme could start a program that has nothing to do with logins, and so do those
+ * of makers whose programs are on nearly every device: none of them is an agent that logs in with such a scheme.
+ */
+export function redirectUriProblem(uri: string): string | undefined {
+  if (uri.length > 2000) return 'is longer than 2000 characters';
+  if (!URL.canParse(uri) || /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri)) return 'is not a URI';
+  const url = new URL(uri);
+  if (url.hash || uri.includes('#')) return 'must not have a #fragment';
+  if (url.username || url.password) return 'must not have a user name or password';
+  if (url.protocol === 'https:') return undefined;
+  if (url.protocol === 'http:')
+    return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
+  const scheme = url.protocol.slice(0, -1);
+  if (isPrivateUse(scheme)) return undefined;
+  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s maker such as com.example.agent, ${clientSchemes.join(', ')}`;
+}
+
+/**
+ * Whether an answer may go there by itself before anybody has consented: a program on the person's own device waits at a
+ * loopback address, and the addresses of known clients are theirs whoever registers them.
+ */
+export function isKnownRedirect(uri: string): boolean {
+  return isLoopbackRedirect(uri) || knownClients.some(({ redirectUris }) => redirectUris.includes(uri));
+}
+
+/** Registered and requested are the same string, except for the port of a loopback address (RFC 8252, 7.3). */
+export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
+  if (redirectUriProblem(requested) !== undefined) return false;
+  if (registered.includes(requested)) return true;
+  if (!isLoopbackRedirect(requested)) return false;
+  const bare = withoutPort(requested);
+  return registered.some((uri) => isLoopbackRedirect(uri) && withoutPort(uri) === bare);
+}
+
+/** The text without the port; nothing else is normalised, so dot segments and the like stay different. */
+function withoutPort(uri: string): string {
+  return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
+}
+
+/** Whether the answer stays on the person's device, where any program could be waiting for it (RFC 8252, 8.6). */
+export function isLocalRedirect(uri: string): boolean {
+  return new URL(uri).protocol !== 'https:';
+}
+
+/** What a person is shown: the host of a web address; with its scheme what is no web address, so that it poses as none. */
+export function redirectTarget(uri: string): string {
+  const { protocol, host } = new URL(uri);
+  if (/^https?:$/.test(protocol)) return host;
+  return host === '' ? protocol : `${protocol}//${host}`;
+}

@@ -1,0 +1,102 @@
+import { OAuthError } from '../../errors.ts';
+import type { OAuthClient } from '../clients/client.ts';
+import { isKnownRedirect, isRegisteredRedirect } from '../clients/redirect-uri.ts';
+import { checkResource, findClient, rejectDuplicates } from '../clients/request-checks.ts';
+import { hashOf, newSecret } from '../credentials.ts';
+import type { LoginServer } from '../login-server.ts';
+import { offlineScope } from '../metadata.ts';
+import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { clientRedirect, errorWithLink } from './client-redirect.ts';
+import { type ConsentRequest, consentContext } from './consent-request.ts';
+import { consentCookie, cookieJar } from './cookies.ts';
+import { consentPage } from './pages.ts';
+
+/**
+ * `GET /mcp/{slug}/authorize`: the checks, then our own consent page. Nothing is stored and nobody is sent anywhere
+ * before a person has agreed: anybody can register a client and write such a link, so an error leads on by itself only to
+ * a known redirect URI (RFC 9700, 4.11.2).
+ * @throws OAuthError before the redirect URI is proven; the door shows it as a page
+ */
+export async function authorize(
+  server: LoginServer,
+  query: URLSearchParams,
+  cookieHeader: string | undefined,
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  rejectDuplicates(query);
+  const client = await findClient(server, query.get('client_id'), parts);
+  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'));
+  try {
+    checkResponseType(query);
+    checkResponseMode(query);
+    checkNoRequestObject(query);
+    const codeChallenge = checkPkce(query);
+    checkResource(server, query.getAll('resource'));
+    const jar = cookieJar(parts.baseUrl);
+    const browser = jar.read(cookieHeader, consentCookie) ?? newSecret(parts.random);
+    const request: ConsentRequest = {
+      consentId: newSecret(parts.random),
+      clientId: client.id,
+      clientName: client.name,
+      redirectUri,
+      state: query.get('state') ?? undefined,
+      codeChallenge,
+      scope: grantedScope(server, query.get('scope')),
+      browser: hashOf(browser),
+      expiresAt: parts.now() + spans.consent,
+    };
+    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server));
+    const html = consentPage(server, client, request, sealed);
+    return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    const outcome = { error, state: query.get('state') ?? undefined };
+    if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
+    return errorWithLink(server, client, redirectUri, outcome);
+  }
+}
+
+function checkRedirectUri(client: OAuthClient, requested: string | null): string {
+  if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
+  if (!isRegisteredRedirect(client.redirectUris, requested)) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
+  }
+  return requested;
+}
+
+function checkResponseType(query: URLSearchParams): void {
+  if (query.get('response_type') !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
+  }
+}
+
+function checkResponseMode(query: URLSearchParams): void {
+  if ((query.get('response_mode') ?? 'query') !== 'query') {
+    throw new OAuthError('invalid_request', 'response_mode must be "query"');
+  }
+}
+
+function checkNoRequestObject(query: URLSearchParams): void {
+  if (query.has('request') || query.has('request_uri')) {
+    throw new OAuthError('invalid_request', 'request objects are not supported');
+  }
+}
+
+/** RFC 7636; only S256, and never without (RFC 9700, 2.1.1). */
+function checkPkce(query: URLSearchParams): string {
+  const challenge = query.get('code_challenge') ?? '';
+  if (query.get('code_challenge_method') !== 'S256' || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
+    throw new OAuthError('invalid_request', 'code_challenge with code_challenge_method "S256" is required');
+  }
+  return challenge;
+}
+
+/**
+ * Of what was asked for, what there is; everything when nothing was asked for that there is. Offline access is the
+ * server's own wish: it is not advertised, so no client asks for it.
+ */
+function grantedScope(server: LoginServer, requested: string | null): string {
+  const wanted = (requested ?? '').split(' ');
+  const isAsked = server.scopes.some((scope) => wanted.includes(scope));
+  return server.scopes.filter((scope) => !isAsked || wanted.includes(scope) || scope === offlineScope).join(' ');
+}

@@ -1,0 +1,153 @@
+import { newId } from '../../domain/ids.ts';
+import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
+import { insertGrant } from '../../store/logins/grants.ts';
+import { insertCode } from '../../store/logins/tokens.ts';
+import { contexts } from '../../store/sealing/sealed-columns.ts';
+import { transact } from '../../store/transact.ts';
+import { rejectDuplicates } from '../clients/request-checks.ts';
+import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
+import type { LoginResult, LoginServer } from '../login-server.ts';
+import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { clientRedirect } from './client-redirect.ts';
+import { cookieJar, loginCookie } from './cookies.ts';
+import { openLoginSecrets } from './login-secrets.ts';
+
+/** What a browser brings that comes back from the provider. */
+export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
+
+/**
+ * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
+ * that consented must all fit; then the code is exchanged and the client gets one of ours.
+ * @throws OAuthError, shown as a page, while it is not proven whose login this is
+ */
+export async function callback(
+  server: LoginServer,
+  { query, cookieHeader, requestId }: Returned,
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  rejectDuplicates(query);
+  const login = await takeLogin(server, query.get('state'), cookieHeader, parts);
+  const jar = cookieJar(parts.baseUrl);
+  const cookies = [jar.clear(loginCookie(login.id))];
+  const { verifier, clientState: state, agreement } = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
+  try {
+    checkAgreement(server, agreement);
+    const code = checkAnswer(server, query);
+    const result = await server.provider.exchange({
+      code,
+      parameters: query,
+      state: query.get('state') ?? '',
+      verifier,
+    });
+    const ours = await storeGrant(server, { login, result, requestId }, parts);
+    parts.onEvent('finished');
+    return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
+  } catch (error) {
+    parts.onEvent('failed');
+    if (!(error instanceof OAuthError)) throw error;
+    await parts.audit({
+      server,
+      name: 'loginFailed',
+      detail: { client: login.client_name, error: error.code, message: error.message },
+      requestId,
+    });
+    parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
+    return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
+  }
+}
+
+async function takeLogin(
+  server: LoginServer,
+  state: string | null,
+  cookieHeader: string | undefined,
+  parts: OAuthParts,
+): Promise<Authorization> {
+  if (!state) throw new OAuthError('invalid_request', 'the answer of the provider has no state');
+  const id = hashOf(state);
+  const binding = cookieJar(parts.baseUrl).read(cookieHeader, loginCookie(id)) ?? '';
+  const now = parts.now();
+  const login = await takeAuthorization(parts.db, { id, serverId: server.id, bindingHash: hashOf(binding), now });
+  if (login) return login;
+  if (await isAuthorizationWaiting(parts.db, { id, serverId: server.id, now })) {
+    throw new OAuthError(
+      'access_denied',
+      'this login was begun in another browser; finish it there, or start again in the client',
+    );
+  }
+  throw new OAuthError(
+    'invalid_request',
+    'this login is not known, was used before, or has expired; start again in the client',
+  );
+}
+
+/** The hosts and endpoints that the person was shown are the ones that get what the login gives. */
+function checkAgreement(server: LoginServer, agreement: string): void {
+  if (agreement !== server.agreement) {
+    throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
+  }
+}
+
+const passedOn: readonly OAuthErrorCode[] = [
+  'access_denied',
+  'temporarily_unavailable',
+  'server_error',
+  'invalid_scope',
+];
+
+/** The code, or the provider's error in words of ours: but for its code, its own could hold anything. */
+function checkAnswer(server: LoginServer, query: URLSearchParams): string {
+  const error = query.get('error');
+  if (error !== null) {
+    const known = passedOn.find((code) => code === error);
+    const shown = server.provider.shownCode(error);
+    const answered = `the provider answered the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
+    const message = known === 'access_denied' ? 'the login was refused at the provider' : answered;
+    throw new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`);
+  }
+  const code = query.get('code');
+  if (!code) throw new OAuthError('server_error', 'the provider sent neither a code nor an error');
+  return code;
+}
+
+/** Stores what the login gave and returns our one-time code for it. */
+async function storeGrant(
+  server: LoginServer,
+  { login, result, requestId }: { login: Authorization; result: LoginResult; requestId: string },
+  parts: OAuthParts,
+): Promise<string> {
+  const id = newId(parts.random, 'grt');
+  const grantKey = Buffer.from(parts.random(32));
+  const code = newSecret(parts.random);
+  const now = parts.now();
+  const sealed = sealTokens(result.tokens, grantKey, id);
+  await transact(parts.db, async (db) => {
+    await insertGrant(db, {
+      id,
+      workspace_id: result.workspaceId,
+      server_id: server.id,
+      slug: server.slug,
+      client_id: login.client_id,
+      client_name: login.client_name,
+      user_id: result.userId ?? null,
+      scope: login.scope,
+      agreement: server.agreement,
+      sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(result.workspaceId, id)),
+      tokens_version: 1,
+      generation: 0,
+      rotated_at: now,
+      created_at: now,
+    });
+    await insertCode(db, {
+      hash: hashOf(code),
+      grant_id: id,
+      client_id: login.client_id,
+      redirect_uri: login.redirect_uri,
+      code_challenge: login.code_challenge,
+      wrapped_key: wrapKey(grantKey, code, id),
+      expires_at: now + spans.code,
+    });
+  });
+  await parts.audit({ server, name: 'login', detail: { grant: id, client: login.client_name }, requestId });
+  return code;
+}

@@ -1,0 +1,69 @@
+import { type OAuthError, oauthErrorStatus } from '../../errors.ts';
+import type { OAuthClient } from '../clients/client.ts';
+import type { LoginServer } from '../login-server.ts';
+import type { OAuthAnswer } from '../parts.ts';
+import { returnPage, unansweredPage } from './pages.ts';
+
+type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
+
+/**
+ * Back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC 9207). To a program
+ * by a page, because a browser that starts one stays where it is: after a redirect at the form of the provider.
+ */
+export function clientRedirect(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome,
+  cookies: string[] = [],
+): OAuthAnswer {
+  const failure = 'error' in outcome ? outcome.error : undefined;
+  const location = addressOf(server, redirectUri, outcome);
+  if (!/^https?:/.test(location)) {
+    return { kind: 'page', status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
+  }
+  return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
+}
+
+/** The same as a page that leads there, for the answer to a form. */
+export function clientAnswerPage(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+): OAuthAnswer {
+  const location = addressOf(server, redirectUri, outcome);
+  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location) };
+}
+
+/** An error of a client that anybody could be: it ends here, and the person decides whether it goes on to the client. */
+export function errorWithLink(
+  server: LoginServer,
+  client: OAuthClient,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+): OAuthAnswer {
+  const onward = addressOf(server, redirectUri, outcome);
+  const html = unansweredPage(server, client, outcome.error, onward);
+  return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
+}
+
+function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {
+  const url = new URL(redirectUri);
+  if ('code' in outcome) url.searchParams.set('code', outcome.code);
+  else {
+    url.searchParams.set('error', registeredCode(outcome.error));
+    url.searchParams.set('error_description', asciiText(outcome.error.message));
+  }
+  if (outcome.state !== undefined) url.searchParams.set('state', outcome.state);
+  url.searchParams.set('iss', server.issuer);
+  return url.href;
+}
+
+/** Codes that a client may see here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+function registeredCode(error: OAuthError): string {
+  return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
+}
+
+/** RFC 6749, 4.1.2.1: printable ASCII without quotes and backslashes. */
+function asciiText(text: string): string {
+  return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'").slice(0, 300);
+}

@@ -1,0 +1,87 @@
+import { OAuthError } from '../../errors.ts';
+import { insertAuthorization } from '../../store/logins/authorizations.ts';
+import { hashOf, newSecret } from '../credentials.ts';
+import type { LoginServer } from '../login-server.ts';
+import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { clientAnswerPage } from './client-redirect.ts';
+import { type ConsentRequest, consentContext } from './consent-request.ts';
+import { consentCookie, cookieJar, loginCookie } from './cookies.ts';
+import { sealLoginSecrets } from './login-secrets.ts';
+import { departurePage } from './pages.ts';
+
+/**
+ * `POST /mcp/{slug}/consent`: the person has decided. Only now a login exists, with a cookie in this browser; only now
+ * the provider is named. Either answer is a page that leads on: browsers apply `form-action` to redirects after a form.
+ * @throws OAuthError access_denied when the form does not belong to this browser, or was used before
+ */
+export async function decide(
+  server: LoginServer,
+  form: URLSearchParams,
+  headers: { cookie: string | undefined; fetchSite: string | undefined },
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  checkSameSite(headers.fetchSite);
+  const request = openRequest(server, form.get('request') ?? '', parts);
+  checkBrowser(request, headers.cookie, parts);
+  checkAge(request, parts);
+  if (form.get('decision') !== 'allow') {
+    const error = new OAuthError('access_denied', 'the person did not allow it');
+    return clientAnswerPage(server, request.redirectUri, { error, state: request.state });
+  }
+  const state = newSecret(parts.random);
+  const verifier = newSecret(parts.random);
+  const binding = newSecret(parts.random);
+  const now = parts.now();
+  const id = hashOf(state);
+  const isFirst = await insertAuthorization(parts.db, {
+    id,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    consent_id: hashOf(request.consentId),
+    client_id: request.clientId,
+    client_name: request.clientName,
+    redirect_uri: request.redirectUri,
+    code_challenge: request.codeChallenge,
+    scope: request.scope,
+    binding_hash: hashOf(binding),
+    sealed_verifier: sealLoginSecrets(parts.keyring, id, {
+      verifier,
+      clientState: request.state,
+      agreement: server.agreement,
+    }),
+    created_at: now,
+    expires_at: now + spans.login,
+  });
+  if (!isFirst) throw refused('this form was sent before; start again in the client');
+  parts.onEvent('started');
+  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
+  const cookie = cookieJar(parts.baseUrl).set(loginCookie(id), binding, spans.login);
+  return { kind: 'page', status: 200, html: departurePage(server, url), cookies: [cookie] };
+}
+
+function refused(message: string): OAuthError {
+  return new OAuthError('access_denied', message);
+}
+
+function checkSameSite(fetchSite: string | undefined): void {
+  if (fetchSite !== undefined && fetchSite !== 'same-origin') throw refused('the form was sent from another site');
+}
+
+function openRequest(server: LoginServer, sealed: string, parts: OAuthParts): ConsentRequest {
+  try {
+    return JSON.parse(parts.keyring.open(sealed, consentContext(server))) as ConsentRequest;
+  } catch {
+    throw refused('the form is not one that this server has shown');
+  }
+}
+
+function checkBrowser(request: ConsentRequest, cookie: string | undefined, parts: OAuthParts): void {
+  const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie);
+  if (browser === undefined || hashOf(browser) !== request.browser) {
+    throw refused('the form was shown in another browser, or cookies are off');
+  }
+}
+
+function checkAge(request: ConsentRequest, parts: OAuthParts): void {
+  if (request.expiresAt < parts.now()) throw refused('the form has expired; start again in the client');
+}

@@ -1,0 +1,140 @@
+import { html } from 'hono/html';
+import type { OAuthError } from '../../errors.ts';
+import { type Markup, page, visible } from '../../http/page.ts';
+import { routes } from '../../routes.ts';
+import type { OAuthClient } from '../clients/client.ts';
+import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
+import type { LoginServer } from '../login-server.ts';
+import type { ConsentRequest } from './consent-request.ts';
+
+/** Who asks, for what, on whose server, and where what they get will go. */
+export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {
+  const { host, audience } = server.provider;
+  const name = visible(client.name);
+  const scopes = request.scope === '' ? [] : request.scope.split(' ');
+  return page(
+    `Allow ${name}?`,
+    html`<h1>Allow “<bdi>${name}</bdi>” to use <bdi>${visible(server.name)}</bdi>?</h1>
+<p class="soft">An agent asks to act for you. Continue only if you have just started this yourself.</p>
+<dl>
+${fact('Who asks', name, sourceOf(client))}
+${fact('The answer goes to', redirectTarget(request.redirectUri))}
+${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the provider grants by default')}
+${fact('Server', visible(server.name), server.issuer)}
+${fact('Operated by', visible(server.operator), 'Not verified by this service.')}
+${fact('You will log in at', host)}
+${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
+</dl>
+${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
+<form method="post" action="${routes.consent.replace(':slug', server.slug)}">
+<input type="hidden" name="request" value="${sealed}">
+<div class="actions">
+<button class="primary" type="submit" name="decision" value="allow">Allow and log in</button>
+<button type="submit" name="decision" value="deny">Cancel</button>
+</div>
+</form>`,
+  );
+}
+
+function fact(name: string, value: string | Markup, note?: string): Markup {
+  const shown = typeof value === 'string' ? html`<bdi>${value}</bdi>` : value;
+  return html`<div><dt>${name}</dt><dd>${shown}${note === undefined ? '' : html`<small>${note}</small>`}</dd></div>`;
+}
+
+function listOf(scopes: readonly string[]): Markup {
+  return html`<ul>${scopes.map((scope) => html`<li><code>${visible(scope)}</code></li>`)}</ul>`;
+}
+
+/** Leads on to the provider. A page and not a redirect: browsers apply form-action to redirects that follow a form. */
+export function departurePage(server: LoginServer, url: URL): string {
+  const { host } = server.provider;
+  return page(
+    'To the login',
+    html`<h1>Now log in at ${host}</h1>
+<p>You are being taken there. If nothing happens, go on yourself.</p>
+${goOn(url.href, `Continue to ${host}`)}`,
+    refreshTo(url.href),
+  );
+}
+
+/**
+ * Shown where the browser stays because the client is a program, and for as long as the way back takes. With `onward` the
+ * page leads there itself.
+ */
+export function returnPage(
+  server: LoginServer,
+  redirectUri: string,
+  failure: OAuthError | undefined,
+  onward?: string,
+): string {
+  const target = isLocalRedirect(redirectUri) ? 'your client' : redirectTarget(redirectUri);
+  const name = html`<bdi>${visible(server.name)}</bdi>`;
+  const back = onward === undefined ? '' : goOn(onward, `Back to ${target}`);
+  const head = onward === undefined ? '' : refreshTo(onward);
+  if (!failure) {
+    return page(
+      'Logged in',
+      html`${mark('good', 'm4 12 5 5L20 7')}<h1>You are logged in</h1>
+<p>Your client can now use ${name}. Go back to it; this page can be closed.</p>${back}`,
+      head,
+    );
+  }
+  const isRefusal = failure.code === 'access_denied';
+  return page(
+    'Not logged in',
+    html`${mark('bad', 'M6 6l12 12M18 6 6 18')}<h1>${isRefusal ? 'You did not log in' : 'The login did not succeed'}</h1>
+<p>${isRefusal ? html`Your client gets no access to ${name}` : html`${name}: ${failure.message}`}.</p>
+<p class="soft">This ${onward === undefined ? 'has been' : 'is being'} passed on to ${target}.</p>${back}`,
+    head,
+  );
+}
+
+/** An error that only the client could act on, whose address nobody has vouched for: it shows that, and leads there by a click. */
+export function unansweredPage(server: LoginServer, client: OAuthClient, error: OAuthError, onward: string): string {
+  const { protocol, host } = new URL(onward);
+  const target = host === '' ? protocol : `${protocol}//${host}`;
+  return page(
+    'This login cannot begin',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
+<p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
+<p class="soft">If you did not start this yourself, close the page. Otherwise you can tell the client.</p>
+<dl>
+${fact('Server', visible(server.name), server.issuer)}
+${fact('Who asks', visible(client.name), sourceOf(client))}
+${fact('The answer would go to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A web site that this service does not know.')}
+${fact('Error', html`<code>${error.code}</code>`)}
+</dl>
+<div class="actions"><a class="button" href="${onward}">Go to ${target}</a></div>`,
+  );
+}
+
+function sourceOf({ host }: OAuthClient): string {
+  return host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${host}`;
+}
+
+/** An error that is nobody's but the person's who looks at it; it leads nowhere. */
+export function errorPage(error: OAuthError, requestId: string): string {
+  return page(
+    'This did not work',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This did not work</h1>
+<p>${error.message[0]?.toUpperCase()}${error.message.slice(1)}.</p>
+<p class="soft">Nothing was shared with anyone.</p>
+<dl>
+${fact('Error', html`<code>${error.code}</code>`)}
+${fact('Request', html`<code>${requestId}</code>`)}
+</dl>`,
+  );
+}
+
+/** A drawing beside a heading that says the same. */
+function mark(tone: 'good' | 'bad', path: string): Markup {
+  return html`<svg class="mark ${tone}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`;
+}
+
+function goOn(url: string, label: string): Markup {
+  return html`<div class="actions"><a class="button primary" id="continue" href="${url}">${label}</a></div>`;
+}
+
+function refreshTo(url: string): Markup {
+  return html`<meta http-equiv="refresh" content="0; url=${url}">`;
+}

@@ -1,0 +1,207 @@
+import type { HttpBindings } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
+import { pagePolicy } from '../http/page.ts';
+import { checkBodyLength, readBody } from '../http/read-body.ts';
+import { routes } from '../routes.ts';
+import { registerClient } from './clients/client.ts';
+import { authorize } from './login/authorize.ts';
+import { callback } from './login/callback.ts';
+import { decide } from './login/consent.ts';
+import { errorPage } from './login/pages.ts';
+import type { LoginServer } from './login-server.ts';
+import { resourceMetadata, serverMetadata } from './metadata.ts';
+import type { OAuthAnswer, OAuthParts } from './parts.ts';
+import { revoke } from './tokens/revoke.ts';
+import { redeem } from './tokens/token.ts';
+
+type Env = { Bindings: HttpBindings };
+
+export type OAuthRouterParts = OAuthParts & {
+  /** Whether the sender of a request may use the open endpoints once more in this minute. */
+  mayAsk: (request: HttpBindings['incoming']) => boolean;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+const maxBodyBytes = 64 * 1024;
+
+/** The authorization server in front of each hosted server's provider. Errors become pages for people, JSON for clients. */
+export function createOAuthRouter(parts: OAuthRouterParts): Hono<Env> {
+  const http = new Hono<Env>();
+  addDiscovery(http, parts);
+  addPages(http, parts);
+  addClientEndpoints(http, parts);
+  return http;
+}
+
+function requestIdOf(c: Context<Env>): string {
+  return String(c.env.outgoing.getHeader('x-request-id'));
+}
+
+/** A server with a login. @throws AppError notFound */
+async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<LoginServer> {
+  const server = await parts.findServer(c.req.param('slug') ?? '');
+  if (!server) throw new AppError('notFound', 'there is no login at this address');
+  return server;
+}
+
+function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
+  const document = (describe: (server: LoginServer) => object) => async (c: Context<Env>) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    return c.json(describe(await serverOf(c, parts)));
+  };
+  http.get(routes.resourceMetadata, document(resourceMetadata));
+  for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
+    http.get(
+      route,
+      document((server) => serverMetadata(server, parts.baseUrl)),
+    );
+  }
+}
+
+/** What people see. Nothing here is answered with a redirect before it is proven where to. */
+function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
+  const shown =
+    (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
+      pageHeaders(c, parts);
+      try {
+        checkRate(c, parts);
+        return send(c, await answerTo(c, await serverOf(c, parts)));
+      } catch (thrown) {
+        return sendErrorPage(c, thrown, parts);
+      }
+    };
+  const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
+  http.get(
+    routes.authorize,
+    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), parts)),
+  );
+  http.get(
+    routes.callback,
+    shown((c, server) =>
+      callback(server, { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) }, parts),
+    ),
+  );
+  http.post(
+    routes.consent,
+    shown(async (c, server) =>
+      decide(
+        server,
+        await formOf(c),
+        { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
+        parts,
+      ),
+    ),
+  );
+}
+
+/** What client software calls. */
+function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
+  const json = (answerTo: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    c.header('Cache-Control', 'no-store');
+    try {
+      checkRate(c, parts);
+      return await answerTo(c, await serverOf(c, parts));
+    } catch (thrown) {
+      return sendErrorJson(c, thrown, parts);
+    }
+  };
+  http.post(
+    routes.register,
+    json(async (c, server) => c.json(registerClient(server.id, await jsonOf(c), parts), 201)),
+  );
+  http.post(
+    routes.token,
+    json(async (c, server) => c.json(await redeem(server, await formOf(c), parts))),
+  );
+  http.post(
+    routes.revoke,
+    json(async (c, server) => {
+      await revoke(server, await formOf(c), requestIdOf(c), parts);
+      return c.body(null, 200);
+    }),
+  );
+}
+
+function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {
+  if (!parts.mayAsk(c.env.incoming))
+    throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
+}
+
+async function formOf(c: Context<Env>): Promise<URLSearchParams> {
+  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded') {
+    throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
+  }
+  return new URLSearchParams(await bodyText(c));
+}
+
+async function jsonOf(c: Context<Env>): Promise<unknown> {
+  const text = await bodyText(c);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new OAuthError('invalid_client_metadata', 'the body is not JSON');
+  }
+}
+
+async function bodyText(c: Context<Env>): Promise<string> {
+  checkBodyLength(c.env.incoming, maxBodyBytes);
+  return (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
+}
+
+function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {
+  if (parts.baseUrl.startsWith('https:')) c.header('Strict-Transport-Security', 'max-age=31536000; includeSubDomains');
+  c.header('Content-Security-Policy', pagePolicy);
+  c.header('X-Frame-Options', 'DENY');
+  // Not no-referrer: with that the browser would send our own form with the origin "null".
+  c.header('Referrer-Policy', 'same-origin');
+  c.header('Cache-Control', 'no-store');
+}
+
+function send(c: Context<Env>, answer: OAuthAnswer): Response {
+  for (const cookie of answer.cookies ?? []) c.header('Set-Cookie', cookie, { append: true });
+  if (answer.kind === 'page') return c.html(answer.html, answer.status as 200);
+  c.header('Location', answer.location);
+  return c.html(answer.html, 302);
+}
+
+function toOAuthError(c: Context<Env>, error: unknown, parts: OAuthRouterParts): OAuthError | AppError {
+  if (error instanceof OAuthError || error instanceof AppError) return error;
+  parts.onUnexpected(error, requestIdOf(c));
+  return new OAuthError('server_error', 'something went wrong inside the service');
+}
+
+function statusOf(error: OAuthError | AppError): number {
+  if (error instanceof AppError) return error.status;
+  return oauthErrorStatus[error.code];
+}
+
+function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
+  const error = toOAuthError(c, thrown, parts);
+  if (error instanceof OAuthError && error.detail !== undefined) {
+    parts.log('a login was refused', { error: error.code, message: error.message, detail: error.detail });
+  }
+  const shown = error instanceof OAuthError ? error : new OAuthError('invalid_request', error.message);
+  // People see 400 for an unknown client and 403 for a form or login of another browser; 401 would ask for a password.
+  const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
+  return c.html(errorPage(shown, requestIdOf(c)), status as 400);
+}
+
+function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
+  const error = toOAuthError(c, thrown, parts);
+  if (error instanceof OAuthError && error.detail !== undefined) {
+    parts.log('a client was refused', { error: error.code, message: error.message, detail: error.detail });
+  }
+  const code =
+    error instanceof OAuthError
+      ? error.code
+      : error.kind === 'unavailable'
+        ? 'temporarily_unavailable'
+        : 'invalid_request';
+  if (error instanceof AppError && error.retryAfterS !== undefined) c.header('Retry-After', String(error.retryAfterS));
+  if (code === 'slow_down') c.header('Retry-After', '60');
+  if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
+  return c.json({ error: code, error_description: error.message }, statusOf(error) as 400);
+}

@@ -1,0 +1,84 @@
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import type { Db } from '../../store/db.ts';
+import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../../store/logins/handed-out-tokens.ts';
+import { hashOf } from '../credentials.ts';
+
+/** A server and what a login at it agrees to; without an agreement it has no login any more. */
+export type AgreedServer = { id: string; agreement?: string };
+
+/**
+ * Tokens of providers that agents hold themselves. One that was handed out before the server changed what people agree to
+ * must not reach the hosts that were added since.
+ */
+export type HandedOutTokens = {
+  /** `expiresAt` in epoch ms. */
+  add(server: AgreedServer, token: string, expiresAt: number): Promise<void>;
+  /** Whether a token was handed out under another agreement than the server's present one. */
+  isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
+  /** Whether a token was handed out under the present agreement of the server. */
+  isPresent(server: AgreedServer, token: string): Promise<boolean>;
+  /** Forgets what is known of a server by its id, because it changed. */
+  forget(serverId: string): void;
+  clear(): void;
+};
+
+/** A token may be honoured a little beyond the end that its provider told. */
+const keptMs = 24 * 60 * 60_000;
+const maxRemembered = 10_000;
+
+/** Whether any token of a server can be outdated. Hardly ever one can. */
+type KnownServer = { id: string; hasOlder: boolean };
+type KnownToken = { serverId: string; agreement: string | undefined };
+
+export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTokens {
+  const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
+  const tokens = createRemembered<KnownToken>({ max: maxRemembered, freshness, idsOf: ({ serverId }) => [serverId] });
+  const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
+
+  async function readServer({ id, agreement }: AgreedServer): Promise<{ value: KnownServer }> {
+    return { value: { id, hasOlder: await hasOtherAgreement(db, id, agreement) } };
+  }
+
+  async function readToken(serverId: string, hash: string): Promise<{ value: KnownToken }> {
+    return { value: { serverId, agreement: await findHandedOutAgreement(db, serverId, hash) } };
+  }
+
+  async function isOlder(server: AgreedServer, token: string): Promise<boolean> {
+    const hash = hashOf(token);
+    const key = `${server.id} ${hash}`;
+    const fits = (found: KnownToken | undefined) =>
+      found !== undefined && (found.agreement === undefined || found.agreement === server.agreement);
+    if (fits(tokens.get(key))) return false;
+    // Before a refusal the database is asked: the person may have agreed anew at another replica.
+    return !fits(await tokens.load(key, () => readToken(server.id, hash)));
+  }
+
+  return {
+    async add(server, token, expiresAt) {
+      const hash = hashOf(token);
+      const { id: server_id, agreement = '' } = server;
+      await saveHandedOutToken(db, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
+      tokens.forget(`${server_id} ${hash}`);
+    },
+    isOutdated(server, token) {
+      const key = serverKey(server);
+      const known = servers.get(key);
+      if (known) return known.hasOlder && isOlder(server, token);
+      return servers
+        .load(key, () => readServer(server))
+        .then((found) => found?.hasOlder !== false && isOlder(server, token));
+    },
+    async isPresent({ id, agreement }, token) {
+      return agreement !== undefined && (await findHandedOutAgreement(db, id, hashOf(token))) === agreement;
+    },
+    forget(serverId) {
+      servers.forget(serverId);
+      tokens.forget(serverId);
+    },
+    clear() {
+      servers.clear();
+      tokens.clear();
+    },
+  };
+}

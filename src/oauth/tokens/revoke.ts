@@ -1,0 +1,34 @@
+import { OAuthError } from '../../errors.ts';
+import { findGrant } from '../../store/logins/grants.ts';
+import { findToken } from '../../store/logins/tokens.ts';
+import { findClientId, rejectDuplicates } from '../clients/request-checks.ts';
+import { hashOf } from '../credentials.ts';
+import type { LoginServer } from '../login-server.ts';
+import type { OAuthParts } from '../parts.ts';
+import { endGrant } from './token.ts';
+
+/**
+ * `POST /mcp/{slug}/revoke` (RFC 7009): either token ends the whole grant. Unknown tokens are no error (2.2).
+ * @throws OAuthError invalid_client, invalid_request
+ */
+export async function revoke(
+  server: LoginServer,
+  form: URLSearchParams,
+  requestId: string,
+  parts: OAuthParts,
+): Promise<void> {
+  rejectDuplicates(form);
+  const clientId = await findClientId(server, form.get('client_id'), parts);
+  const secret = form.get('token');
+  if (!secret) throw new OAuthError('invalid_request', 'token is missing');
+  const token = await findToken(parts.db, hashOf(secret));
+  const grant = token && (await findGrant(parts.db, token.grant_id));
+  if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
+  if (!(await endGrant(grant.id, parts))) return;
+  await parts.audit({
+    server,
+    name: 'loginRevoked',
+    detail: { grant: grant.id, client: grant.client_name },
+    requestId,
+  });
+}

@@ -1,0 +1,253 @@
+import type { Kysely } from 'kysely';
+import { newId } from '../../domain/ids.ts';
+import { isUnavailable, OAuthError } from '../../errors.ts';
+import { recordChange } from '../../store/changes/changes.ts';
+import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
+import { type Code, findCode, findToken, forgetOldTokens, insertTokens, spendCode } from '../../store/logins/tokens.ts';
+import type { Tables } from '../../store/schema.ts';
+import { contexts } from '../../store/sealing/sealed-columns.ts';
+import { transact } from '../../store/transact.ts';
+import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
+import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from '../credentials.ts';
+import type { LoginServer, ProviderTokens } from '../login-server.ts';
+import { type OAuthParts, spans } from '../parts.ts';
+import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
+import { refreshAtProvider } from './refresh-grant.ts';
+
+/** The answer of a token endpoint (RFC 6749, 5.1). */
+export type TokenAnswer = {
+  access_token: string;
+  token_type: string;
+  expires_in?: number;
+  refresh_token?: string;
+  scope?: string;
+};
+
+/** `POST /mcp/{slug}/token`. @throws OAuthError, which the door renders per RFC 6749, 5.2 */
+export async function redeem(server: LoginServer, form: URLSearchParams, parts: OAuthParts): Promise<TokenAnswer> {
+  rejectDuplicates(form);
+  const clientId = await findClientId(server, form.get('client_id'), parts);
+  checkResource(server, form.getAll('resource'));
+  switch (form.get('grant_type')) {
+    case 'authorization_code':
+      return redeemCode(server, clientId, form, parts);
+    case 'refresh_token':
+      return redeemRefreshToken(server, clientId, form.get('refresh_token') ?? '', parts);
+    default:
+      throw new OAuthError('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
+  }
+}
+
+const refused = (detail: string) => new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
+
+async function redeemCode(
+  server: LoginServer,
+  clientId: string,
+  form: URLSearchParams,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  const secret = form.get('code') ?? '';
+  const code = await findCode(parts.db, hashOf(secret));
+  const grant = code && (await findGrant(parts.db, code.grant_id));
+  if (!code || !grant) throw refused('unknown code');
+  if (grant.server_id !== server.id) throw refused('code of another server');
+  checkCode(code, clientId, form);
+  if (!(await spendCode(parts.db, code.hash, parts.now()))) {
+    if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(grant.id, parts);
+    throw refused('code used before or expired');
+  }
+  checkAlive(server, grant);
+  const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
+  const tokens = tokensOf(grant, grantKey, parts);
+  if (server.mode === 'passthrough') {
+    await endGrant(grant.id, parts);
+    return passOn(server, clientId, tokens, parts);
+  }
+  return issue({ grant, generation: grant.generation, grantKey, tokens }, parts, parts.db);
+}
+
+/** Everything that the code was bound to when it was made. */
+function checkCode(code: Code, clientId: string, form: URLSearchParams): void {
+  if (code.client_id !== clientId) throw refused('code of another client');
+  if (code.redirect_uri !== form.get('redirect_uri')) throw refused('another redirect_uri');
+  const verifier = form.get('code_verifier') ?? '';
+  if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier) || challengeOf(verifier) !== code.code_challenge)
+    throw refused('wrong verifier');
+}
+
+function checkAlive(server: LoginServer, grant: Grant): void {
+  if (grant.revoked_at !== null) throw refused('grant revoked');
+  if (grant.broken_at !== null) throw refused('grant broken');
+  if (grant.agreement !== server.agreement) throw refused('the server changed what was agreed to');
+}
+
+function tokensOf(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTokens {
+  const sealed = parts.keyring.open(grant.sealed_tokens, contexts.grantTokens(grant.workspace_id, grant.id));
+  return openTokens(sealed, grantKey, grant.id);
+}
+
+/** Ends a grant, and makes every replica notice. */
+export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
+  const ended = await transact(parts.db, async (db) => {
+    const found = await revokeGrant(db, id, parts.now());
+    await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
+    return found;
+  });
+  await parts.onCommitted();
+  return ended;
+}
+
+/** A copy of a refresh token that is older than so many rotations is no longer known, and refused as any unknown one. */
+const rememberedRotations = 100;
+
+/**
+ * Rotation (OAuth 2.1, 4.3.1): each refresh token is good once. Its direct predecessor is taken for a moment longer, as
+ * long as the successor was not used, because answers get lost. Anything older is a stolen copy and ends the grant.
+ */
+async function redeemRefreshToken(
+  server: LoginServer,
+  clientId: string,
+  secret: string,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  if (server.mode === 'passthrough') return refreshPassthrough(server, clientId, secret, parts);
+  const token = await findToken(parts.db, hashOf(secret));
+  const grant = token && (await findGrant(parts.db, token.grant_id));
+  if (token?.kind !== 'refresh' || !grant) throw refused('unknown refresh token');
+  if (grant.server_id !== server.id || grant.client_id !== clientId)
+    throw refused('refresh token of another server or client');
+  if (token.expires_at < parts.now()) throw refused('refresh token expired');
+  checkAlive(server, grant);
+  const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
+  const isNewEnough = token.generation >= grant.generation - 1;
+  const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
+  const answer = await transact(parts.db, async (db) => {
+    const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
+    if (rotated) {
+      await forgetOldTokens(db, grant.id, token.generation - rememberedRotations);
+      return issue({ grant, generation: token.generation + 1, grantKey, tokens }, parts, db);
+    }
+    const current = await findGrant(db, grant.id);
+    if (!current || !isDirectPredecessor(current, token.generation, parts)) return undefined;
+    return issue({ grant, generation: current.generation, grantKey, tokens }, parts, db);
+  });
+  if (answer) return answer;
+  await endGrant(grant.id, parts);
+  throw refused('refresh token used again after its time');
+}
+
+/**
+ * The provider's tokens, renewed when they are over: an agent is told here that the person must log in again, where it
+ * knows what to do about it, and not at its next call.
+ */
+async function liveTokens(
+  server: LoginServer,
+  grant: Grant,
+  grantKey: Buffer,
+  parts: OAuthParts,
+): Promise<ProviderTokens> {
+  const tokens = tokensOf(grant, grantKey, parts);
+  if (tokens.expiresAt === undefined || tokens.expiresAt > parts.now()) return tokens;
+  const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, parts);
+  if (!renewed) throw refused('the provider no longer honours the login');
+  return renewed.tokens;
+}
+
+function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts): boolean {
+  return (
+    grant.revoked_at === null && grant.generation === generation + 1 && parts.now() - grant.rotated_at <= spans.grace
+  );
+}
+
+/** What new tokens of ours stand for. */
+type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
+
+/** New tokens of ours. Without a refresh token of the provider ours end with its access token. */
+async function issue(
+  { grant, generation, grantKey, tokens }: Issued,
+  parts: OAuthParts,
+  db: Kysely<Tables>,
+): Promise<TokenAnswer> {
+  const now = parts.now();
+  const endsWithProvider = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
+  const expiresAt = endsWithProvider ? Math.min(now + spans.access, tokens.expiresAt as number) : now + spans.access;
+  const access = `tha_${newSecret(parts.random)}`;
+  const refresh = endsWithProvider ? undefined : `thr_${newSecret(parts.random)}`;
+  const row = (secret: string, kind: 'access' | 'refresh', expires_at: number) => ({
+    hash: hashOf(secret),
+    grant_id: grant.id,
+    kind,
+    generation,
+    wrapped_key: wrapKey(grantKey, secret, grant.id),
+    expires_at,
+  });
+  await insertTokens(db, [
+    row(access, 'access', expiresAt),
+    ...(refresh === undefined ? [] : [row(refresh, 'refresh', now + spans.refresh)]),
+  ]);
+  return {
+    access_token: access,
+    token_type: 'Bearer',
+    expires_in: Math.max(1, Math.floor((expiresAt - now) / 1000)),
+    ...(refresh !== undefined && { refresh_token: refresh }),
+    ...(grant.scope !== '' && { scope: grant.scope }),
+  };
+}
+
+/**
+ * Passthrough: the agent gets the provider's own token, and its refresh token under our seal. Which agreement the token
+ * belongs to is stored first, and the server is looked at once more: a change of it sees the token, or is seen here.
+ */
+async function passOn(
+  server: LoginServer,
+  clientId: string,
+  tokens: ProviderTokens,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  const { accessToken, expiresAt = parts.now() + spans.access, refreshToken, scope } = tokens;
+  await parts.handedOut.add(server, accessToken, expiresAt);
+  await parts.onCommitted();
+  const current = await parts.findServer(server.slug);
+  if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
+  return {
+    access_token: accessToken,
+    token_type: 'Bearer',
+    expires_in: Math.max(1, Math.floor((expiresAt - parts.now()) / 1000)),
+    ...(refreshToken !== undefined && {
+      refresh_token: wrapRefreshToken(parts.keyring, server, clientId, refreshToken),
+    }),
+    ...(scope !== undefined && { scope }),
+  };
+}
+
+async function refreshPassthrough(
+  server: LoginServer,
+  clientId: string,
+  secret: string,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  const refreshToken = openRefreshToken(parts.keyring, server, clientId, secret);
+  if (refreshToken === undefined) throw refused('not a refresh token of this server and client');
+  const { answers } = parts.unsaved;
+  const key = hashOf(secret);
+  const tokens = answers.get(key) ?? (await refreshed(server, refreshToken, parts));
+  answers.delete(key);
+  try {
+    return await passOn(server, clientId, tokens, parts);
+  } catch (error) {
+    // The agent asks again, and the provider may have ended the token that it asks with.
+    if (isUnavailable(error)) answers.set(key, tokens);
+    throw error;
+  }
+}
+
+async function refreshed(server: LoginServer, refreshToken: string, parts: OAuthParts): Promise<ProviderTokens> {
+  try {
+    const tokens = await server.provider.refresh(refreshToken);
+    parts.onEvent('refreshed');
+    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+  } catch (error) {
+    parts.onEvent('refresh_failed');
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { isUnavailable } from '../../errors.ts';
+import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import { findGrant } from '../../store/logins/grants.ts';
+import { findToken } from '../../store/logins/tokens.ts';
+import { hashOf, unwrapKey } from '../credentials.ts';
+import type { LoginServer } from '../login-server.ts';
+import type { OAuthParts } from '../parts.ts';
+import { breakOff, isAlive, type OpenGrant, openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
+
+/** Turns our access tokens into what they stand for. */
+export type GrantUse = {
+  /** Undefined for anything that is not a live token of this server. @throws AppError unavailable when the provider is down */
+  open(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined>;
+  /** After the upstream refused a token: another one, or undefined when there is none, now or for good. */
+  renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined>;
+  /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
+  giveUp(server: LoginServer, bearer: string, refused: string): Promise<void>;
+  forget(grantId: string): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
+  clear(): void;
+};
+
+const maxRemembered = 10_000;
+/** A token this close to its end is refreshed before it is used. */
+const marginMs = 20_000;
+
+export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUse {
+  const remembered = createRemembered<OpenGrant>({ max: maxRemembered, freshness, idsOf: ({ grant }) => [grant.id] });
+  const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
+
+  async function find(server: LoginServer, bearer: string, look = lookUpDirectly): Promise<OpenGrant | undefined> {
+    if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
+    const hash = hashOf(bearer);
+    const ask = () => load(bearer, hash, parts);
+    const open = remembered.get(hash) ?? (await remembered.load(hash, (before) => (before ? ask() : look(ask))));
+    if (!open || open.accessExpiresAt <= parts.now()) return undefined;
+    if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
+    const unsaved = parts.unsaved.find(open.grant);
+    return unsaved ? { ...open, tokens: unsaved } : open;
+  }
+
+  /** In this process one refresh a grant; across processes the claim in the database sees to it. */
+  function refresh(server: LoginServer, open: OpenGrant): Promise<OpenGrant | undefined> {
+    const { id } = open.grant;
+    const underWay = refreshing.get(id);
+    if (underWay) return underWay;
+    const started = refreshAtProvider(server, open, parts).finally(() => {
+      refreshing.delete(id);
+      // What could not be stored goes with what is remembered of its grant.
+      if (!parts.unsaved.find(open.grant)) remembered.forget(id);
+    });
+    refreshing.set(id, started);
+    return started;
+  }
+
+  return {
+    async open(server, bearer, look) {
+      const open = await find(server, bearer, look);
+      const expiresAt = open?.tokens.expiresAt;
+      if (!open || expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
+      const lastResort = expiresAt > parts.now() ? open : undefined;
+      if (open.tokens.refreshToken === undefined) return lastResort;
+      return refresh(server, open).catch((error: unknown) => {
+        if (lastResort && isUnavailable(error)) return lastResort;
+        throw error;
+      });
+    },
+    async renew(server, bearer, refused) {
+      const open = await find(server, bearer);
+      // Another call may have refreshed meanwhile.
+      if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
+      const renewed = await refresh(server, open).catch((error: unknown) => {
+        if (isUnavailable(error)) return undefined;
+        throw error;
+      });
+      return renewed?.tokens.accessToken;
+    },
+    async giveUp(server, bearer, refused) {
+      const open = await find(server, bearer);
+      if (open?.tokens.accessToken === refused) await breakOff(open, parts);
+    },
+    forget: remembered.forget,
+    clear: remembered.clear,
+    counts: remembered.counts,
+  };
+}
+
+async function load(bearer: string, hash: string, parts: OAuthParts): Promise<{ value: OpenGrant } | undefined> {
+  const token = await findToken(parts.db, hash);
+  if (token?.kind !== 'access') return undefined;
+  const grant = await findGrant(parts.db, token.grant_id);
+  if (!isAlive(grant)) return undefined;
+  const grantKey = unwrapKey(token.wrapped_key, bearer, grant.id);
+  const tokens = openGrantTokens(grant, grantKey, parts);
+  return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
+}

@@ -1,0 +1,237 @@
+import { z } from 'zod';
+import { type CallerKind, callerKinds } from '../../domain/config/access.ts';
+import { parseJson } from '../../domain/json/json.ts';
+import { AppError, outcomes } from '../../errors.ts';
+import { namesOfActors } from '../../store/audit-events.ts';
+import type { CallRecord } from '../../store/calls/call-writer.ts';
+import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
+import { type Capture, captureKeptMs, findCapture } from '../../store/calls/captures.ts';
+import { decodeCursor, type Page } from '../../store/page.ts';
+import { type Context, operation } from '../operation.ts';
+import {
+  actorName,
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  toolInput,
+} from '../shapes.ts';
+import { csvLine, csvLines } from './csv.ts';
+import { headersShape, requestShape, shownRequest } from './shown-request.ts';
+
+const callRecord = z.object({
+  id: z.string(),
+  at: time,
+  server: z.string().describe('Slug.'),
+  tool: z.string(),
+  outcome: z.enum(outcomes),
+  caller_kind: z
+    .enum(callerKinds)
+    .describe(
+      'How the caller was let in; try_out is a call by callTool, from the dashboard or by an agent that manages.',
+    ),
+  key_id: z
+    .string()
+    .optional()
+    .describe('The API key; of a login its grant; of somebody who tries out their key or user.'),
+  upstream_host: z.string().optional(),
+  upstream_status: z.int().optional(),
+  duration_ms: z.int(),
+  upstream_ms: z.int().optional(),
+  bytes_in: z.int(),
+  bytes_out: z.int(),
+  request_id: z.string(),
+});
+
+function toRecord(row: CallRecord): z.input<typeof callRecord> {
+  return {
+    id: row.id,
+    at: isoTime(row.started_at),
+    server: row.slug,
+    tool: row.tool,
+    outcome: row.outcome,
+    caller_kind: row.caller_kind as CallerKind,
+    ...(row.key_id !== null && { key_id: row.key_id }),
+    ...(row.upstream_host !== null && { upstream_host: row.upstream_host }),
+    ...(row.upstream_status !== null && { upstream_status: row.upstream_status }),
+    duration_ms: row.duration_ms,
+    ...(row.upstream_ms !== null && { upstream_ms: row.upstream_ms }),
+    bytes_in: row.bytes_in,
+    bytes_out: row.bytes_out,
+    request_id: row.request_id,
+  };
+}
+
+const filters = {
+  tool: toolInput.optional(),
+  outcome: z.enum(outcomes).optional().describe('How the call ended.'),
+  caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
+  key_id: z.string().max(100).optional().describe('Only calls made with this API key.'),
+  since: z.iso.datetime().optional().describe('Only calls that started at this time or later.'),
+  until: z.iso.datetime().optional().describe('Only calls that started before this time.'),
+};
+
+type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };
+
+/** The calls of the workspace that the actor may see and asks for, newest first. */
+async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
+  const { servers } = context.actor;
+  const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
+  const filter: CallFilter = {
+    ...(slug === undefined ? servers && { slugs: servers } : { slug }),
+    ...(wanted.tool !== undefined && { tool: wanted.tool }),
+    ...(wanted.outcome !== undefined && { outcome: wanted.outcome }),
+    ...(wanted.caller_kind !== undefined && { callerKind: wanted.caller_kind }),
+    ...(wanted.key_id !== undefined && { keyId: wanted.key_id }),
+    ...(wanted.since !== undefined && { since: Date.parse(wanted.since) }),
+    ...(wanted.until !== undefined && { until: Date.parse(wanted.until) }),
+  };
+  return findCalls(context.db, context.actor.workspaceId, filter, page);
+}
+
+const listCalls = operation({
+  name: 'listCalls',
+  summary: 'List the calls of the workspace, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput.optional(), ...filters, ...pageInputs }),
+  output: z.object({
+    calls: z.array(callRecord),
+    next_cursor: nextCursor,
+    searched_to: time
+      .optional()
+      .describe(
+        `Where a filter is rare, a page may have few calls or none: only ${searchedAtOnce} are looked through for it, back to this time. next_cursor goes on before it.`,
+      ),
+  }),
+  async run(context, input) {
+    await context.serving?.flushCalls();
+    const { rows, next, searchedTo } = await wantedCalls(context, input, pageFrom(input));
+    return {
+      calls: rows.map(toRecord),
+      next_cursor: next,
+      ...(searchedTo !== undefined && { searched_to: isoTime(searchedTo) }),
+    };
+  },
+});
+
+const listServerCalls = operation({
+  name: 'listServerCalls',
+  summary: 'List the calls of one hosted server, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject({ slug: slugInput, ...filters, ...pageInputs }),
+  output: listCalls.output,
+  run: async (context, input) => {
+    await getServer(context, String(input.slug));
+    return listCalls.run(context, input);
+  },
+});
+
+const maxExported = 10_000;
+/** Rows that are read and written as CSV in one go, so that the calls that are due run between. */
+const exportedAtOnce = 500;
+/** How often calls are looked through for those that fit. */
+const maxSearches = 6;
+
+const exportCalls = operation({
+  name: 'exportCalls',
+  summary: 'The calls of the workspace as a CSV file, newest first',
+  description: `No more than the newest ${maxExported}, of the newest ${maxSearches * searchedAtOnce} where a filter is rare; since and until choose others.`,
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject({ slug: slugInput.optional(), ...filters }),
+  output: z.object({ csv: z.string().describe('The file; the REST API answers with it alone, as text/csv.') }),
+  file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
+  async run(context, input) {
+    await context.serving?.flushCalls();
+    const columns = Object.keys(callRecord.shape);
+    const parts = [csvLine(columns)];
+    let [exported, searches] = [0, 0];
+    let after: Page['after'];
+    do {
+      const limit = Math.min(exportedAtOnce, maxExported - exported);
+      const { rows, next, searchedTo } = await wantedCalls(context, input, { limit, after });
+      parts.push(csvLines(columns, rows.map(toRecord)));
+      exported += rows.length;
+      if (searchedTo !== undefined) searches += 1;
+      after = next === undefined ? undefined : decodeCursor(next);
+    } while (after && exported < maxExported && searches < maxSearches);
+    return { csv: parts.join('') };
+  },
+});
+
+const captureShape = z.object({
+  expires_at: time.describe('When it is forgotten at the latest.'),
+  arguments: z.record(z.string(), z.unknown()).optional().describe('Absent when they are longer than 32 KiB.'),
+  arguments_bytes: z.int(),
+  request: requestShape.request.optional().describe('Absent when the call was refused before there was one.'),
+  curl: requestShape.curl.optional(),
+  response: z
+    .object({
+      status: z.int(),
+      headers: headersShape,
+      body: z.string().optional().describe('The first 8 KiB; absent when it is not text.'),
+      body_bytes: z.int().describe('Size of the whole body.'),
+    })
+    .optional()
+    .describe('Absent when the upstream did not answer.'),
+});
+
+const getCall = operation({
+  name: 'getCall',
+  summary: 'Get the record of a call, with what went over the wire where it was captured',
+  description: 'Credentials are masked in the request and redacted everywhere else.',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: z.strictObject({
+    id: z.string().min(1).max(200).describe('Id of the call, call_…'),
+    slug: slugInput.optional(),
+  }),
+  output: z.object({ call: callRecord, caller_name: actorName, capture: captureShape.optional() }),
+  async run(context, { id, slug }) {
+    await context.serving?.flushCalls();
+    const { db, actor, keyring } = context;
+    const row = await findCall(db, actor.workspaceId, id);
+    const visible = slug === undefined ? actor.servers : [slug];
+    if (!row || (visible && !visible.includes(row.slug)))
+      throw new AppError('notFound', 'there is no such call in this workspace; records are kept for a limited time');
+    const document = await findCapture(db, keyring, { workspaceId: actor.workspaceId, callId: id }, context.now());
+    const names = await namesOfActors(db, actor.workspaceId, row.key_id === null ? [] : [row.key_id]);
+    return {
+      call: toRecord(row),
+      caller_name: row.key_id === null ? undefined : names.get(row.key_id),
+      ...(document !== undefined && { capture: shownCapture(document, row.started_at) }),
+    };
+  },
+});
+
+function shownCapture(document: string, at: number): z.input<typeof captureShape> {
+  const { argumentsBytes, request, response, ...capture } = parseJson(document) as Capture;
+  return {
+    expires_at: isoTime(at + captureKeptMs),
+    ...capture,
+    arguments_bytes: argumentsBytes,
+    ...(request && shownRequest(request)),
+    ...(response && {
+      response: {
+        status: response.status,
+        headers: response.headers,
+        ...(response.body !== undefined && { body: response.body }),
+        body_bytes: response.bodyBytes,
+      },
+    }),
+  };
+}
+
+export const callRecordOperations = { listCalls, listServerCalls, exportCalls, getCall };

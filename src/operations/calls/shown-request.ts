@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { mask } from '../../domain/config/server-config.ts';
+import { encode } from '../../domain/http/percent-encoding.ts';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import { asCurl } from './as-curl.ts';
+
+const header = z.tuple([z.string(), z.string()]);
+const mostHeaders = 300;
+export const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
+
+/** How much of a body is shown, in characters. Linux hands no longer argument to a program (128 KiB, execve(2)). */
+const mostOfBody = 100_000;
+
+/** An upstream request as people and agents see it. */
+export const requestShape = {
+  request: z.object({
+    method: z.string(),
+    url: z.string(),
+    headers: headersShape,
+    body: z.string().optional().describe(`Of a longer one the first ${mostOfBody} characters, and how long it is.`),
+  }),
+  curl: z
+    .string()
+    .describe(
+      `The same as a command line; ${mask} stands for credentials. A body that is too long for one is in a file.`,
+    ),
+};
+
+const shown = z.object(requestShape);
+
+export function shownRequest(built: UpstreamRequest): z.input<typeof shown> {
+  // In a query the mask comes encoded, which nobody would recognise.
+  const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
+  const headers: [string, string][] = [];
+  for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
+    headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
+  const { body, isWhole } = shownBody(request.body);
+  return {
+    request: {
+      method: request.method,
+      url: request.origin + request.path,
+      headers,
+      ...(body !== undefined && { body }),
+    },
+    curl: asCurl(request, isWhole),
+  };
+}
+
+function shownBody(body: UpstreamRequest['body']): { body: string | undefined; isWhole: boolean } {
+  const text = typeof body === 'object' ? linesOf(body.fields) : body;
+  if (text === undefined || text.length <= mostOfBody) return { body: text, isWhole: true };
+  const size = typeof body === 'object' ? `${body.fields.length} fields` : `${text.length} characters`;
+  return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in all)`, isWhole: false };
+}
+
+/** As many fields as are shown, and one more. */
+function linesOf(fields: readonly (readonly [string, string])[]): string {
+  const lines: string[] = [];
+  let length = 0;
+  for (const [name, value] of fields) {
+    if (length > mostOfBody) break;
+    const line = `${name}=${value}`;
+    length += line.length + 1;
+    lines.push(line);
+  }
+  return lines.join('\n');
+}

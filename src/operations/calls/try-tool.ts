@@ -1,0 +1,142 @@
+import { z } from 'zod';
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { covers } from '../../domain/credentials/scopes.ts';
+import type { ContentBlock } from '../../domain/mcp.ts';
+import { AppError, Unauthenticated } from '../../errors.ts';
+import { findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
+import { operation, servingOf } from '../operation.ts';
+import {
+  actorName,
+  argumentsInput,
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  toolInput,
+} from '../shapes.ts';
+import { callRecordOperations } from './call-records.ts';
+import { requestShape, shownRequest } from './shown-request.ts';
+
+const callTool = operation({
+  name: 'callTool',
+  summary: 'Call a tool of a hosted server, to try it out',
+  description: 'Sends the real upstream request. Where the server forwards the token of its caller, give that token.',
+  scope: 'call',
+  effect: 'call',
+  isTool: true,
+  input: z.strictObject({
+    slug: slugInput,
+    tool: toolInput,
+    arguments: argumentsInput,
+    token: z
+      .string()
+      .min(1)
+      .max(8192)
+      .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
+      .refine((token) => !holdsOurCredential(token), 'is a key of this service, which is never sent to an upstream')
+      .optional()
+      .describe('Token of the upstream, for servers that forward the token of their caller.'),
+  }),
+  output: z.object({
+    is_error: z.boolean(),
+    content: z.custom<ContentBlock[]>().describe('Content blocks, as the agent gets them.'),
+    structured_content: z.unknown().optional(),
+    left_out: z.string().optional().describe('Says of a long result what is not shown here; an agent gets all of it.'),
+    call_id: z.string().optional().describe('Id of the record, for getCall.'),
+    timing: z.object({
+      total_ms: z.int(),
+      upstream_ms: z.int().optional().describe('Of it, waiting for the upstream; absent when nothing was sent.'),
+    }),
+    estimated_tokens: z.int().describe('About what the text of the result costs a model.'),
+    request: requestShape.request
+      .optional()
+      .describe('The upstream request, credentials masked; absent when the arguments become none.'),
+    curl: requestShape.curl.optional(),
+  }),
+  async run(context, { slug, tool, arguments: args, token }) {
+    await getServer(context, slug);
+    try {
+      const { record, request, ...result } = await servingOf(context).callTool({
+        slug,
+        tool,
+        args,
+        token,
+        actorId: context.actor.id,
+        limits: context.actor.callLimits,
+        requestId: context.requestId,
+      });
+      const upstreamMs = record?.upstream_ms ?? undefined;
+      return {
+        ...result,
+        call_id: record?.id,
+        timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
+        // A key for calling alone learns what a tool answers, not where it asks.
+        ...(request && covers(context.actor.scopes, 'manage:read') && shownRequest(request)),
+      };
+    } catch (error) {
+      // It is the given token that the upstream refuses, not the credential of who asks us.
+      if (error instanceof Unauthenticated) throw new AppError('invalid', error.message);
+      throw error;
+    }
+  },
+});
+
+const previewToolCall = operation({
+  name: 'previewToolCall',
+  summary: 'Show the exact upstream request of a tool call, credentials masked; nothing is sent',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, tool: toolInput, arguments: argumentsInput }),
+  output: z.object(requestShape),
+  async run(context, { slug, tool, arguments: args }) {
+    await getServer(context, slug);
+    return shownRequest(await servingOf(context).previewCall(slug, tool, args));
+  },
+});
+
+const auditRecord = z.object({
+  id: z.string(),
+  at: time,
+  actor_kind: z.string(),
+  actor_id: z.string(),
+  actor_name: actorName,
+  operation: z.string(),
+  target: z.string().optional(),
+  detail: z.record(z.string(), z.unknown()),
+  request_id: z.string(),
+});
+
+const listAuditEvents = operation({
+  name: 'listAuditEvents',
+  summary: 'List who changed what in the workspace, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject(pageInputs),
+  output: z.object({ events: z.array(auditRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    const { rows, next } = await findAuditEvents(context.db, context.actor.workspaceId, pageFrom(input));
+    const ids = rows.map((row) => row.actor_id);
+    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
+    const events = rows.map(({ at, detail: text, target, workspace_id: _, ...row }) => {
+      const detail = JSON.parse(text) as Record<string, unknown>;
+      const client = row.actor_kind === 'client' && typeof detail.client === 'string' ? detail.client : undefined;
+      const name = names.get(row.actor_id) ?? client;
+      return {
+        ...row,
+        at: isoTime(at),
+        ...(name !== undefined && { actor_name: name }),
+        ...(target !== null && { target }),
+        detail,
+      };
+    });
+    return { events, next_cursor: next };
+  },
+});
+
+export const callOperations = { callTool, previewToolCall, ...callRecordOperations, listAuditEvents };

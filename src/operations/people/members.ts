@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
+import { newId } from '../../domain/ids.ts';
+import { AppError } from '../../errors.ts';
+import { type ApiKey, endApiKey } from '../../store/api-keys.ts';
+import { recordChange } from '../../store/changes/changes.ts';
+import { workingKeysMadeBy } from '../../store/key-makers.ts';
+import { listGrantsOfPerson, revokeGrant } from '../../store/logins/grants.ts';
+import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
+import { deleteSessionsOf } from '../../store/people/sessions.ts';
+import { saveMember } from '../../store/people/users.ts';
+import { type Context, operation } from '../operation.ts';
+import { isoTime, isUnchanged, time, unchangedShape } from '../shapes.ts';
+import { roleInput } from './workspaces.ts';
+
+/** How many keys and addresses are named; `key_count` counts all. */
+const maxNamed = 100;
+
+const keyLeft = z.object({
+  id: z.string(),
+  name: z.string(),
+  scopes: z.array(z.enum(keyScopes)),
+  last_used_at: time.optional(),
+});
+
+/** What a member made that goes on working without them. */
+const remains = {
+  keys: z
+    .array(keyLeft)
+    .max(maxNamed)
+    .describe(`API keys that they made, themselves or with a key of theirs, and that still work; at most ${maxNamed}.`),
+  key_count: z.int().describe('How many such keys there are.'),
+  revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
+  revoked_key_count: z.int(),
+};
+const revokeKeys = z
+  .boolean()
+  .default(false)
+  .describe('true revokes the API keys that they made; false leaves them, as scripts may depend on them.');
+
+type Remains = z.input<z.ZodObject<typeof remains>>;
+
+function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
+  return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
+}
+
+/** Revokes the keys that a person made, or tells which there are. */
+async function settleKeys(context: Context, userId: string, isRevoking: boolean): Promise<Remains> {
+  const { actor, db } = context;
+  const at = context.now();
+  const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, at);
+  const named = keys.slice(0, maxNamed);
+  if (!isRevoking) return { keys: named.map(shownKey), key_count: keys.length, revoked_keys: [], revoked_key_count: 0 };
+  for (const { id } of keys) {
+    await endApiKey(db, actor.workspaceId, id, at);
+    await recordChange(db, { id: newId(context.random, 'chg'), at, kind: 'key', ref: id });
+  }
+  return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
+}
+
+/** Ends what a person opened with a role that they have no more: sessions in this workspace, and logins of their agents. */
+async function endAccess(context: Context, userId: string): Promise<void> {
+  const { actor, db } = context;
+  const at = context.now();
+  await deleteSessionsOf(db, { workspaceId: actor.workspaceId, userId }, actor.sessionHash);
+  for (const { id } of await listGrantsOfPerson(db, actor.workspaceId, userId)) {
+    await revokeGrant(db, id, at);
+    await recordChange(db, { id: newId(context.random, 'chg'), at, kind: 'grant', ref: id });
+  }
+}
+
+/** The member as they are now. A workspace without an owner could never be given one again. */
+async function findMember({ db, actor }: Context, id: string, isOwnerStill: boolean) {
+  const member = await findMemberById(db, actor.workspaceId, id);
+  if (!member) throw new AppError('notFound', 'there is no such member');
+  if (!isOwnerStill && member.role === 'owner' && !(await hasOtherOwner(db, actor.workspaceId, id)))
+    throw new AppError('conflict', 'this is the only owner of the workspace; make somebody else an owner first');
+  return member;
+}
+
+/** From the role that may most to the one that may least. */
+const isLess = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
+
+const changeMember = operation({
+  name: 'changeMember',
+  summary:
+    'Give a member another role; with less of a role their other sessions and their agents have to sign in again',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_keys: revokeKeys }),
+  output: z.object({ id: z.string(), role: z.enum(roles), ...remains, unchanged: unchangedShape }),
+  async run(context, { id, role, revoke_keys }) {
+    const before = await findMember(context, id, role === 'owner');
+    const keys = await settleKeys(context, id, revoke_keys);
+    if (role === before.role)
+      return { id, role, ...keys, ...(keys.revoked_key_count === 0 && { unchanged: true as const }) };
+    await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
+    if (isLess(role, before.role)) await endAccess(context, id);
+    return { id, role, ...keys };
+  },
+  isUnchanged,
+  audit: (_input, { id, role, unchanged: _, ...left }) => ({ target: id, detail: { role, ...auditOf(left) } }),
+});
+
+const removeMember = operation({
+  name: 'removeMember',
+  summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
+  description:
+    'API keys belong to the workspace, so those that the member made go on working unless they are revoked; the answer names them. Whoever kept a copy of one can still use it.',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({ id: z.string().max(100), revoke_keys: revokeKeys }),
+  output: z.object({
+    removed: z.string(),
+    ...remains,
+    invitations: z
+      .array(z.string())
+      .max(maxNamed)
+      .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
+  }),
+  async run(context, { id, revoke_keys }) {
+    const { actor, db } = context;
+    await findMember(context, id, false);
+    await deleteMember(db, actor.workspaceId, id);
+    await endAccess(context, id);
+    const invitations = await invitedBy(db, actor.workspaceId, id, maxNamed);
+    return { removed: id, ...(await settleKeys(context, id, revoke_keys)), invitations };
+  },
+  audit: ({ id }, { invitations, removed: _, ...left }) => ({
+    target: id,
+    detail: { ...auditOf(left), ...(invitations.length > 0 && { invitations }) },
+  }),
+});
+
+function auditOf({ keys, revoked_keys, key_count, revoked_key_count }: Remains): { [key: string]: unknown } {
+  return {
+    ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
+    ...(revoked_key_count > 0 && { revoked_keys, revoked_key_count }),
+  };
+}
+
+export const memberOperations = { changeMember, removeMember };

@@ -1,0 +1,210 @@
+import { z } from 'zod';
+import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import { roles } from '../../domain/credentials/scopes.ts';
+import { AppError } from '../../errors.ts';
+import { encodeCursor } from '../../store/page.ts';
+import {
+  deleteInvitation,
+  findInvitation,
+  invitationsKeptMs,
+  isMemberAddress,
+  saveInvitation,
+} from '../../store/people/members.ts';
+import { pageOfPeople } from '../../store/people/people-page.ts';
+import { moveSession } from '../../store/people/sessions.ts';
+import { findUser, findWorkspaceOf, workspacesOf } from '../../store/people/users.ts';
+import { findWorkspace, renameWorkspace } from '../../store/people/workspaces.ts';
+import { type Context, operation } from '../operation.ts';
+import { checkMemberQuota } from '../quotas/quota-rules.ts';
+import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
+
+export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
+/** How many workspaces of a person are shown to choose from. */
+const maxWorkspaces = 100;
+const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
+const sessionRecord = z.object({
+  user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
+  workspace: workspaceRecord,
+  workspaces: z.array(workspaceRecord).max(maxWorkspaces).describe('The first hundred that they joined.'),
+  base_url: z.string(),
+  management_url: z.string(),
+  call_retention_days: z.int().describe('How long call records are kept.'),
+  audit_retention_days: z.int().describe('How long audit events are kept.'),
+});
+
+async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
+  const { actor, db } = context;
+  const user = await findUser(db, actor.id);
+  const workspaces = await workspacesOf(db, actor.id, maxWorkspaces);
+  const workspace = await findWorkspaceOf(db, actor.id, workspaceId);
+  if (!user || !workspace) throw new AppError('notFound', 'this workspace is not one of yours');
+  return {
+    user: {
+      id: user.id,
+      ...(user.name !== null && { name: user.name }),
+      ...(user.email !== null && { email: user.email }),
+    },
+    workspace,
+    workspaces,
+    base_url: context.baseUrl,
+    management_url: context.serverUrl(context.rules.managementSlug),
+    call_retention_days: context.callRetentionDays,
+    audit_retention_days: context.auditRetentionDays,
+  };
+}
+
+const getSession = operation({
+  name: 'getSession',
+  summary: 'Who is signed in, and in which workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({}),
+  output: sessionRecord,
+  run: (context) => describe(context, context.actor.workspaceId),
+});
+
+const switchWorkspace = operation({
+  name: 'switchWorkspace',
+  summary: 'Show another workspace in this session',
+  scope: 'manage:read',
+  effect: 'write',
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({ workspace_id: z.string().max(100) }),
+  output: sessionRecord.extend({ unchanged: unchangedShape }),
+  async run(context, { workspace_id }) {
+    const session = await describe(context, workspace_id);
+    if (workspace_id === context.actor.workspaceId) return { ...session, unchanged: true as const };
+    await moveSession(context.db, context.actor.sessionHash ?? '', workspace_id);
+    return session;
+  },
+  isUnchanged,
+});
+
+const renameOwnWorkspace = operation({
+  name: 'renameWorkspace',
+  summary: 'Give the workspace another name; people see it on the consent page of its servers',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text'),
+  }),
+  output: z.object({ name: z.string(), unchanged: unchangedShape }),
+  async run(context, { name }) {
+    if ((await findWorkspace(context.db, context.actor.workspaceId))?.name === name)
+      return { name, unchanged: true as const };
+    await renameWorkspace(context.db, context.actor.workspaceId, name);
+    return { name };
+  },
+  isUnchanged,
+  audit: (_input, { name }) => ({ detail: { name } }),
+});
+
+const listMembers = operation({
+  name: 'listMembers',
+  summary: 'List the members of the workspace and the invitations that wait',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({ ...pageInputs, limit: pageInputs.limit.default(200) }),
+  output: z.object({
+    members: z.array(
+      z.object({
+        id: z.string(),
+        name: z.string().optional(),
+        email: z.string().optional(),
+        role: z.enum(roles),
+        created_at: time,
+      }),
+    ),
+    invitations: z.array(z.object({ email: z.string(), role: z.enum(roles), created_at: time })),
+    next_cursor: nextCursor,
+  }),
+  async run({ db, actor }, input) {
+    const { members, invitations, next } = await pageOfPeople(db, actor.workspaceId, pageFrom(input));
+    return {
+      members: members.map(({ userId, name, email, role, createdAt }) => ({
+        id: userId,
+        ...(name !== null && { name }),
+        ...(email !== null && { email }),
+        role,
+        created_at: isoTime(createdAt),
+      })),
+      invitations: invitations.map(({ email, role, createdAt }) => ({ email, role, created_at: isoTime(createdAt) })),
+      ...(next && { next_cursor: encodeCursor(next) }),
+    };
+  },
+});
+
+const inviteMember = operation({
+  name: 'inviteMember',
+  summary: 'Invite a person; they join when they sign in with that address',
+  scope: 'manage:write',
+  effect: 'write',
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({
+    email: z
+      .email('allowed: one e-mail address, such as anna@example.com')
+      .max(200)
+      .describe('Address that their identity provider knows them by.'),
+    role: roleInput,
+  }),
+  output: z.object({ email: z.string(), role: z.enum(roles), unchanged: unchangedShape }),
+  async run(context, { email, role }) {
+    const { actor, db } = context;
+    const address = email.toLowerCase();
+    if (await isMemberAddress(db, actor.workspaceId, address)) {
+      throw new AppError('conflict', `${address} is a member already`);
+    }
+    const { workspaceId } = actor;
+    const known = await findInvitation(db, workspaceId, address);
+    // One that has waited for long is begun anew.
+    const isYoung = known && context.now() - known.createdAt < invitationsKeptMs / 2;
+    if (isYoung && known.role === role) return { email: address, role, unchanged: true as const };
+    await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });
+    if (!known) await checkMemberQuota(context);
+    return { email: address, role };
+  },
+  isUnchanged,
+  audit: (_input, output) => ({ target: output.email, detail: { role: output.role } }),
+});
+
+const withdrawInvitation = operation({
+  name: 'withdrawInvitation',
+  summary: 'Withdraw an invitation',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({ email: z.string().max(200) }),
+  output: z.object({ withdrawn: z.string() }),
+  async run({ db, actor }, { email }) {
+    if (!(await deleteInvitation(db, actor.workspaceId, email.toLowerCase()))) {
+      throw new AppError('notFound', 'there is no such invitation');
+    }
+    return { withdrawn: email };
+  },
+  audit: ({ email }) => ({ target: email }),
+});
+
+export const peopleOperations = {
+  getSession,
+  switchWorkspace,
+  renameWorkspace: renameOwnWorkspace,
+  listMembers,
+  inviteMember,
+  withdrawInvitation,
+};

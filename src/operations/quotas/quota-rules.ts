@@ -1,0 +1,103 @@
+import { type QuotaName, type Quotas, quotaKinds } from '../../domain/quotas.ts';
+import { AppError } from '../../errors.ts';
+import { dayMs, minuteMs } from '../../store/calls/call-counts.ts';
+import {
+  bytesOfServer,
+  countKeys,
+  countPeople,
+  countSecrets,
+  countServers,
+  countSlugs,
+  type StoredServers,
+  type Writes,
+} from '../../store/quotas.ts';
+import { forgetOldestVersions } from '../../store/servers/server-versions.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import type { Context } from '../operation.ts';
+
+/**
+ * Quotas are judged in the transaction of a change, after it was made: what is too much is taken back with it. Changes of
+ * one workspace come one after the other (`countWrite`), so no two of them use the same free slot.
+ */
+const megabyte = 1_000_000;
+
+/** Judges a workspace that has one server more. @throws AppError forbidden */
+export async function checkNewServer(context: Context): Promise<void> {
+  const { db, actor, quotas } = context;
+  if (quotas.slugs !== 0) {
+    const slugs = await countSlugs(db, actor.workspaceId);
+    refuseAbove(context, 'slugs', slugs, 'change a server rather than delete it and make another');
+  }
+  const stored = await storedNow(context);
+  refuseAbove(context, 'servers', stored.servers, 'delete one that is not needed');
+  await makeSpace(context, stored.bytes);
+}
+
+/** Judges a workspace whose server was changed; whoever is above a quota may make less of it. @throws AppError forbidden */
+export async function checkGrowth(context: Context, server: StoredServer, bytesBefore: number): Promise<void> {
+  if ((await bytesOfServer(context.db, server)) <= bytesBefore) return;
+  await makeSpace(context, (await storedNow(context)).bytes);
+}
+
+async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers> {
+  const isUnlimited = quotas.servers === 0 && quotas.megabytes === 0;
+  return isUnlimited ? { servers: 0, bytes: 0 } : countServers(db, actor.workspaceId);
+}
+
+/** Where the bytes do not suffice, the oldest versions of the workspace give way. @throws AppError forbidden */
+async function makeSpace(context: Context, bytes: number): Promise<void> {
+  const { db, actor, quotas } = context;
+  const excess = bytes - quotas.megabytes * megabyte;
+  if (quotas.megabytes === 0 || excess <= 0) return;
+  const left = bytes - (await forgetOldestVersions(db, actor.workspaceId, excess));
+  const remedy = 'make configurations smaller or delete servers that are not needed';
+  refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
+}
+
+/** @throws AppError forbidden */
+export async function checkKeyQuota(context: Context): Promise<void> {
+  if (context.quotas.keys === 0) return;
+  const keys = await countKeys(context.db, context.actor.workspaceId, context.now());
+  refuseAbove(context, 'keys', keys, 'revoke one that is not needed');
+}
+
+/** Stores secrets. @throws AppError forbidden */
+export async function withinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
+  const { workspaceId } = context.actor;
+  const before = await countSecrets(context.db, workspaceId);
+  await store();
+  const secrets = await countSecrets(context.db, workspaceId);
+  if (secrets > before) refuseAbove(context, 'secrets', secrets, 'delete one that is not needed');
+}
+
+/** @throws AppError forbidden */
+export async function checkMemberQuota(context: Context): Promise<void> {
+  if (context.quotas.members === 0) return;
+  const people = await countPeople(context.db, context.actor.workspaceId);
+  refuseAbove(context, 'members', people, 'remove a member or withdraw an invitation');
+}
+
+function refuseAbove({ quotas }: Context, name: QuotaName, found: number, remedy: string): void {
+  const allowed = quotas[name];
+  if (allowed === 0 || found <= allowed) return;
+  const { what } = quotaKinds[name];
+  throw new AppError(
+    'forbidden',
+    `with this the workspace would have ${found} ${what}; allowed: ${allowed}; ${remedy}, or ask the operator of the service for more`,
+  );
+}
+
+/** @throws AppError tooMany */
+export function checkWriteQuota({ inMinute, inDay }: Writes, { writes, dailywrites }: Quotas, now: number): void {
+  if (dailywrites !== 0 && inDay > dailywrites) throw tooOften(dailywrites, 'day', dayMs - (now % dayMs));
+  if (writes !== 0 && inMinute > writes) throw tooOften(writes, 'minute', minuteMs - (now % minuteMs));
+}
+
+function tooOften(allowed: number, span: string, leftMs: number): AppError {
+  const retryAfterS = Math.ceil(leftMs / 1000);
+  return new AppError(
+    'tooMany',
+    `the workspace was changed ${allowed} times in this ${span}, which is all that is allowed; try again in ${retryAfterS} s`,
+    { retryAfterS },
+  );
+}

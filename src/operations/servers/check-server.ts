@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { accessKinds, accessOf } from '../../domain/config/access.ts';
+import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { covers } from '../../domain/credentials/scopes.ts';
+import { slugPattern } from '../../domain/slug.ts';
+import { isSlugTaken } from '../../store/servers/servers.ts';
+import { type Context, operation } from '../operation.ts';
+import { firstWarnings, problemsShape, warningsShape } from '../shapes.ts';
+import { judge } from './judge-config.ts';
+import { takenSentence } from './store-server.ts';
+
+const createScope = 'manage:write';
+
+export const checkMcpServer = operation({
+  name: 'checkMcpServer',
+  summary: 'Judge a configuration without storing it',
+  description: 'Returns every problem and every warning that creating or updating would report.',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: serverConfigSchema,
+  judgesInput: true,
+  output: z.object({
+    valid: z.boolean(),
+    problems: problemsShape,
+    warnings: warningsShape,
+    access: z.enum(accessKinds).optional(),
+    slug_taken: z
+      .string()
+      .optional()
+      .describe(
+        'Why no server can be created with this slug; an existing server of the workspace can be updated all the same. Only said to whoever may create servers.',
+      ),
+  }),
+  async run(context, input) {
+    const { config, problems, warnings } = await judge(context, input, []);
+    const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
+    const known = slug_taken === undefined ? {} : { slug_taken };
+    if (!config) return { valid: false, problems: [...problems], warnings: [], ...known };
+    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config), ...known };
+  },
+});
+
+/** Whoever may create servers finds this out by creating one; for others it would tell of servers that are not theirs. */
+async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
+  const { scopes, servers } = context.actor;
+  const mayCreate = covers(scopes, createScope) && servers === undefined;
+  if (!mayCreate || typeof slug !== 'string' || !slugPattern.test(slug)) return undefined;
+  return (await isSlugTaken(context.db, slug)) ? takenSentence(context, slug) : undefined;
+}

@@ -1,0 +1,17 @@
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { warningsOf } from '../../domain/config/warnings.ts';
+import { rulesOf } from './config-rules.ts';
+import { judgeConfig } from './judge-config.ts';
+import type { ConfigurationJob } from './judged.ts';
+
+export function judgeConfiguration({ config: text, stored, isStored, rules }: ConfigurationJob['input']): {
+  output: ConfigurationJob['output'];
+} {
+  const raw = JSON.parse(text) as unknown;
+  if (isStored) {
+    const warnings = warningsOf(raw as ServerConfig, new Set(stored));
+    return { output: { config: undefined, problems: [], warnings } };
+  }
+  const { config, problems, warnings } = judgeConfig(raw, rulesOf(rules), stored);
+  return { output: { config: config && JSON.stringify(config), problems, warnings } };
+}

@@ -1,0 +1,70 @@
+import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
+import { type Warning, warningsOf } from '../../domain/config/warnings.ts';
+import { isLargerThan } from '../../domain/json/json.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
+import { AppError, invalid, JobError } from '../../errors.ts';
+import type { Context } from '../operation.ts';
+import type { ConfigurationJob, Foreseen, Judged, JudgeOnThread } from './judged.ts';
+
+/** Judging these takes some milliseconds; what is larger is judged on a thread. */
+const most = { values: 1500, characters: 60_000 };
+
+/** `stored` are the names of the secrets that have a value. */
+export function judgeConfig(raw: unknown, rules: ConfigRules, stored: readonly string[]): Judged {
+  const { config, problems } = checkServerConfig(raw, rules);
+  return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
+}
+
+/** Judges a configuration, a large one on a thread. @throws AppError tooLarge, tooMany */
+export async function judge(context: Context, raw: unknown, stored: readonly string[]): Promise<Judged> {
+  if (!isLargerThan(raw, most) || !context.judgeOnThread) return judgeConfig(raw, context.rules, stored);
+  await nextTurn();
+  const text = JSON.stringify(raw);
+  if (context.foreseen?.text === text) return context.foreseen.judged;
+  const { config, problems, warnings } = await onThread(context, { config: text, stored, isStored: false });
+  return { ...(config !== undefined && { config: JSON.parse(config) as ServerConfig }), problems, warnings };
+}
+
+/** Judges a large configuration ahead of the transaction that stores it, which must not wait for that. */
+export async function foresee(
+  context: Context,
+  raw: unknown,
+  stored: readonly string[] = [],
+): Promise<Foreseen | undefined> {
+  if (!isLargerThan(raw, most) || !context.judgeOnThread) return undefined;
+  const judged = await judge(context, raw, stored);
+  return { text: JSON.stringify(raw), judged };
+}
+
+/** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
+export async function warningsOfStored(
+  context: Context,
+  config: ServerConfig,
+  stored: readonly string[],
+): Promise<readonly Warning[]> {
+  const foreseen = context.foreseen?.judged;
+  // Masking the secrets of a configuration leaves its tools as they are.
+  if (foreseen?.config?.tools === config.tools) return foreseen.warnings;
+  if (!isLargerThan(config, most) || !context.judgeOnThread) return warningsOf(config, new Set(stored));
+  const { warnings } = await onThread(context, { config: JSON.stringify(config), stored, isStored: true });
+  return warnings;
+}
+
+/** @throws AppError invalid with what is wrong */
+export async function validConfig(context: Context, raw: unknown): Promise<ServerConfig> {
+  const { config, problems } = await judge(context, raw, []);
+  if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
+  return config;
+}
+
+async function onThread(context: Context, input: Parameters<JudgeOnThread>[0]): Promise<ConfigurationJob['output']> {
+  try {
+    return await (context.judgeOnThread as JudgeOnThread)(input, context.actor.workspaceId);
+  } catch (error) {
+    if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+    const said = `the configuration was not judged: ${error.message}`;
+    if (error.reason === 'refused')
+      throw new AppError('tooMany', `${said}; try again with fewer at once`, { retryAfterS: 5 });
+    throw new AppError('tooLarge', `${said}; make it smaller, for example as several servers`);
+  }
+}

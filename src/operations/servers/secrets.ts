@@ -1,0 +1,161 @@
+import { z } from 'zod';
+import { placeholderNames, secretNamePattern } from '../../domain/config/placeholders.ts';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { nearestOrAll } from '../../domain/near-names.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
+import { AppError } from '../../errors.ts';
+import type { Db } from '../../store/db.ts';
+import { findSecret, findSecrets, removeSecret, saveSecret } from '../../store/servers/secrets.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import { type Context, operation } from '../operation.ts';
+import { withinSecretQuota } from '../quotas/quota-rules.ts';
+import { getServer, isoTime, isUnchanged, originsOf, sameOrigins, slugInput, time, unchangedShape } from '../shapes.ts';
+import { noteChange } from './store-server.ts';
+
+const nameInput = z
+  .string()
+  .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
+  .describe('NAME of the placeholder {{NAME}}.');
+
+/** Visible text on one line: a secret ends up in a header. */
+const valueInput = z
+  .string()
+  .min(1)
+  .max(8192)
+  .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
+  .refine(
+    (value) => !holdsOurCredential(value),
+    'holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself',
+  )
+  .describe('The secret itself. It is stored sealed and never shown again.');
+
+/** Of one server. */
+export const mostSecrets = 200;
+const mostUses = 100;
+const mostOrigins = 50;
+
+const secretRecord = z.object({
+  name: z.string(),
+  origins: z
+    .array(z.string())
+    .max(mostOrigins)
+    .describe('The only places that the value is sent to: those of the server when it was set. Of many the first 50.'),
+  used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
+  updated_at: time,
+});
+
+/** How many tools are looked through before what else is due. */
+const toolsAtOnce = 20;
+
+/** Where a configuration refers to each of its secrets, found in one walk. */
+async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
+  const uses = new Map<string, string[]>();
+  const note = (value: string, where: string) => {
+    for (const name of placeholderNames(value)) {
+      const known = uses.get(name);
+      if (!known) uses.set(name, [where]);
+      else if (known.length < mostUses) known.push(where);
+    }
+  };
+  note(config.authentication?.token ?? '', 'authentication.token');
+  for (const [index, tool] of config.tools.entries()) {
+    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
+    for (const [header, value] of Object.entries(tool.headers)) note(value, `${tool.name}: ${header}`);
+  }
+  return uses;
+}
+
+/** @throws AppError forbidden */
+async function refuseTooMany(db: Db, server: StoredServer): Promise<void> {
+  const secrets = (await findSecrets(db, server)).filter((secret) => secretNamePattern.test(secret.name));
+  if (secrets.length < mostSecrets) return;
+  throw new AppError(
+    'forbidden',
+    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} of one server; delete one that is not needed`,
+  );
+}
+
+const setSecret = operation({
+  name: 'setSecret',
+  summary: 'Store a secret of a hosted server, or replace its value',
+  description:
+    'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, name: nameInput, value: valueInput }),
+  output: secretRecord.extend({ unchanged: unchangedShape }),
+  async run(context, { slug, name, value }) {
+    const server = await getServer(context, slug);
+    const origins = originsOf(server.config);
+    const used_by = (await usesIn(server.config)).get(name) ?? [];
+    const record = { name, origins: origins.slice(0, mostOrigins), used_by };
+    const known = await findSecret(context.db, context.keyring, server, name);
+    if (known?.value === value && sameOrigins(known.origins, origins))
+      return { ...record, updated_at: isoTime(known.updatedAt), unchanged: true as const };
+    if (!known) await refuseTooMany(context.db, server);
+    const updatedAt = context.now();
+    await withinSecretQuota(context, () =>
+      saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt }),
+    );
+    await noteChange(context, server);
+    return { ...record, updated_at: isoTime(updatedAt) };
+  },
+  isUnchanged,
+  audit: ({ slug, name }, { origins }) => ({ target: slug, detail: { name, origins } }),
+});
+
+const deleteSecret = operation({
+  name: 'deleteSecret',
+  summary: 'Delete a secret of a hosted server',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, name: nameInput }),
+  output: z.object({ deleted: z.string() }),
+  async run(context, { slug, name }) {
+    const server = await getServer(context, slug);
+    if (!(await removeSecret(context.db, server, name))) throw await unknownSecret(context, server, name);
+    await noteChange(context, server);
+    return { deleted: name };
+  },
+  audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
+});
+
+async function unknownSecret({ db }: Context, server: StoredServer, name: string): Promise<AppError> {
+  const names = (await findSecrets(db, server)).map((secret) => secret.name).filter((stored) => isSecretName(stored));
+  return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names)}`);
+}
+
+/** The credentials of a configuration are stored beside the secrets, under names that no secret can have. */
+function isSecretName(name: string): boolean {
+  return secretNamePattern.test(name);
+}
+
+const listSecrets = operation({
+  name: 'listSecrets',
+  summary: 'List the names of the secrets of a hosted server; values are never shown',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({ secrets: z.array(secretRecord).max(mostSecrets) }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    const secrets = (await findSecrets(context.db, server)).filter(({ name }) => isSecretName(name));
+    const uses = await usesIn(server.config);
+    return {
+      secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({
+        name,
+        origins: origins.slice(0, mostOrigins),
+        used_by: uses.get(name) ?? [],
+        updated_at: isoTime(updatedAt),
+      })),
+    };
+  },
+});
+
+export const secretOperations = { setSecret, deleteSecret, listSecrets };

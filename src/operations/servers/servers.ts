@@ -1,0 +1,186 @@
+import { z } from 'zod';
+import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
+import { revokeServerGrants } from '../../store/logins/grants.ts';
+import { findSecrets } from '../../store/servers/secrets.ts';
+import { listServers, summaryOf } from '../../store/servers/server-list.ts';
+import { deleteServer } from '../../store/servers/servers.ts';
+import { changed, changeInput, versionOf } from '../change-input.ts';
+import { operation } from '../operation.ts';
+import {
+  getServer,
+  isCaptured,
+  isoTime,
+  isUnchanged,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  serverRecord,
+  slugInput,
+  time,
+  toRecord,
+  versionInput,
+  warningsShape,
+} from '../shapes.ts';
+import { checkMcpServer } from './check-server.ts';
+import { foresee } from './judge-config.ts';
+import { mostSecrets } from './secrets.ts';
+import { changeServer, createServer, foreseeChange, noteChange, warningsFor } from './store-server.ts';
+import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
+import { versionOperations } from './versions.ts';
+
+/** As many as a workspace usually may have, so that a list without input is all of them. */
+const mostListed = 1000;
+/** How many are put into words before what else is due. */
+const shownAtOnce = 250;
+
+const listMcpServers = operation({
+  name: 'listMcpServers',
+  summary: 'List the hosted servers of the workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({
+    slug: slugInput.optional(),
+    ...pageInputs,
+    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most servers to return.'),
+  }),
+  output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
+    const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, pageFrom(input));
+    const servers = [];
+    for (const [index, server] of rows.entries()) {
+      if (index % shownAtOnce === shownAtOnce - 1) await nextTurn();
+      servers.push(toRecord(server, server, context.serverUrl));
+    }
+    return { servers, next_cursor: next };
+  },
+});
+
+const createMcpServer = operation({
+  name: 'createMcpServer',
+  summary: 'Create a hosted server from its configuration',
+  description: 'Every problem of the configuration is reported at once, and then nothing is stored.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: true,
+  input: serverConfigSchema,
+  judgesInput: true,
+  output: stored,
+  foresee,
+  async run(context, input) {
+    const server = await createServer(context, input);
+    return storedAnswer(context, { server, isUnchanged: false });
+  },
+  audit: auditStored,
+  say: saidOf('Created'),
+});
+
+const getMcpServer = operation({
+  name: 'getMcpServer',
+  summary: 'Get a hosted server with its configuration, secrets masked',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({
+    server: serverRecord,
+    config: configOutput,
+    warnings: warningsShape,
+    secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
+    callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
+    capture_until: time.optional().describe('Until when calls are captured; absent when they are not.'),
+  }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    const secrets = await findSecrets(context.db, server);
+    return {
+      server: toRecord(server, summaryOf(server.config), context.serverUrl),
+      config: server.config,
+      warnings: await warningsFor(context, server),
+      secrets: secrets
+        .map((secret) => secret.name)
+        .filter((name) => !name.includes('.'))
+        .slice(0, mostSecrets),
+      ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
+      ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
+    };
+  },
+});
+
+const updateMcpServer = operation({
+  name: 'updateMcpServer',
+  summary: 'Change fields of a hosted server',
+  description:
+    'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication or oauth. A secret shown as ******** stays when it is sent back so.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: true,
+  input: changeInput,
+  judgesInput: true,
+  output: stored,
+  async foresee(context, input) {
+    const current = await getServer(context, String(input.slug));
+    return foreseeChange(context, current, changed(current, input));
+  },
+  async run(context, input) {
+    const current = await getServer(context, String(input.slug));
+    return storedAnswer(context, await changeServer(context, current, changed(current, input), versionOf(input)));
+  },
+  isUnchanged,
+  audit: auditStored,
+  say: saidOf('Updated'),
+});
+
+const replaceMcpServer = operation({
+  name: 'replaceMcpServer',
+  summary: 'Replace the whole configuration of a hosted server',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: serverConfigSchema.extend({ expected_version: versionInput }),
+  judgesInput: true,
+  output: stored,
+  async foresee(context, { expected_version: _, ...config }) {
+    return foreseeChange(context, await getServer(context, String(config.slug)), config);
+  },
+  async run(context, { expected_version, ...config }) {
+    const current = await getServer(context, String(config.slug));
+    return storedAnswer(context, await changeServer(context, current, config, versionOf({ expected_version })));
+  },
+  isUnchanged,
+  audit: auditStored,
+});
+
+const deleteMcpServer = operation({
+  name: 'deleteMcpServer',
+  summary: 'Delete a hosted server with its secrets; its slug stays reserved',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
+  async run(context, { slug }) {
+    const server = await getServer(context, slug);
+    await revokeServerGrants(context.db, server, context.now());
+    await deleteServer(context.db, server, context.now());
+    await noteChange(context, server);
+    return { deleted: slug };
+  },
+  audit: ({ slug }) => ({ target: slug }),
+  say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
+});
+
+export const serverOperations = {
+  listMcpServers,
+  createMcpServer,
+  getMcpServer,
+  updateMcpServer,
+  replaceMcpServer,
+  deleteMcpServer,
+  checkMcpServer,
+  ...versionOperations,
+};

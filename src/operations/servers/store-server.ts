@@ -1,0 +1,223 @@
+import { accessOf, isOpen } from '../../domain/config/access.ts';
+import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
+import type { Warning } from '../../domain/config/warnings.ts';
+import { newId } from '../../domain/ids.ts';
+import { AppError, invalid } from '../../errors.ts';
+import { recordChange } from '../../store/changes/changes.ts';
+import { bytesOfServer } from '../../store/quotas.ts';
+import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
+import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
+import type { Context } from '../operation.ts';
+import { checkGrowth, checkNewServer, withinSecretQuota } from '../quotas/quota-rules.ts';
+import { firstWarnings, originsOf, sameOrigins } from '../shapes.ts';
+import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
+import type { Foreseen } from './judged.ts';
+import { firstNames, movedSecrets } from './moved-secrets.ts';
+
+/** @throws AppError invalid, conflict when the slug was ever used */
+export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
+  const config = await validConfig(context, raw);
+  const { masked, secrets } = splitSecrets(config);
+  refuseMasks(config, new Set());
+  const at = context.now();
+  const server: StoredServer = {
+    id: newId(context.random, 'srv'),
+    workspaceId: context.actor.workspaceId,
+    slug: config.slug,
+    name: config.name,
+    config: masked,
+    version: 1,
+    createdBy: context.actor.id,
+    createdAt: at,
+    updatedAt: at,
+  };
+  if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
+  await checkNewServer(context);
+  await sealConfigSecrets(context, server, secrets);
+  await noteChange(context, server);
+  return server;
+}
+
+/** A stored server, and whether it was there like this before. */
+export type Stored = { server: StoredServer; isUnchanged: boolean };
+
+/**
+ * Stores a changed configuration as the next version. One that changes nothing makes none.
+ * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
+ */
+export async function changeServer(
+  context: Context,
+  current: StoredServer,
+  raw: unknown,
+  expectedVersion: number | undefined,
+): Promise<Stored> {
+  if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
+  const config = await validConfig(context, raw);
+  if (config.slug !== current.slug) {
+    throw invalid([
+      { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
+    ]);
+  }
+  const stored = await findSecrets(context.db, current);
+  refuseMasks(config, new Set(stored.map((secret) => secret.name)));
+  refuseMovedSecret(config, stored);
+  const { masked, secrets } = splitSecrets(config);
+  const isSame = JSON.stringify(masked) === JSON.stringify(current.config);
+  if (isSame && (await areStored(context, { ...current, config: masked }, secrets)))
+    return { server: current, isUnchanged: true };
+  const next: StoredServer = {
+    ...current,
+    name: config.name,
+    config: masked,
+    version: current.version + 1,
+    updatedAt: context.now(),
+  };
+  const bytesBefore = await bytesOfServer(context.db, current);
+  if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions))) throw conflict(undefined);
+  await checkGrowth(context, next, bytesBefore);
+  await sealConfigSecrets(context, next, secrets);
+  await noteChange(context, next);
+  return { server: next, isUnchanged: false };
+}
+
+/** Whether secrets that a configuration brings are the stored ones, for the same hosts. */
+async function areStored(
+  context: Context,
+  server: StoredServer,
+  secrets: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  for (const [name, value] of secrets) {
+    const known = await findSecret(context.db, context.keyring, server, name);
+    const isSame = known?.value === value && sameOrigins(known.origins, originsOfSecret(server, name));
+    if (!isSame) return false;
+  }
+  return true;
+}
+
+/** Where a secret that stands in a configuration may be sent. */
+function originsOfSecret({ config }: StoredServer, name: string): string[] {
+  if (name !== configSecrets.clientSecret || !config.oauth) return originsOf(config);
+  return [new URL(config.oauth.token_url).origin];
+}
+
+/** Judges a large configuration of a server ahead of the transaction that stores it. */
+export async function foreseeChange(
+  context: Context,
+  current: StoredServer,
+  raw: unknown,
+): Promise<Foreseen | undefined> {
+  const secrets = await findSecrets(context.db, current);
+  return foresee(
+    context,
+    raw,
+    secrets.map((secret) => secret.name),
+  );
+}
+
+/** Of a slug of another workspace nothing is told but that it cannot be had. */
+async function taken(context: Context, slug: string): Promise<AppError> {
+  const message = await takenSentence(context, slug);
+  return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
+}
+
+/** Why no server can be created with a slug that was used before. */
+export async function takenSentence(context: Context, slug: string): Promise<string> {
+  return (await findServer(context.db, context.actor.workspaceId, slug))
+    ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, bin/toolhost servers update FILE), or choose another slug`
+    : `"${slug}" is taken or was used before; choose another`;
+}
+
+function conflict(version: number | undefined): AppError {
+  const now = version === undefined ? '' : ` and is at version ${version}`;
+  return new AppError('conflict', `the server was changed meanwhile${now}; read it again and repeat your change`);
+}
+
+/** The mask keeps what is stored; where nothing is stored it would be taken for the secret itself. */
+function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
+  const refuse = (path: string) => {
+    throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
+  };
+  if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
+  if (config.authentication?.token === mask && !stored.has(configSecrets.token)) refuse('authentication.token');
+}
+
+/** Whoever moves the token endpoint must know the client secret, or they could send it to themselves. */
+function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]): void {
+  if (config.oauth?.client_secret !== mask) return;
+  const { origin } = new URL(config.oauth.token_url);
+  if (stored.some((secret) => secret.name === configSecrets.clientSecret && secret.origins.includes(origin))) return;
+  throw invalid([
+    { path: 'oauth.client_secret', message: 'token_url moves to another host; send the client secret again' },
+  ]);
+}
+
+async function sealConfigSecrets(
+  context: Context,
+  server: StoredServer,
+  secrets: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (secrets.size === 0) return;
+  await withinSecretQuota(context, async () => {
+    for (const [name, value] of secrets) {
+      await saveSecret(context.db, context.keyring, server, {
+        name,
+        value,
+        origins: originsOfSecret(server, name),
+        createdBy: context.actor.id,
+        updatedAt: server.updatedAt,
+      });
+    }
+  });
+}
+
+/** Makes every replica drop what it remembers of a server. */
+export async function noteChange(context: Context, server: StoredServer): Promise<void> {
+  await recordChange(context.db, {
+    id: newId(context.random, 'chg'),
+    at: context.now(),
+    kind: 'server',
+    ref: server.id,
+  });
+  await recordChange(context.db, {
+    id: newId(context.random, 'chg'),
+    at: context.now(),
+    kind: 'server',
+    ref: server.slug,
+  });
+}
+
+/** Warnings of a stored server, knowing which secrets have a value and where they may go. */
+export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
+  const secrets = await findSecrets(context.db, server);
+  const origins = originsOf(server.config);
+  const moved = movedSecrets(secrets, origins).map((secret) => ({
+    path: 'tools',
+    message: `the secret ${secret.name} was set for ${firstNames(secret.origins) || 'no host'}; set it again to let it go to the other hosts too`,
+  }));
+  const names = secrets.map((secret) => secret.name);
+  return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
+}
+
+/** The secrets that are wanted, and two more. */
+export const mostSteps = 52;
+
+/** What the person must still do before the server works. */
+export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
+  const url = context.serverUrl(server.slug);
+  const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
+  const steps = [...new Set(missing)]
+    .slice(0, mostSteps - 2)
+    .map((name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${server.slug} ${name})`);
+  if (server.config.oauth)
+    steps.push(
+      `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
+    );
+  const header = server.config.oauth ? '' : ` --header "Authorization: Bearer $TOKEN" (${tokenText(server.config)})`;
+  steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
+  return steps;
+}
+
+function tokenText(config: ServerConfig): string {
+  if (isOpen(config)) return 'TOKEN: an API key with the scope call, or anything else, as the API gets no credential';
+  return accessOf(config) === 'api_key' ? 'TOKEN: an API key with the scope call' : 'TOKEN: your own token of the API';
+}

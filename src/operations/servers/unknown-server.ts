@@ -1,0 +1,31 @@
+import { listed, mostNamed, nearest, nearestOrAll } from '../../domain/near-names.ts';
+import { AppError } from '../../errors.ts';
+import { slugsAround } from '../../store/servers/servers.ts';
+import type { Context } from '../operation.ts';
+
+type Asking = Pick<Context, 'db' | 'actor'>;
+
+const noServer = 'there is no such server in this workspace';
+
+/** The same for a server of another workspace as for none. Only slugs that the actor may see are named. */
+export async function unknownServer(context: Asking, slug: string): Promise<AppError> {
+  return new AppError('notFound', noServer + (await insteadOf(context, slug)));
+}
+
+/** For a key that is limited to some servers; to it no other one exists. */
+export function serverOutsideOf(limits: readonly string[], slug: string): AppError {
+  return new AppError('notFound', noServer + withinLimits(limits, slug));
+}
+
+/** What to do instead of naming a server that is not there. */
+export async function insteadOf({ db, actor }: Asking, slug: string): Promise<string> {
+  if (actor.servers) return withinLimits(actor.servers, slug);
+  const around = await slugsAround(db, actor.workspaceId, slug);
+  if (around.length <= mostNamed) return nearestOrAll(slug, around.toSorted());
+  return nearest(slug, around, '; listMcpServers (bin/toolhost servers list) lists them');
+}
+
+function withinLimits(limits: readonly string[], slug: string): string {
+  const others = limits.filter((own) => own !== slug);
+  return nearest(slug, others, `; the credential is limited to: ${listed(limits)}`);
+}

@@ -1,0 +1,71 @@
+import { durationClasses, durationClassOf } from '../../domain/duration-classes.ts';
+import type { CallRow, Tables } from '../schema.ts';
+
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
+/** The columns of the classes of durations, in their order. */
+export const classColumns = durationClasses.map((lower) => `ms_${lower}` as const);
+const keyColumns = ['workspace_id', 'slug', 'tool', 'width', 'at'] as const;
+const sumColumns = ['calls', 'errors', ...classColumns] as const;
+export const countColumns = [...keyColumns, ...sumColumns] as const;
+
+type CountKey = Pick<Tables['call_counts'], (typeof keyColumns)[number]>;
+/** `durations` has the number of calls of each class. */
+export type CallCount = CountKey & { calls: number; errors: number; durations: number[] };
+
+/** What of a call is counted. */
+export const countedColumns = ['workspace_id', 'slug', 'tool', 'started_at', 'outcome', 'duration_ms'] as const;
+export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
+
+/**
+ * What calls add to the counts: of their tools, and of their workspaces, where slug and tool are empty; by the minute, the
+ * hour and the day (UTC). In the order of their keys, so that no two writers wait for each other.
+ */
+export function countsOf(calls: readonly CountedCall[]): CallCount[] {
+  const minutes = new Map<string, CallCount>();
+  for (const { workspace_id, slug, tool, started_at, outcome, duration_ms } of calls) {
+    const sum = sumFor(minutes, { workspace_id, slug, tool, width: minuteMs, at: startOf(started_at, minuteMs) });
+    const durationClass = durationClassOf(duration_ms);
+    sum.calls += 1;
+    if (outcome !== 'ok') sum.errors += 1;
+    sum.durations[durationClass] = (sum.durations[durationClass] ?? 0) + 1;
+  }
+  const all = new Map<string, CallCount>();
+  for (const minute of minutes.values()) {
+    for (const width of [minuteMs, hourMs, dayMs]) {
+      const at = startOf(minute.at, width);
+      add(sumFor(all, { ...minute, width, at }), minute);
+      add(sumFor(all, { ...minute, slug: '', tool: '', width, at }), minute);
+    }
+  }
+  return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count);
+}
+
+export function startOf(at: number, width: number): number {
+  return Math.floor(at / width) * width;
+}
+
+function sumFor(sums: Map<string, CallCount>, { workspace_id, slug, tool, width, at }: CountKey): CallCount {
+  const key = `${workspace_id}\n${width}\n${at}\n${slug}\n${tool}`;
+  const known = sums.get(key);
+  if (known) return known;
+  const durations = new Array<number>(durationClasses.length).fill(0);
+  const sum = { workspace_id, slug, tool, width, at, calls: 0, errors: 0, durations };
+  sums.set(key, sum);
+  return sum;
+}
+
+function add(sum: CallCount, more: CallCount): void {
+  sum.calls += more.calls;
+  sum.errors += more.errors;
+  for (const [index, calls] of more.durations.entries())
+    if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
+}
+
+/** The statement that adds to the counts; `source` gives rows of `countColumns`. */
+export function addCountsText(source: string): string {
+  const sums = sumColumns.map((column) => `${column} = call_counts.${column} + excluded.${column}`);
+  return `insert into call_counts (${countColumns.join(', ')}) ${source} on conflict (${keyColumns.join(', ')}) do update set ${sums.join(', ')}`;
+}

@@ -1,0 +1,252 @@
+import { type RawBuilder, sql } from 'kysely';
+import { durationClasses } from '../../domain/duration-classes.ts';
+import type { Db } from '../db.ts';
+import { classColumns, dayMs, hourMs, minuteMs, startOf } from './call-counts.ts';
+
+/** Which calls are asked for: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
+export type CallScope = {
+  workspaceId: string;
+  from: number;
+  until: number;
+  /** These servers alone. */
+  slugs?: readonly string[];
+  tool?: string;
+};
+
+export type Counts = { calls: number; errors: number };
+/** `durations` has the number of calls of each class. */
+export type CountedCalls = Counts & { durations: number[] };
+
+/**
+ * Counts by the minute are kept for this long; those by the hour and the day for as long as call records. A time that
+ * begins before it has to begin and end with a whole hour.
+ */
+export const minutesKeptMs = 3 * dayMs;
+
+/** Whether every call of a workspace is counted: those that an older version recorded are counted bit by bit. */
+export async function isAllCounted(db: Db, workspaceId: string): Promise<boolean> {
+  const query = db.selectFrom('calls').select('id').where('workspace_id', '=', workspaceId);
+  return (await query.where('counted', 'is', null).limit(1).executeTakeFirst()) === undefined;
+}
+
+type Part = { width: number; from: number; until: number };
+
+/** The fewest minutes, hours and days that make up a time. */
+export function partsOf(from: number, until: number): Part[] {
+  const [firstDay, lastDay] = [startOf(from + dayMs - 1, dayMs), startOf(until, dayMs)];
+  const [firstHour, lastHour] = [startOf(from + hourMs - 1, hourMs), startOf(until, hourMs)];
+  if (firstHour > lastHour) return [{ width: minuteMs, from, until }];
+  const inner: Part[] =
+    firstDay > lastDay
+      ? [{ width: hourMs, from: firstHour, until: lastHour }]
+      : [
+          { width: hourMs, from: firstHour, until: firstDay },
+          { width: dayMs, from: firstDay, until: lastDay },
+          { width: hourMs, from: lastDay, until: lastHour },
+        ];
+  const parts = [{ width: minuteMs, from, until: firstHour }, ...inner, { width: minuteMs, from: lastHour, until }];
+  return parts.filter((part) => part.from < part.until);
+}
+
+/** No server has it: for those who may see none. */
+const noSlug = '-';
+
+/** The counts of tools. */
+function countsOfTools(db: Db, scope: CallScope, part: Part) {
+  let query = db
+    .selectFrom('call_counts')
+    .where('workspace_id', '=', scope.workspaceId)
+    .where('width', '=', part.width)
+    .where('at', '>=', part.from)
+    .where('at', '<', part.until);
+  query = scope.slugs ? query.where('slug', 'in', [...scope.slugs, noSlug]) : query.where('slug', '<>', '');
+  return scope.tool === undefined ? query : query.where('tool', '=', scope.tool);
+}
+
+/** The counts of which the sum is asked for: those of the whole workspace where that is the same. */
+function countsOfScope(db: Db, scope: CallScope, part: Part) {
+  if (scope.slugs || scope.tool !== undefined) return countsOfTools(db, scope, part);
+  return db
+    .selectFrom('call_counts')
+    .where('workspace_id', '=', scope.workspaceId)
+    .where('width', '=', part.width)
+    .where('at', '>=', part.from)
+    .where('at', '<', part.until)
+    .where('slug', '=', '')
+    .where('tool', '=', '');
+}
+
+const sumOf = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
+const sums = [
+  ...(['calls', 'errors'] as const).map((column) => sumOf(column).as(column)),
+  ...classColumns.map((column) => sumOf(column).as(column)),
+];
+
+type SummedRow = Counts & { [column in (typeof classColumns)[number]]?: number };
+
+function countedIn(row: SummedRow): CountedCalls {
+  return { calls: row.calls, errors: row.errors, durations: classColumns.map((column) => row[column] ?? 0) };
+}
+
+/** Start of the interval of `widthMs`, counted from `origin`. `%` is whole on every engine, `/` is not. */
+function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
+  return sql<number>`at - (at - ${sql.lit(origin)}) % ${sql.lit(widthMs)}`;
+}
+
+/** The longest times that are counted and make up the intervals. */
+function widthFor({ from, until }: CallScope, widthMs: number): number {
+  return [dayMs, hourMs].find((wide) => from % wide === 0 && widthMs % wide === 0 && until % wide === 0) ?? minuteMs;
+}
+
+/** Calls by interval of `widthMs`, which is of whole minutes; intervals without any are left out. */
+export async function countByInterval(
+  db: Db,
+  scope: CallScope,
+  widthMs: number,
+): Promise<(CountedCalls & { at: number })[]> {
+  const { from, until } = scope;
+  const rows = await countsOfScope(db, scope, { width: widthFor(scope, widthMs), from, until })
+    .select(intervalStart(from, widthMs).as('interval'))
+    .select(sums)
+    .groupBy('interval')
+    .execute();
+  return rows.map((row) => ({ at: row.interval, ...countedIn(row) }));
+}
+
+/** Calls of servers by interval, as above, without how long they took. */
+export async function countByServer(
+  db: Db,
+  scope: CallScope & { slugs: readonly string[] },
+  widthMs: number,
+): Promise<(Counts & { slug: string; at: number })[]> {
+  const { from, until } = scope;
+  const rows = await countsOfTools(db, scope, { width: minuteMs, from, until })
+    .select(['slug', intervalStart(from, widthMs).as('interval')])
+    .select([sumOf('calls').as('calls'), sumOf('errors').as('errors')])
+    .groupBy(['slug', 'interval'])
+    .execute();
+  return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
+}
+
+/** How many counts of a tool, with all their classes of durations, are summed up by interval. */
+const summedAtOnce = 15_000;
+
+/**
+ * From when on the calls of a scope can be counted by interval: from its start, but where a tool is asked for in all
+ * servers there may be more than `atOnce` counts of it, and then from the first whole interval of so many of the newest.
+ */
+export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = summedAtOnce): Promise<number> {
+  const { from, until, slugs, tool } = scope;
+  if (slugs || tool === undefined) return from;
+  const width = widthFor(scope, widthMs);
+  const query = countsOfTools(db, scope, { width, from, until }).select('at').orderBy('at', 'desc');
+  const last = await query.offset(atOnce).limit(1).executeTakeFirst();
+  return last === undefined ? from : from + Math.ceil((last.at + width - from) / widthMs) * widthMs;
+}
+
+export type Ranked = CountedCalls & { slug: string; tool: string };
+
+/** Servers (their `tool` is empty) and tools, most called first. */
+export type MostCalled = {
+  servers: Ranked[];
+  tools: Ranked[];
+  /** Where there are too many counts to compare: from when on they were compared. */
+  rankedFrom: number | undefined;
+};
+
+/**
+ * How many counts are compared to find out what was called most. Where a workspace has more of them, the newest are; what
+ * is then found is counted over the whole time.
+ */
+export const comparedAtOnce = 40_000;
+
+/** The servers and the tools that were called most, `most` of each. */
+export async function mostCalled(db: Db, scope: CallScope, most: number, atOnce = comparedAtOnce): Promise<MostCalled> {
+  const parts = partsOf(scope.from, scope.until);
+  const { ranks, from } = await ranking(db, scope, { parts, most, atOnce });
+  const servers = ranks.filter(({ tool }) => tool === '');
+  const tools = ranks.filter(({ tool }) => tool !== '');
+  return {
+    servers: await counted(db, scope, parts, servers),
+    tools: await counted(db, scope, parts, tools),
+    rankedFrom: from,
+  };
+}
+
+type Named = { slug: string; tool: string };
+type Rank = Named & { calls: number };
+type Ranking = { parts: readonly Part[]; most: number; atOnce: number };
+
+/** The names of what was called most, and from when on that was looked for where it was not all of the time. */
+async function ranking(
+  db: Db,
+  scope: CallScope,
+  { parts, most, atOnce }: Ranking,
+): Promise<{ ranks: Named[]; from: number | undefined }> {
+  const tools = new Map<string, Rank>();
+  let left = atOnce;
+  let from: number | undefined;
+  for (const part of parts.toReversed()) {
+    const newest = countsOfTools(db, scope, part).select(['slug', 'tool', 'calls', 'at']).orderBy('at', 'desc');
+    const { rows } = await sql<Rank & { counts: number; first: number }>`
+      select slug, tool, cast(sum(calls) as bigint) as calls, count(*) as counts, min(at) as first
+      from ${newest.limit(left)} as newest group by slug, tool`.execute(db);
+    for (const { slug, tool, calls, counts } of rows) {
+      const sum = tools.get(`${slug}\n${tool}`) ?? { slug, tool, calls: 0 };
+      tools.set(`${slug}\n${tool}`, { ...sum, calls: sum.calls + calls });
+      left -= counts;
+    }
+    if (left > 0) continue;
+    from = rows.reduce((first, row) => Math.min(first, row.first), part.until);
+    break;
+  }
+  const servers = new Map<string, Rank>();
+  for (const { slug, calls } of tools.values())
+    servers.set(slug, { slug, tool: '', calls: calls + (servers.get(slug)?.calls ?? 0) });
+  return { ranks: [...mostOf(servers.values(), most), ...mostOf(tools.values(), most)], from };
+}
+
+function mostOf<Each extends Rank>(ranks: Iterable<Each>, most: number): Each[] {
+  return [...ranks].sort(byCalls).slice(0, most);
+}
+
+function byCalls(a: Rank, b: Rank): number {
+  return b.calls - a.calls || (a.slug < b.slug ? -1 : a.slug > b.slug ? 1 : a.tool < b.tool ? -1 : 1);
+}
+
+/** Sums up the calls of servers, or of tools, and how long they took. */
+async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: readonly Named[]): Promise<Ranked[]> {
+  if (ranks.length === 0) return [];
+  const isOfTools = ranks[0]?.tool !== '';
+  const found = new Map(
+    ranks.map(({ slug, tool }) => {
+      const none: Ranked = { slug, tool, calls: 0, errors: 0, durations: durationClasses.map(() => 0) };
+      return [`${slug}\n${tool}`, none];
+    }),
+  );
+  const pairs = sql.join(ranks.map(({ slug, tool }) => sql`(${slug}, ${tool})`));
+  for (const part of parts) {
+    const query = countsOfTools(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, part);
+    const rows = isOfTools
+      ? await query
+          .where(sql<boolean>`(slug, tool) in (values ${pairs})`)
+          .select(['slug', 'tool'])
+          .select(sums)
+          .groupBy(['slug', 'tool'])
+          .execute()
+      : await query
+          .select(['slug', sql<string>`''`.as('tool')])
+          .select(sums)
+          .groupBy('slug')
+          .execute();
+    for (const row of rows) {
+      const sum = found.get(`${row.slug}\n${row.tool}`);
+      if (!sum) continue;
+      const { calls, errors, durations } = countedIn(row);
+      sum.calls += calls;
+      sum.errors += errors;
+      sum.durations = sum.durations.map((before, index) => before + (durations[index] ?? 0));
+    }
+  }
+  return [...found.values()].sort(byCalls);
+}

@@ -1,0 +1,45 @@
+import type { Selectable } from 'kysely';
+import type { CallRow, Tables } from '../schema.ts';
+
+/** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
+export type CallRecord = Omit<Selectable<Tables['calls']>, 'counted'>;
+
+export const recordColumns = [
+  'id',
+  'workspace_id',
+  'server_id',
+  'slug',
+  'tool',
+  'started_at',
+  'caller_kind',
+  'key_id',
+  'upstream_host',
+  'upstream_status',
+  'outcome',
+  'duration_ms',
+  'upstream_ms',
+  'bytes_in',
+  'bytes_out',
+  'request_id',
+] as const satisfies readonly (keyof CallRecord)[];
+
+export type RecordValue = string | number | null;
+
+/** A record as values in the order of `recordColumns`: as text it is half as long as with their names. */
+export function recordValues(row: CallRow): RecordValue[] {
+  return recordColumns.map((column) => row[column] ?? null);
+}
+
+/** Writes call records and counts them, in one transaction. */
+export type CallWriter = {
+  /**
+   * Writes rows of any workspaces at once: each names its own. What is there already stays as it is, and is not counted
+   * again: a batch is written again when the answer to its first writing was lost.
+   */
+  write(rows: readonly CallRow[]): Promise<void>;
+  /** Counts calls that an older version recorded without counting them, `most` of them. Gives how many there were. */
+  countOlder(most: number): Promise<number>;
+};
+
+/** How many rows go to the database at once under load. */
+export const batchRows = 200;

@@ -1,0 +1,113 @@
+import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import type { Outcome } from '../../errors.ts';
+import type { Db } from '../db.ts';
+import { type Cursor, encodeCursor, olderThan, type Page, pageOf } from '../page.ts';
+import type { Tables } from '../schema.ts';
+import { type CallRecord, recordColumns } from './call-writer.ts';
+
+export type CallFilter = {
+  slug?: string;
+  slugs?: readonly string[];
+  tool?: string;
+  outcome?: Outcome;
+  callerKind?: string;
+  keyId?: string;
+  since?: number;
+  /** Only calls that started before. */
+  until?: number;
+};
+
+/** `searchedTo` is the start of the oldest call that was looked at, where there may be more behind it that fit. */
+export type CallPage = { rows: CallRecord[]; next: string | undefined; searchedTo: number | undefined };
+
+/**
+ * Calls that a filter wants and no index finds are looked for among so many of the newest that one does find; the next
+ * page goes on behind them. An index for each combination would cost every call more than all the searching does.
+ */
+export const searchedAtOnce = 25_000;
+
+export async function findCalls(
+  db: Db,
+  workspaceId: string,
+  filter: CallFilter,
+  page: Page & { searched?: number },
+): Promise<CallPage> {
+  const { searched: atOnce = searchedAtOnce } = page;
+  const { found, rest } = byIndex(filter);
+  const candidates = candidatesOf(db, workspaceId, found, page.after);
+  if (Object.keys(rest).length === 0) {
+    const rows = await candidates
+      .select(recordColumns)
+      .limit(page.limit + 1)
+      .execute();
+    return { ...pageOf(rows, page.limit, cursorOf), searchedTo: undefined };
+  }
+  const searched = candidates.select(recordColumns).limit(atOnce).as('searched');
+  const rows = await narrowed(db.selectFrom(searched), rest)
+    .selectAll()
+    .orderBy('started_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  const result = pageOf(rows, page.limit, cursorOf);
+  if (result.next !== undefined) return { ...result, searchedTo: undefined };
+  const last = await candidates
+    .select(['started_at', 'id'])
+    .offset(atOnce - 1)
+    .limit(1)
+    .executeTakeFirst();
+  return { rows, next: last && encodeCursor(cursorOf(last)), searchedTo: last?.started_at };
+}
+
+const cursorOf = (row: { started_at: number; id: string }): Cursor => ({ at: row.started_at, id: row.id });
+
+/** What of a filter an index finds, in the order of time, and what is left of it. */
+function byIndex({ since, until, ...filter }: CallFilter): { found: CallFilter; rest: CallFilter } {
+  const span = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
+  const { keyId, slug, outcome, ...others } = filter;
+  if (keyId !== undefined) {
+    const rest = { ...others, ...(slug !== undefined && { slug }), ...(outcome && { outcome }) };
+    return { found: { ...span, keyId }, rest };
+  }
+  // Failures are rarer than the calls of most servers.
+  if (outcome !== undefined && outcome !== 'ok')
+    return { found: { ...span, outcome }, rest: { ...others, ...(slug !== undefined && { slug }) } };
+  if (slug !== undefined) return { found: { ...span, slug }, rest: { ...others, ...(outcome && { outcome }) } };
+  return { found: span, rest: { ...others, ...(outcome && { outcome }) } };
+}
+
+type Calls<Output> = SelectQueryBuilder<{ calls: Tables['calls'] }, 'calls', Output>;
+
+/** Newest first. */
+function candidatesOf(db: Db, workspaceId: string, found: CallFilter, after: Cursor | undefined): Calls<object> {
+  let query: Calls<object> = db.selectFrom('calls').where('workspace_id', '=', workspaceId);
+  if (found.keyId !== undefined) query = query.where('key_id', '=', found.keyId);
+  if (found.slug !== undefined) query = query.where('slug', '=', found.slug);
+  // The second condition is that of the index.
+  if (found.outcome) query = query.where('outcome', '=', found.outcome).where(sql<SqlBool>`outcome <> 'ok'`);
+  if (found.since !== undefined) query = query.where('started_at', '>=', found.since);
+  if (found.until !== undefined) query = query.where('started_at', '<', found.until);
+  return query.where(olderThan('started_at', after)).orderBy('started_at', 'desc').orderBy('id', 'desc');
+}
+
+function narrowed(
+  searched: SelectQueryBuilder<{ searched: CallRecord }, 'searched', object>,
+  { slug, slugs, tool, outcome, callerKind }: CallFilter,
+) {
+  let query = searched;
+  if (slug !== undefined) query = query.where('slug', '=', slug);
+  if (slugs) query = query.where('slug', 'in', [...slugs, '']);
+  if (tool !== undefined) query = query.where('tool', '=', tool);
+  if (outcome !== undefined) query = query.where('outcome', '=', outcome);
+  if (callerKind !== undefined) query = query.where('caller_kind', '=', callerKind);
+  return query;
+}
+
+export async function findCall(db: Db, workspaceId: string, id: string): Promise<CallRecord | undefined> {
+  return db
+    .selectFrom('calls')
+    .select(recordColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}

@@ -1,0 +1,93 @@
+import { sql } from 'kysely';
+import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import { contexts } from '../sealing/sealed-columns.ts';
+import type { Keyring } from '../sealing/sealing.ts';
+
+/** What went over the wire during a call; the request has its credentials masked, everything else has them redacted. */
+export type Capture = {
+  /** Absent when they are too long to be kept. */
+  arguments?: { [name: string]: unknown };
+  argumentsBytes: number;
+  /** Absent when the call was refused before there was a request. */
+  request?: UpstreamRequest;
+  /** Absent when the upstream did not answer. */
+  response?: CapturedResponse;
+};
+
+export type CapturedResponse = {
+  status: number;
+  headers: [name: string, value: string][];
+  /** The beginning of the decoded body; absent when it is not text. */
+  body?: string;
+  bodyBytes: number;
+};
+
+/** A capture as the gateway hands it on: `document` is the JSON text of a `Capture`. */
+export type CaptureRow = { callId: string; workspaceId: string; serverId: string; at: number; document: string };
+
+/** A day at most, and no more than these of one server, so that a busy one cannot fill the disk. */
+export const captureKeptMs = 24 * 60 * 60_000;
+export const capturesPerServer = 1000;
+
+/** Rows of any workspaces at once: each names its own. What is there already stays as it is. */
+export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
+  const values = rows.map(({ callId, workspaceId, serverId, at, document }) => ({
+    call_id: callId,
+    workspace_id: workspaceId,
+    server_id: serverId,
+    at,
+    sealed_document: keyring.seal(document, contexts.capture(workspaceId, callId)),
+  }));
+  await db
+    .insertInto('captures')
+    .values(values)
+    .onConflict((c) => c.column('call_id').doNothing())
+    .execute();
+  for (const serverId of new Set(rows.map((row) => row.serverId))) await trim(db, serverId);
+}
+
+/** Forgets all but the newest captures of a server. No workspace: the rows were just written for this very server. */
+async function trim(db: Db, serverId: string): Promise<void> {
+  const oldestKept = await db
+    .selectFrom('captures')
+    .select('at')
+    .where('server_id', '=', serverId)
+    .orderBy('at', 'desc')
+    .offset(capturesPerServer - 1)
+    .limit(1)
+    .executeTakeFirst();
+  if (!oldestKept) return;
+  await db.deleteFrom('captures').where('server_id', '=', serverId).where('at', '<', oldestKept.at).execute();
+}
+
+/** The JSON text of a capture that is not past its time at `now`. */
+export async function findCapture(
+  db: Db,
+  keyring: Keyring,
+  { workspaceId, callId }: Pick<CaptureRow, 'workspaceId' | 'callId'>,
+  now: number,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('captures')
+    .select('sealed_document')
+    .where('workspace_id', '=', workspaceId)
+    .where('call_id', '=', callId)
+    .where('at', '>', now - captureKeptMs)
+    .executeTakeFirst();
+  return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
+}
+
+export async function deleteServerCaptures(db: Db, server: { workspaceId: string; id: string }): Promise<void> {
+  await db
+    .deleteFrom('captures')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .execute();
+}
+
+/** Forgets captures of calls that began before `before`. No workspace: how long they are kept is the same for all. */
+export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'captures', key: ['call_id'], where: sql`at < ${before}` }, pause);
+}

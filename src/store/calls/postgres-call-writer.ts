@@ -1,0 +1,76 @@
+import { type Kysely, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import type { CallRow, Tables } from '../schema.ts';
+import { transact } from '../transact.ts';
+import { addCountsText, type CallCount, classColumns, countColumns, countedColumns, countsOf } from './call-counts.ts';
+import { type CallWriter, recordColumns } from './call-writer.ts';
+
+/** Rows go to the database as one JSON text, which takes half the time of as many parameters. */
+export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
+  return {
+    write: (rows) =>
+      transact(db, async (transaction) => {
+        await addCounts(transaction, countsOf(await insert(transaction, rows)));
+      }),
+    countOlder: (most) =>
+      transact(db, async (transaction) => {
+        const calls = await markOlder(transaction, most);
+        await addCounts(transaction, countsOf(calls));
+        return calls.length;
+      }),
+  };
+}
+
+const columns = sql.raw(recordColumns.join(', '));
+const numbers: readonly string[] = [
+  'started_at',
+  'upstream_status',
+  'duration_ms',
+  'upstream_ms',
+  'bytes_in',
+  'bytes_out',
+];
+const typedColumns = sql.raw(
+  recordColumns.map((column) => `${column} ${numbers.includes(column) ? 'bigint' : 'text'}`).join(', '),
+);
+
+/** The rows that were not there before. */
+async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
+  const inserted = await sql<{ id: string }>`
+    insert into calls (${columns}, counted)
+    select ${columns}, 1 from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})
+    on conflict (id) do nothing
+    returning id`.execute(db);
+  if (inserted.rows.length === rows.length) return rows;
+  const ids = new Set(inserted.rows.map(({ id }) => id));
+  return rows.filter(({ id }) => ids.has(id));
+}
+
+const typedCounts = countColumns.map(
+  (column) => `${column} ${['workspace_id', 'slug', 'tool'].includes(column) ? 'text' : 'bigint'}`,
+);
+const [beforeCounts, afterCounts] = addCountsText(
+  `select ${countColumns.map((column) => `coalesce(${column}, ${column.startsWith('ms_') ? '0' : 'null'})`).join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,
+).split('?') as [string, string];
+
+async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
+  const rows = counts.map(({ durations, ...count }) => ({
+    ...count,
+    ...Object.fromEntries(durations.flatMap((calls, index) => (calls > 0 ? [[classColumns[index], calls]] : []))),
+  }));
+  await sql`${sql.raw(beforeCounts)}${JSON.stringify(rows)}${sql.raw(afterCounts)}`.execute(db);
+}
+
+/** Two that do this at once take different calls. */
+async function markOlder(db: Db, most: number) {
+  const older = db
+    .selectFrom('calls')
+    .select('id')
+    .where('counted', 'is', null)
+    .orderBy('workspace_id')
+    .orderBy('started_at')
+    .limit(most)
+    .forUpdate()
+    .skipLocked();
+  return db.updateTable('calls').set({ counted: 1 }).where('id', 'in', older).returning(countedColumns).execute();
+}

@@ -1,0 +1,39 @@
+import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+
+export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
+
+/**
+ * Written in the transaction of the change itself. No workspace: replicas follow all of them.
+ * `at` says how long the row is kept, and is what processes of the previous version look for.
+ */
+export async function recordChange(db: Db, change: Change & { at: number }): Promise<void> {
+  await db
+    .insertInto('changes')
+    .values({ ...change, position: nextPosition(db) })
+    .execute();
+}
+
+/**
+ * The position of a change that is written now; `read-changes.ts` says why none is missed.
+ * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every position that was given.
+ */
+export function nextPosition(db: Db): RawBuilder<number> {
+  return isPostgres(db)
+    ? sql<number>`txid_current()`
+    : sql<number>`(select coalesce(max(position), 0) + 1 from changes)`;
+}
+
+export function isPostgres(db: Db): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
+}
+
+/** Longer than any process can be without its database and go on. */
+export const changesKeptMs = 24 * 60 * 60_000;
+
+/** Forgets old changes, all but the last: SQLite counts on from its position. */
+export async function pruneChanges(db: Db, before: number, pause?: Pause): Promise<void> {
+  const where = sql`at < ${before} and position < (select max(position) from changes)`;
+  await deleteInSteps(db, { table: 'changes', key: ['id'], where }, pause);
+}

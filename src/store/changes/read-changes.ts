@@ -1,0 +1,129 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { type Change, isPostgres, nextPosition } from './changes.ts';
+
+/** What a look for changes found. */
+export type Look = {
+  /** What was committed since the look before. Some may come twice. */
+  changes: readonly Change[];
+  /** False when what lies between the looks cannot be told: at the first one, on another database, after too much. */
+  isContinuous: boolean;
+  /** Whether some have no position yet; see `givePositions`. */
+  isUnplaced: boolean;
+  /** The clock of the database, epoch ms; undefined for SQLite, whose clock is that of the machine. */
+  at: number | undefined;
+};
+
+/** Reads what was committed since it last read. @throws whatever the database throws, and then nothing is skipped */
+export type ReadChanges = () => Promise<Look>;
+
+/** Above this, forgetting everything is less work than forgetting each. */
+const maxChanges = 2000;
+
+type Found<Mark> = { rows: readonly (Change & { position: number | null })[]; mark: Mark; at?: number };
+
+/** How one engine says what is new: `mark` is how far a look has seen, in words of that engine. */
+type Engine<Mark> = {
+  read(mark: Mark | undefined): Promise<Found<Mark>>;
+  /** Whether `mark` comes after `last` on the same database. */
+  follows(last: Mark, mark: Mark): boolean;
+};
+
+/**
+ * No clock takes part. Each look continues where the one before it stopped:
+ *
+ * - **PostgreSQL.** A change carries the id of its transaction. A look remembers the snapshot that it read in, and the
+ *   next one asks for the changes whose transaction was not visible in that snapshot. A transaction is either visible in
+ *   it, and then its rows were read, or it is not, however late it commits, and then it is asked for again. What was
+ *   rolled back leaves no row. Transaction ids grow. A server that was started anew, or another one that took its place,
+ *   may have lost the last of them: the time of its start tells, or the next id, which is lower than it was.
+ * - **SQLite.** Transactions that write run one after another, and each takes the position after the greatest that it
+ *   sees, which is the greatest of all. So positions grow in the order of the commits, and a look that has seen one has
+ *   seen all below it. `pruneChanges` keeps the greatest.
+ *
+ * A process of the previous version writes changes without a position. They are reported by each look that finds them,
+ * and `givePositions` ends that: every other process finds them by their position then, if it has not before.
+ */
+export function createReadChanges(db: Db): ReadChanges {
+  return isPostgres(db) ? reading(postgres(db)) : reading(sqlite(db));
+}
+
+function reading<Mark>(engine: Engine<Mark>): ReadChanges {
+  let last: Mark | undefined;
+  return async () => {
+    const { rows, mark, at } = await engine.read(last);
+    const isContinuous = last !== undefined && engine.follows(last, mark) && rows.length <= maxChanges;
+    last = mark;
+    return { changes: rows, isContinuous, isUnplaced: rows.some((row) => row.position === null), at };
+  };
+}
+
+/** Gives the changes that a process of the previous version wrote their positions. */
+export async function givePositions(db: Db): Promise<void> {
+  await db
+    .updateTable('changes')
+    .set({ position: nextPosition(db) })
+    .where('position', 'is', null)
+    .execute();
+}
+
+/** A left join gives one row without a change when there is none. */
+type Row = { id: string | null; kind: Change['kind']; ref: string; position: number | null };
+
+function changesIn(rows: readonly Row[]): (Change & { position: number | null })[] {
+  return rows.flatMap(({ id, kind, ref, position }) => (id === null ? [] : [{ id, kind, ref, position }]));
+}
+
+type Snapshot = { text: string /** When the server was started, as it says it. */; server: string };
+
+function postgres(db: Db): Engine<Snapshot> {
+  return {
+    async read(last) {
+      const { rows } = await sql<Row & { snapshot: string; server: string; at: number }>`
+        select look.*, found.*
+        from (
+          select txid_current_snapshot()::text as snapshot,
+            extract(epoch from pg_postmaster_start_time())::text as server,
+            floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at
+        ) as look
+        left join (
+          (
+            select id, kind, ref, position from changes
+            where position >= ${last ? boundsOf(last).xmin : null}::bigint
+              and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
+            limit ${maxChanges + 1}
+          )
+          union all
+          select id, kind, ref, position from changes where position is null
+        ) as found on true`.execute(db);
+      const { snapshot: text, server, at } = rows[0] as (typeof rows)[number];
+      return { rows: changesIn(rows), mark: { text, server }, at };
+    },
+    follows: (last, mark) => last.server === mark.server && boundsOf(mark).xmax >= boundsOf(last).xmax,
+  };
+}
+
+/** A snapshot is `xmin:xmax:` and a list. Every transaction below `xmin` has ended; `xmax` and above had not begun. */
+function boundsOf({ text }: Snapshot): { xmin: number; xmax: number } {
+  const [xmin, xmax] = text.split(':', 2).map(Number);
+  return { xmin: xmin as number, xmax: xmax as number };
+}
+
+function sqlite(db: Db): Engine<number> {
+  return {
+    async read(last) {
+      const { rows } = await sql<Row & { last: number | null }>`
+        select look.*, found.*
+        from (select max(position) as last from changes) as look
+        left join (
+          select * from (
+            select id, kind, ref, position from changes where position > ${last ?? null} limit ${maxChanges + 1}
+          )
+          union all
+          select id, kind, ref, position from changes where position is null
+        ) as found on true`.execute(db);
+      return { rows: changesIn(rows), mark: rows[0]?.last ?? 0 };
+    },
+    follows: (last, mark) => mark >= last,
+  };
+}

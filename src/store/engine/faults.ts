@@ -1,0 +1,109 @@
+import { AppError, messageOf } from '../../errors.ts';
+
+/** What can be wrong when the database does not do what it was asked. */
+export const faultKinds = [
+  'unavailable',
+  'connections',
+  'full',
+  'read_only',
+  'corrupt',
+  'io',
+  'busy',
+  'serialization',
+  'constraint',
+  'internal',
+] as const;
+
+export type FaultKind = (typeof faultKinds)[number];
+
+type Thrown = Error & { code?: string; errcode?: number; severity?: string; errors?: readonly Thrown[] };
+
+/** Primary result codes of SQLite (sqlite.org/rescode.html), which are the lowest byte of what is reported. */
+const sqliteKinds: { readonly [code: number]: FaultKind } = {
+  5: 'busy',
+  6: 'busy',
+  7: 'unavailable',
+  8: 'read_only',
+  10: 'io',
+  11: 'corrupt',
+  13: 'full',
+  14: 'unavailable',
+  19: 'constraint',
+  23: 'read_only',
+  26: 'corrupt',
+};
+
+/** SQLSTATE codes (PostgreSQL, appendix A), the first that fits. */
+const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
+  [/^53100$/, 'full'],
+  [/^53300$/, 'connections'],
+  [/^25006$/, 'read_only'],
+  [/^(40001|40P01)$/, 'serialization'],
+  [/^(55P03|57014)$/, 'busy'],
+  [/^XX00[12]$/, 'corrupt'],
+  [/^58/, 'io'],
+  [/^23/, 'constraint'],
+  // Connection exceptions, wrong credentials, no such database, resources, shutdown, a transaction that idled too long.
+  [/^(08|28|3D|53|57|25P0[34])/, 'unavailable'],
+];
+
+/** Errors of the connection itself: those of the system, of TLS, and those that pg and Kysely tell by their words alone. */
+const connectionCodes =
+  /^(E[A-Z]+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|ERR_STREAM_\w+)$/;
+const connectionWords =
+  /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|thread that writes to the database has ended/;
+
+/** Which kind of fault an error is that came out of a driver. */
+export function faultKindOf(error: unknown): FaultKind {
+  if (!(error instanceof Error)) return 'internal';
+  const { code = '', errcode, message, errors } = error as Thrown;
+  if (errcode !== undefined) return sqliteKinds[errcode & 0xff] ?? 'internal';
+  const known = postgresKinds.find(([state]) => code.length === 5 && state.test(code));
+  if (known) return known[1];
+  if (connectionCodes.test(code) || connectionWords.test(message)) return 'unavailable';
+  return errors?.some((inner) => faultKindOf(inner) === 'unavailable') ? 'unavailable' : 'internal';
+}
+
+/** What a client is told of each; the kinds that are missing are faults of this program. */
+const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?: number } } = {
+  unavailable: { message: 'the database does not answer; try again in a moment', retryAfterS: 2 },
+  connections: { message: 'the database takes no more connections just now; try again in a moment', retryAfterS: 5 },
+  full: {
+    message:
+      'the disk is full, so nothing can be changed; reading and calls go on; try again when the operator has made room',
+    retryAfterS: 30,
+  },
+  read_only: {
+    message: 'the database takes no changes just now; reading and calls go on; try again in a moment',
+    retryAfterS: 10,
+  },
+  io: { message: 'the disk of the database fails; try again in a moment', retryAfterS: 10 },
+  busy: { message: 'the database is busy with other changes; try again in a moment', retryAfterS: 2 },
+  serialization: { message: 'another change was made at the same moment; try again', retryAfterS: 1 },
+  corrupt: { message: 'the database is damaged; its operator must restore it from a backup' },
+};
+
+/** A fault of the database as clients are told of it: 503 when trying again helps, 500 when it does not. */
+export class StoreFault extends AppError {
+  readonly fault: FaultKind;
+
+  constructor(fault: FaultKind, message: string, more: { retryAfterS?: number; cause: unknown }) {
+    super(more.retryAfterS === undefined ? 'internal' : 'unavailable', message, more);
+    this.name = 'StoreFault';
+    this.fault = fault;
+  }
+}
+
+/** What to throw for an error out of a driver. Faults of this program stay as they are, so that they are logged with their stack. */
+export function toStoreFault(error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const kind = faultKindOf(error);
+  const answer = answers[kind];
+  return answer ? new StoreFault(kind, answer.message, { ...answer, cause: error }) : error;
+}
+
+/** The words of an error and of what it stands for: a host with several addresses fails once for each of them. */
+export function reasonOf(error: unknown): string {
+  const { errors } = error as Thrown;
+  return errors && errors.length > 0 ? [...new Set(errors.map(messageOf))].join('; ') : messageOf(error);
+}

@@ -1,0 +1,73 @@
+import { CompiledQuery, type DatabaseConnection, type Dialect, PostgresDialect, PostgresDriver } from 'kysely';
+import pg from 'pg';
+import type { PostgresLocation } from './postgres-location.ts';
+import { limitSilence } from './postgres-silence.ts';
+import { postgresConfig } from './postgres-url.ts';
+
+/** What a pool of connections is for: how many it may open, and what its statements may wait for. */
+export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
+
+/** `max` undefined: as many as the operator gives. `statementMs` undefined: no limit. */
+const pools: { [Use in PoolUse]: { max?: number; statementMs?: number } } = {
+  requests: { statementMs: 5000 },
+  // However many people ask for statistics, calls find a connection.
+  reports: { max: 2, statementMs: 3000 },
+  // A process that waits for a connection to learn of changes would serve what was revoked.
+  changes: { max: 1, statementMs: 5000 },
+  // These take the time that they need.
+  migrations: { max: 1 },
+};
+
+const int8 = 20;
+const connectMs = 2000;
+const idleMs = 5000;
+const lockMs = 2000;
+const idleInTransactionMs = 5000;
+
+/**
+ * Kysely on PostgreSQL. Our bigint columns hold times and counts below 2^53, so they are read as numbers.
+ *
+ * Nothing depends on a session, so that a pooler such as PgBouncer may give each transaction another connection to the
+ * server: no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within
+ * each transaction; a statement outside of one is cancelled from here. `onLost` is told of a connection that was lost
+ * while nobody used it.
+ */
+export function postgresDialect(location: PostgresLocation, onLost: (error: Error) => void, use: PoolUse): Dialect {
+  const { max = location.connections, statementMs } = pools[use];
+  const pool = new pg.Pool({
+    ...postgresConfig(location.url, location.authorities),
+    max,
+    connectionTimeoutMillis: connectMs,
+    idleTimeoutMillis: idleMs,
+    fallback_application_name: 'toolhost',
+    types: {
+      getTypeParser: (oid, format) => (oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text')),
+    },
+  });
+  // Without a listener a connection that is lost would end the process: the pool listens to idle ones, we to those in use.
+  pool.on('error', onLost);
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    if (statementMs !== undefined) limitSilence(client, statementMs);
+  });
+  return Object.assign(new PostgresDialect({ pool }), { createDriver: () => new LimitedDriver(pool, statementMs) });
+}
+
+/** Begins transactions together with what the server shall not wait longer for, in one round trip. */
+class LimitedDriver extends PostgresDriver {
+  readonly #begin: string;
+
+  constructor(pool: pg.Pool, statementMs: number | undefined) {
+    super({ pool });
+    const limits = {
+      statement_timeout: statementMs ?? 0,
+      lock_timeout: statementMs === undefined ? 0 : lockMs,
+      idle_in_transaction_session_timeout: statementMs === undefined ? 0 : idleInTransactionMs,
+    };
+    this.#begin = ['begin', ...Object.entries(limits).map(([name, ms]) => `set local ${name} = ${ms}`)].join('; ');
+  }
+
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw(this.#begin));
+  }
+}

@@ -1,0 +1,104 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type DatabaseConnection, type Dialect, SqliteDialect, SqliteDriver } from 'kysely';
+import { AppError } from '../../errors.ts';
+import { makePrivateFile } from './private-files.ts';
+import { isBusy, openSqlite } from './sqlite-file.ts';
+
+/** A checkpoint holds up the process while the disk syncs; the thread that writes records makes them long before. */
+const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
+/** How long a statement may wait for another process that writes. */
+const patienceMs = 5000;
+const longestPauseMs = 16;
+
+/** Kysely on Node's own SQLite. */
+export function sqliteDialect(file: string): Dialect {
+  const config = { database: () => openSqlite(file, options) };
+  return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config) });
+}
+
+/**
+ * Of several processes on one file one writes at a time. SQLite itself would wait for the others without giving the
+ * event loop back, so the waiting is done here. A statement that found the file taken has done nothing yet.
+ */
+class PatientDriver extends SqliteDriver {
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    return {
+      streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
+      async executeQuery<Row>(query: Parameters<DatabaseConnection['executeQuery']>[0]) {
+        const until = performance.now() + patienceMs;
+        for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+          try {
+            return await connection.executeQuery<Row>(query);
+          } catch (error) {
+            if (!isTaken(error) || performance.now() > until) throw error;
+          }
+          await delay(pause);
+        }
+      },
+    };
+  }
+}
+
+const sqliteBusy = 5;
+
+/** Another process writes. The lower byte is the kind of error, the upper ones say more. */
+function isTaken(error: unknown): boolean {
+  return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
+}
+
+export type SqliteLock = {
+  readonly file: string;
+  /** Takes it again, on a file that was deleted and is made anew. @throws AppError conflict */
+  again(): void;
+  release(): void;
+};
+
+/**
+ * Holds a file for one serving process: the lock is SQLite's own, so it goes with the process however that ends.
+ * @throws AppError conflict when another process serves from the file
+ */
+export function lockSqlite(file: string): SqliteLock {
+  const lockFile = `${file}.lock`;
+  let lock = takeLock(file, lockFile);
+  return {
+    file: lockFile,
+    again() {
+      const next = takeLock(file, lockFile);
+      lock.close();
+      lock = next;
+    },
+    release: () => lock.close(),
+  };
+}
+
+function takeLock(file: string, lockFile: string): DatabaseSync {
+  makePrivateFile(lockFile);
+  const lock = new DatabaseSync(lockFile);
+  try {
+    lock.exec('pragma busy_timeout = 0; begin exclusive');
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (!isBusy(error)) throw error;
+    throw new AppError(
+      'conflict',
+      `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,
+    );
+  }
+}
+
+/** A little longer than a serving process takes to notice that its lock file is gone. */
+const noticedMs = 2500;
+const lookMs = 50;
+
+/**
+ * Where a database is in use, or was left by a crash, and has no lock file, somebody may have deleted that of a process
+ * which serves; such a process makes it anew. So this waits for it.
+ */
+export async function awaitLockFile(file: string): Promise<void> {
+  const until = performance.now() + noticedMs;
+  while (existsSync(`${file}-wal`) && !existsSync(`${file}.lock`) && performance.now() < until) await delay(lookMs);
+}

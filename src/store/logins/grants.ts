@@ -1,0 +1,200 @@
+import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { isOf, olderThan, type Page, pageOf } from '../page.ts';
+import type { Tables } from '../schema.ts';
+
+/** What a finished login left. */
+export type Grant = Selectable<Tables['grants']>;
+
+export async function insertGrant(db: Db, grant: Insertable<Tables['grants']>): Promise<void> {
+  await db.insertInto('grants').values(grant).execute();
+}
+
+/** No workspace: one of our tokens names its grant, and the caller compares the server. */
+export async function findGrant(db: Db, id: string): Promise<Grant | undefined> {
+  return db.selectFrom('grants').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** Whether a client ever finished a login at a server. No workspace: the server's id stands for it. */
+export async function hasGrantOfClient(db: Db, serverId: string, clientId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('grants')
+    .select('id')
+    .where('server_id', '=', serverId)
+    .where('client_id', '=', clientId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function findGrants(
+  db: Db,
+  workspaceId: string,
+  filter: { slug: string | undefined; slugs: readonly string[] | undefined },
+  page: Page,
+): Promise<{ rows: Grant[]; next: string | undefined }> {
+  const { slug, slugs } = filter;
+  if (slug !== undefined && slugs && !slugs.includes(slug)) return { rows: [], next: undefined };
+  const ids = slug === undefined && slugs ? await grantsOfServers(db, workspaceId, slugs, page) : undefined;
+  let query = db.selectFrom('grants').selectAll();
+  query = ids
+    ? query.where('id', 'in', [...ids, '']).where(isOf(workspaceId))
+    : query.where('workspace_id', '=', workspaceId);
+  if (slug !== undefined) query = query.where('slug', '=', slug);
+  const rows = await query
+    .where(olderThan('created_at', page.after))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+}
+
+/**
+ * Ids of the newest grants of some servers, of which an index has all that is asked for. That of all grants in their order
+ * would be read to its end for servers without any, so it is kept from use by `+ 0`.
+ */
+async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly string[], page: Page): Promise<string[]> {
+  const at = sql<number>`created_at + 0`;
+  let query = db
+    .selectFrom('grants')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('slug', 'in', [...slugs, '']);
+  if (page.after) query = query.where(sql<SqlBool>`(${at}, id) < (${page.after.at}, ${page.after.id})`);
+  const rows = await query
+    .orderBy(at, 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Moves our refresh token on by one; false when another redemption was first. */
+export async function rotateGrant(db: Db, id: string, generation: number, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ generation: generation + 1, rotated_at: at, last_used_at: at })
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Claims the right to refresh at the provider until `until`; of several that ask at once one gets it. `until` names the claim. */
+export async function claimRefresh(
+  db: Db,
+  { id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>,
+  now: number,
+  until: number,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ refreshing_until: until })
+    .where('id', '=', id)
+    .where('tokens_version', '=', tokens_version)
+    .where('revoked_at', 'is', null)
+    .where((e) => e.or([e('refreshing_until', 'is', null), e('refreshing_until', '<', now)]))
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Makes a claim last longer; false when it ended, or another one has it. */
+export async function prolongRefresh(db: Db, id: string, until: number, next: number): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ refreshing_until: next })
+    .where('id', '=', id)
+    .where('refreshing_until', '=', until)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Stores the provider's new tokens and ends the claim; false when the grant ended or was refreshed by another meanwhile. */
+export async function saveRefreshedTokens(
+  db: Db,
+  id: string,
+  sealedTokens: string,
+  tokensVersion: number,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    // Another replica may have taken the login for broken, because it asked with the tokens that these replace.
+    .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null, broken_at: null })
+    .where('id', '=', id)
+    .where('tokens_version', '=', tokensVersion - 1)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Gives up a claim without new tokens, so that the next call may try again. */
+export async function releaseRefresh(db: Db, id: string, until: number): Promise<void> {
+  await db
+    .updateTable('grants')
+    .set({ refreshing_until: null })
+    .where('id', '=', id)
+    .where('refreshing_until', '=', until)
+    .execute();
+}
+
+/**
+ * The provider no longer honours the tokens of this version; the next request makes the grant's agent log in again.
+ * False when there are newer ones already.
+ */
+export async function breakGrant(db: Db, id: string, tokensVersion: number, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('grants')
+    .set({ broken_at: at, refreshing_until: null })
+    .where('id', '=', id)
+    .where('tokens_version', '=', tokensVersion)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Ends a grant with its tokens and codes. Whether there was one that had not ended before. */
+export async function revokeGrant(db: Db, id: string, at: number): Promise<boolean> {
+  await db.deleteFrom('tokens').where('grant_id', '=', id).execute();
+  await db.deleteFrom('codes').where('grant_id', '=', id).execute();
+  const result = await db
+    .updateTable('grants')
+    .set({ revoked_at: at, sealed_tokens: '' })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Live grants of a person in a workspace: agents that they signed in at the management server. */
+export async function listGrantsOfPerson(db: Db, workspaceId: string, userId: string): Promise<Grant[]> {
+  return db
+    .selectFrom('grants')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('workspace_id', '=', workspaceId)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+/** Ends every grant of a server. */
+export async function revokeServerGrants(
+  db: Db,
+  server: { workspaceId: string; id: string },
+  at: number,
+): Promise<void> {
+  const grants = db
+    .selectFrom('grants')
+    .select('id')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id);
+  await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
+  await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
+  await db
+    .updateTable('grants')
+    .set({ revoked_at: at, sealed_tokens: '' })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('revoked_at', 'is', null)
+    .execute();
+}

@@ -1,0 +1,57 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import type { Tables } from '../schema.ts';
+
+/** A token of a provider that an agent holds; `agreement` is what the person had agreed to when it was handed out. */
+export type HandedOutToken = Tables['handed_out_tokens'];
+
+// No query here names a workspace: the server's id stands for it, and an agent that presents a token has nothing else.
+
+/** The same token may be handed out again, after the person has agreed to something new. */
+export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise<void> {
+  const { agreement, expires_at } = token;
+  await db
+    .insertInto('handed_out_tokens')
+    .values(token)
+    .onConflict((c) => c.columns(['server_id', 'hash']).doUpdateSet({ agreement, expires_at }))
+    .execute();
+}
+
+/** Whether any token of a server was handed out under another agreement than this one, or at all when it has none. */
+export async function hasOtherAgreement(db: Db, serverId: string, agreement: string | undefined): Promise<boolean> {
+  const tokens = db.selectFrom('handed_out_tokens').select('agreement').where('server_id', '=', serverId).limit(1);
+  if (agreement === undefined) return (await tokens.executeTakeFirst()) !== undefined;
+  // Two ranges of the index: with <> every row of the server would be read.
+  for (const comparison of ['<', '>'] as const) {
+    if (await tokens.where('agreement', comparison, agreement).executeTakeFirst()) return true;
+  }
+  return false;
+}
+
+/** What was agreed to when a token was handed out, or undefined when it never was. */
+export async function findHandedOutAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('handed_out_tokens')
+    .select('agreement')
+    .where('server_id', '=', serverId)
+    .where('hash', '=', hash)
+    .executeTakeFirst();
+  return row?.agreement;
+}
+
+/** Forgets tokens that have expired, and of a server with more than `most` those that expire first. */
+export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+  const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
+  await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
+  const crowded = await db
+    .selectFrom('handed_out_tokens')
+    .select('server_id')
+    .groupBy('server_id')
+    .having(sql`count(*)`, '>', most)
+    .execute();
+  for (const { server_id } of crowded) {
+    const kept = sql`select hash from handed_out_tokens where server_id = ${server_id} order by expires_at desc limit ${most}`;
+    await deleteInSteps(db, { ...table, where: sql`server_id = ${server_id} and hash not in (${kept})` }, pause);
+  }
+}

@@ -1,0 +1,45 @@
+import type { Insertable, Selectable } from 'kysely';
+import type { Db } from '../db.ts';
+import type { Tables } from '../schema.ts';
+
+/** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
+export type StoredToken = Selectable<Tables['tokens']>;
+export type Code = Selectable<Tables['codes']>;
+
+// No query here names a workspace: whoever presents a token or a code has nothing else, and its grant says the rest.
+
+export async function insertTokens(db: Db, rows: readonly Insertable<Tables['tokens']>[]): Promise<void> {
+  await db
+    .insertInto('tokens')
+    .values([...rows])
+    .execute();
+}
+
+export async function findToken(db: Db, hash: string): Promise<StoredToken | undefined> {
+  return db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
+}
+
+export async function insertCode(db: Db, code: Insertable<Tables['codes']>): Promise<void> {
+  await db.insertInto('codes').values(code).execute();
+}
+
+export async function findCode(db: Db, hash: string): Promise<Code | undefined> {
+  return db.selectFrom('codes').selectAll().where('hash', '=', hash).executeTakeFirst();
+}
+
+/** Uses a code up; of several redemptions at once exactly one gets true. */
+export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('codes')
+    .set({ used_at: at })
+    .where('hash', '=', hash)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', at)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Forgets the tokens of a grant that were made before its rotation number `generation`. */
+export async function forgetOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
+  await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
+}

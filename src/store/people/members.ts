@@ -1,0 +1,183 @@
+import { type Selectable, sql } from 'kysely';
+import type { Role } from '../../domain/credentials/scopes.ts';
+import type { Db } from '../db.ts';
+import { type Cursor, isOf, newerThan, type Page } from '../page.ts';
+import type { Tables } from '../schema.ts';
+import { deleteSessionsOf } from './sessions.ts';
+
+/** A person in a workspace. */
+export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
+
+/** Somebody who was asked to join and has not signed in since. */
+export type Invitation = { workspaceId: string; email: string; role: Role; invitedBy: string; createdAt: number };
+
+/** Oldest first. */
+export async function listMembers(
+  db: Db,
+  workspaceId: string,
+  page: Page,
+): Promise<{ rows: Member[]; next: Cursor | undefined }> {
+  const rows = await membersOf(db, workspaceId)
+    .where(newerThan('members.created_at', 'members.user_id', page.after))
+    .orderBy('members.created_at')
+    .orderBy('members.user_id')
+    .limit(page.limit + 1)
+    .execute();
+  const kept = rows.slice(0, page.limit).map(toMember);
+  const last = rows.length > page.limit ? kept.at(-1) : undefined;
+  return { rows: kept, next: last && { at: last.createdAt, id: last.userId } };
+}
+
+export async function findMember(db: Db, workspaceId: string, userId: string): Promise<Member | undefined> {
+  const row = await membersOf(db, workspaceId).where('members.user_id', '=', userId).executeTakeFirst();
+  return row && toMember(row);
+}
+
+/** Whether somebody with this address, in lower case, is a member. */
+export async function isMemberAddress(db: Db, workspaceId: string, address: string): Promise<boolean> {
+  const found = membersOf(db, workspaceId).where(sql`lower(users.email)`, '=', address).limit(1);
+  return (await found.executeTakeFirst()) !== undefined;
+}
+
+/** Whether a workspace has an owner besides this person. */
+export async function hasOtherOwner(db: Db, workspaceId: string, userId: string): Promise<boolean> {
+  const others = membersOf(db, workspaceId).where('members.role', '=', 'owner').where('members.user_id', '<>', userId);
+  return (await others.limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Which of these people are members. */
+export async function membersAmong(db: Db, workspaceId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('members')
+    .select('user_id')
+    .where(isOf(workspaceId))
+    .where('user_id', 'in', [...ids, ''])
+    .execute();
+  return new Set(rows.map((row) => row.user_id));
+}
+
+function membersOf(db: Db, workspaceId: string) {
+  return db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select(['members.user_id', 'users.email', 'users.name', 'members.role', 'members.created_at'])
+    .where('members.workspace_id', '=', workspaceId);
+}
+
+type MemberRow = { user_id: string; email: string | null; name: string | null; role: string; created_at: number };
+
+function toMember({ user_id, email, name, role, created_at }: MemberRow): Member {
+  return { userId: user_id, email, name, role: role as Role, createdAt: created_at };
+}
+
+/** Removes a member with the sessions that show the workspace. Whether there was such a member. */
+export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('members')
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  await deleteSessionsOf(db, { workspaceId, userId });
+  return result.numDeletedRows > 0n;
+}
+
+export async function saveInvitation(db: Db, invitation: Invitation): Promise<void> {
+  const { workspaceId, email, role, invitedBy, createdAt } = invitation;
+  await db
+    .insertInto('invitations')
+    .values({ workspace_id: workspaceId, email, role, invited_by: invitedBy, created_at: createdAt })
+    .onConflict((c) =>
+      c.columns(['workspace_id', 'email']).doUpdateSet({ role, invited_by: invitedBy, created_at: createdAt }),
+    )
+    .execute();
+}
+
+/** Oldest first. */
+export async function listInvitations(
+  db: Db,
+  workspaceId: string,
+  page: Page,
+): Promise<{ rows: Invitation[]; next: Cursor | undefined }> {
+  const rows = await db
+    .selectFrom('invitations')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where(newerThan('created_at', 'email', page.after))
+    .orderBy('created_at')
+    .orderBy('email')
+    .limit(page.limit + 1)
+    .execute();
+  const kept = rows.slice(0, page.limit).map(toInvitation);
+  const last = rows.length > page.limit ? kept.at(-1) : undefined;
+  return { rows: kept, next: last && { at: last.createdAt, id: last.email } };
+}
+
+export async function findInvitation(db: Db, workspaceId: string, email: string): Promise<Invitation | undefined> {
+  const query = db.selectFrom('invitations').selectAll().where('workspace_id', '=', workspaceId);
+  const row = await query.where('email', '=', email).executeTakeFirst();
+  return row && toInvitation(row);
+}
+
+/** Addresses that a person invited, `most` of them. */
+export async function invitedBy(db: Db, workspaceId: string, userId: string, most: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('invitations')
+    .select('email')
+    .where('workspace_id', '=', workspaceId)
+    .where('invited_by', '=', userId)
+    .orderBy('created_at')
+    .limit(most)
+    .execute();
+  return rows.map(({ email }) => email);
+}
+
+function toInvitation(row: Selectable<Tables['invitations']>): Invitation {
+  return {
+    workspaceId: row.workspace_id,
+    email: row.email,
+    role: row.role as Role,
+    invitedBy: row.invited_by,
+    createdAt: row.created_at,
+  };
+}
+
+/** Whether there was such an invitation. */
+export async function deleteInvitation(db: Db, workspaceId: string, email: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('invitations')
+    .where('workspace_id', '=', workspaceId)
+    .where('email', '=', email)
+    .executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}
+
+/** Whoever is asked to join more workspaces joins the others the next time. */
+const mostTaken = 100;
+
+/** How long an invitation waits. */
+export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
+
+/**
+ * Takes the invitations of an address since `since` out of the table. No workspace: the person does not know yet which
+ * ask for them.
+ */
+export async function takeInvitations(
+  db: Db,
+  email: string,
+  since: number,
+): Promise<{ workspaceId: string; role: Role }[]> {
+  const oldest = db
+    .selectFrom('invitations')
+    .select('workspace_id')
+    .where('email', '=', email)
+    .where('created_at', '>=', since)
+    .orderBy('created_at');
+  const rows = await db
+    .deleteFrom('invitations')
+    .where('email', '=', email)
+    .where('created_at', '>=', since)
+    .where('workspace_id', 'in', oldest.limit(mostTaken))
+    .returning(['workspace_id', 'role'])
+    .execute();
+  return rows.map((row) => ({ workspaceId: row.workspace_id, role: row.role as Role }));
+}

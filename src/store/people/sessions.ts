@@ -1,0 +1,69 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+
+/** A signed-in browser: who it is, and the workspace that it shows. */
+export type Session = { userId: string; workspaceId: string; expiresAt: number };
+
+// A session is found by its cookie alone, which says the workspace.
+
+/** Browsers in which one person is signed in at once. */
+const mostOfPerson = 50;
+
+/** Stores a session, and ends the oldest of a person with too many. */
+export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
+  const { hash, userId, workspaceId, at, expiresAt } = session;
+  await db
+    .insertInto('sessions')
+    .values({ hash, user_id: userId, workspace_id: workspaceId, created_at: at, expires_at: expiresAt })
+    .execute();
+  const older = await db
+    .selectFrom('sessions')
+    .select('hash')
+    .where('user_id', '=', userId)
+    .where('hash', '!=', hash)
+    .orderBy('created_at', 'desc')
+    .limit(mostOfPerson)
+    .offset(mostOfPerson - 1)
+    .execute();
+  if (older.length === 0) return;
+  const hashes = older.map((row) => row.hash);
+  await db.deleteFrom('sessions').where('hash', 'in', hashes).execute();
+}
+
+export async function findSession(db: Db, hash: string, now: number): Promise<Session | undefined> {
+  const row = await db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('hash', '=', hash)
+    .where('expires_at', '>', now)
+    .executeTakeFirst();
+  return row && { userId: row.user_id, workspaceId: row.workspace_id, expiresAt: row.expires_at };
+}
+
+/** The session shows another workspace from now on. */
+export async function moveSession(db: Db, hash: string, workspaceId: string): Promise<void> {
+  await db.updateTable('sessions').set({ workspace_id: workspaceId }).where('hash', '=', hash).execute();
+}
+
+export async function deleteSession(db: Db, hash: string): Promise<void> {
+  await db.deleteFrom('sessions').where('hash', '=', hash).execute();
+}
+
+/** Ends the sessions of a person that show a workspace, but for the one with the hash `kept`. */
+export async function deleteSessionsOf(
+  db: Db,
+  person: { workspaceId: string; userId: string },
+  kept?: string,
+): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where('workspace_id', '=', person.workspaceId)
+    .where('user_id', '=', person.userId)
+    .where('hash', '!=', kept ?? '')
+    .execute();
+}
+
+export async function pruneSessions(db: Db, now: number, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'sessions', key: ['hash'], where: sql`expires_at < ${now}` }, pause);
+}

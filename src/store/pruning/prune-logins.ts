@@ -1,0 +1,58 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
+import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
+
+// No query here names a workspace: what expires does so in all of them.
+
+/** Tokens of its provider that are remembered of one server, and its grants that have not ended. */
+export const mostOfServer = 100_000;
+
+/**
+ * Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use.
+ * A grant that no code and no token stands for any more has ended, and keeps nothing sealed.
+ */
+export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pause): Promise<void> {
+  const expiredBefore = (at: number) => sql`expires_at < ${at}`;
+  await deleteInSteps(db, { table: 'authorizations', key: ['id'], where: expiredBefore(now) }, pause);
+  await deleteInSteps(db, { table: 'codes', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
+  await deleteInSteps(db, { table: 'tokens', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
+  await pruneHandedOutTokens(db, now, mostOfServer, pause);
+  const isLeft = sql`revoked_at is null and created_at < ${now - keptMs}
+    and not exists (select 1 from tokens where grant_id = grants.id)
+    and not exists (select 1 from codes where grant_id = grants.id)`;
+  await inSteps(async (most) => {
+    const { numAffectedRows } = await sql`
+      update grants set revoked_at = ${now}, sealed_tokens = ''
+      where id in (select id from grants where ${isLeft} limit ${most})`.execute(db);
+    return Number(numAffectedRows ?? 0);
+  }, pause);
+  await endCrowdedGrants(db, mostOfServer, pause);
+}
+
+/** Takes the tokens from the grants of a server beyond the `most` that were used last; without them they have ended. */
+export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Promise<void> {
+  const crowded = await db
+    .selectFrom('grants')
+    .select('server_id')
+    .where('revoked_at', 'is', null)
+    .groupBy('server_id')
+    .having(sql`count(*)`, '>', most)
+    .execute();
+  for (const { server_id } of crowded) {
+    const isKept = sql`select id from grants where server_id = ${server_id} and revoked_at is null
+      order by coalesce(last_used_at, created_at) desc, id limit ${most}`;
+    const isCrowded = sql`grant_id in (select id from grants where server_id = ${server_id} and revoked_at is null)
+      and grant_id not in (${isKept})`;
+    for (const table of ['tokens', 'codes'] as const)
+      await deleteInSteps(db, { table, key: ['hash'], where: isCrowded }, pause);
+  }
+}
+
+/** Forgets grants that ended before `before`. */
+export async function pruneEndedGrants(db: Db, before: number, pause?: Pause): Promise<void> {
+  const where = sql`revoked_at < ${before}
+    and not exists (select 1 from tokens where grant_id = grants.id)
+    and not exists (select 1 from codes where grant_id = grants.id)`;
+  await deleteInSteps(db, { table: 'grants', key: ['id'], where }, pause);
+}

@@ -1,0 +1,58 @@
+import { type Kysely, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
+import type { Tables } from '../schema.ts';
+import { transact } from '../transact.ts';
+
+// No query here names a workspace: what has had its time has had it in all of them.
+
+/** Forgets keys that were revoked or expired before `before`, but for those that made a key that is still there. */
+export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
+  const hasMade = sql`exists (select 1 from api_keys as made
+    where made.workspace_id = api_keys.workspace_id and made.created_by = api_keys.id)`;
+  for (const ended of [sql`revoked_at < ${before}`, sql`expires_at < ${before}`])
+    await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
+}
+
+/** Forgets invitations of before `before`. */
+export async function pruneInvitations(db: Db, before: number, pause?: Pause): Promise<void> {
+  const where = sql`created_at < ${before}`;
+  await deleteInSteps(db, { table: 'invitations', key: ['workspace_id', 'email'], where }, pause);
+}
+
+/** What keeps a workspace: anything that somebody made in it, or that tells what was done there. */
+const contents = ['servers', 'api_keys', 'invitations', 'grants', 'audit_events', 'calls'] as const;
+
+/**
+ * Forgets workspaces with nothing in them whose members were last there before `before`, and people of that time who are
+ * in no workspace. A workspace without members is the operator's, and stays.
+ */
+export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
+  await inSteps(async (most) => forgetEmptyWorkspaces(db, before, most), pause);
+  const where = sql`last_seen_at < ${before}
+    and not exists (select 1 from members where user_id = users.id)
+    and not exists (select 1 from sessions where user_id = users.id)`;
+  await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
+}
+
+async function forgetEmptyWorkspaces(db: Kysely<Tables>, before: number, most: number): Promise<number> {
+  const isEmpty = contents.map(
+    (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
+  );
+  const members = sql`from members join users on users.id = members.user_id where members.workspace_id = workspaces.id`;
+  const { rows } = await sql<{ id: string }>`
+    select id from workspaces
+    where created_at < ${before} and ${sql.join(isEmpty, sql` and `)}
+      and exists (select 1 ${members})
+      and not exists (select 1 ${members} and exists (select 1 from sessions where user_id = users.id))
+      and not exists (select 1 ${members} and coalesce(users.last_seen_at, users.created_at) >= ${before})
+    limit ${most}`.execute(db);
+  for (const { id } of rows) {
+    await transact(db, async (transaction) => {
+      await transaction.deleteFrom('members').where('workspace_id', '=', id).execute();
+      await transaction.deleteFrom('call_counts').where('workspace_id', '=', id).execute();
+      await transaction.deleteFrom('workspaces').where('id', '=', id).execute();
+    });
+  }
+  return rows.length;
+}

@@ -1,0 +1,76 @@
+import type { Kysely } from 'kysely';
+import { pruneAuditEvents } from '../audit-events.ts';
+import { hourMs } from '../calls/call-counts.ts';
+import { pruneQuotaUse } from '../calls/call-quota-use.ts';
+import { minutesKeptMs } from '../calls/call-statistics.ts';
+import { captureKeptMs, pruneCaptures } from '../calls/captures.ts';
+import { changesKeptMs, pruneChanges } from '../changes/changes.ts';
+import { processesKeptMs, pruneProcesses } from '../changes/processes.ts';
+import type { Db } from '../db.ts';
+import type { Pause } from '../delete-in-steps.ts';
+import { invitationsKeptMs } from '../people/members.ts';
+import { pruneSessions } from '../people/sessions.ts';
+import type { Tables } from '../schema.ts';
+import { pruneCalls, pruneCounts } from './prune-calls.ts';
+import { pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
+import { measureServers } from './prune-servers.ts';
+
+const dayMs = 24 * hourMs;
+/** Until the round after this one; what would be past its time before that goes with this one. */
+export const roundMs = hourMs;
+
+/** One round of pruning. Times are the database's; nobody waits for `records`. */
+export type Round = {
+  db: Kysely<Tables>;
+  records: Db;
+  now: number;
+  /** Of which time on call records and audit events are kept. */
+  callsFrom: number;
+  auditFrom: number;
+  /** Versions that are kept of a server where its workspace has no quota of its own. */
+  mostVersions: number;
+  pause: Pause;
+};
+
+type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
+
+/**
+ * Everything that is forgotten after a time, by table. ARCHITECTURE.md lists these and the other tables, "Nothing is stored
+ * without an end".
+ */
+export const prunings: readonly Pruning[] = [
+  { tables: ['calls'], prune: ({ records, callsFrom, pause }) => pruneCalls(records, callsFrom, pause) },
+  {
+    tables: ['call_counts'],
+    prune: ({ records, now, callsFrom, pause }) =>
+      pruneCounts(records, now - minutesKeptMs - hourMs, callsFrom - dayMs, pause),
+  },
+  {
+    tables: ['captures'],
+    prune: ({ records, now, pause }) => pruneCaptures(records, now - captureKeptMs + roundMs, pause),
+  },
+  { tables: ['call_quota_use'], prune: ({ records, now, pause }) => pruneQuotaUse(records, now, pause) },
+  { tables: ['changes'], prune: ({ records, now, pause }) => pruneChanges(records, now - changesKeptMs, pause) },
+  { tables: ['processes'], prune: ({ records, now }) => pruneProcesses(records, now - processesKeptMs) },
+  {
+    tables: ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
+    prune: ({ records, now, pause }) => pruneOAuth(records, now, dayMs, pause),
+  },
+  { tables: ['grants'], prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, pause) },
+  { tables: ['sessions'], prune: ({ records, now, pause }) => pruneSessions(records, now, pause) },
+  {
+    tables: ['invitations'],
+    prune: ({ records, now, pause }) => pruneInvitations(records, now - invitationsKeptMs, pause),
+  },
+  { tables: ['api_keys'], prune: ({ records, auditFrom, pause }) => pruneKeys(records, auditFrom, pause) },
+  { tables: ['audit_events'], prune: ({ records, auditFrom, pause }) => pruneAuditEvents(records, auditFrom, pause) },
+  {
+    tables: ['servers', 'server_versions'],
+    prune: ({ records, mostVersions, pause }) => measureServers(records, mostVersions, pause),
+  },
+  {
+    tables: ['workspaces', 'members', 'users'],
+    prune: ({ db, auditFrom, pause }) => prunePeople(db, auditFrom, pause),
+  },
+];

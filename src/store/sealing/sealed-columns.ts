@@ -1,0 +1,65 @@
+import type { Tables } from '../schema.ts';
+
+/** What each sealed value is bound to, besides its key: its table, column and row. */
+export const contexts = {
+  secret: (server: { workspaceId: string; id: string }, name: string) =>
+    `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`,
+  capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
+  grantTokens: (workspaceId: string, grantId: string) => `grants|sealed_tokens|${workspaceId}|${grantId}`,
+  login: (id: string) => `authorizations|sealed_verifier|${id}`,
+  macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
+};
+
+/** The columns of a row that a context is made of. */
+type Row = { readonly [column: string]: string };
+
+/** A column that holds values sealed with the master key. */
+export type SealedColumn = {
+  table: keyof Tables;
+  column: string;
+  /** The columns that tell a row from others. */
+  key: readonly [string, ...string[]];
+  /** The other columns that the context needs. */
+  needs: readonly string[];
+  contextOf: (row: Row) => string;
+};
+
+/** Every one of them; a test compares them with the tables. An empty value is no sealed one. */
+export const sealedColumns: readonly SealedColumn[] = [
+  {
+    table: 'secrets',
+    column: 'sealed_value',
+    key: ['server_id', 'name'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id: workspaceId = '', server_id: id = '', name = '' }) =>
+      contexts.secret({ workspaceId, id }, name),
+  },
+  {
+    table: 'grants',
+    column: 'sealed_tokens',
+    key: ['id'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id = '', id = '' }) => contexts.grantTokens(workspace_id, id),
+  },
+  {
+    table: 'authorizations',
+    column: 'sealed_verifier',
+    key: ['id'],
+    needs: [],
+    contextOf: ({ id = '' }) => contexts.login(id),
+  },
+  {
+    table: 'captures',
+    column: 'sealed_document',
+    key: ['call_id'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id = '', call_id = '' }) => contexts.capture(workspace_id, call_id),
+  },
+  {
+    table: 'master_keys',
+    column: 'sealed_mac_key',
+    key: ['id'],
+    needs: [],
+    contextOf: ({ id = '' }) => contexts.macKey(id),
+  },
+];

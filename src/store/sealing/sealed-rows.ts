@@ -1,0 +1,96 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { type SealedColumn, sealedColumns } from './sealed-columns.ts';
+import type { Keyring } from './sealing.ts';
+
+// No query here names a workspace: the master key is that of the whole service.
+
+/** How many values of a table are sealed with a key. */
+export type KeyUse = { table: string; keyId: string; rows: number };
+
+/** Reads every sealed value. */
+export async function countSealed(db: Db): Promise<KeyUse[]> {
+  const uses: KeyUse[] = [];
+  for (const { table, column } of sealedColumns) {
+    const keyId = sql<string>`substr(${sql.ref(column)}, 4, 8)`;
+    const { rows } = await sql<{ key_id: string; rows: number }>`
+      select ${keyId} as key_id, count(*) as rows from ${sql.table(table)} where ${sql.ref(column)} <> '' group by 1`.execute(
+      db,
+    );
+    uses.push(...rows.map((row) => ({ table, keyId: row.key_id, rows: Number(row.rows) })));
+  }
+  return uses;
+}
+
+/** The secrets that none of these keys opens, the first of them. */
+export async function secretsWithout(
+  db: Db,
+  keyIds: readonly string[],
+  limit: number,
+): Promise<{ slug: string; name: string; keyId: string; workspaceId: string; serverId: string }[]> {
+  const keyId = sql<string>`substr(secrets.sealed_value, 4, 8)`;
+  return db
+    .selectFrom('secrets')
+    .innerJoin('servers', 'servers.id', 'secrets.server_id')
+    .select(['servers.slug as slug', 'secrets.name as name', 'secrets.workspace_id as workspaceId'])
+    .select(['secrets.server_id as serverId', keyId.as('keyId')])
+    .where(keyId, 'not in', [...keyIds, ''])
+    .orderBy('secrets.server_id')
+    .orderBy('secrets.name')
+    .limit(limit)
+    .execute();
+}
+
+/** What became of a batch: `next` is where the following one begins, undefined after the last. */
+export type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
+
+type SealedRow = { [column: string]: string };
+
+/**
+ * Seals the next values of a column with the first key of the ring. Each is replaced only if it is still the one that
+ * was read, so what somebody else stores meanwhile stays. Those that no key of the ring opens are left as they are.
+ */
+export async function resealBatch(
+  db: Db,
+  keyring: Keyring,
+  sealed: SealedColumn,
+  { after, limit }: { after: readonly string[] | undefined; limit: number },
+): Promise<Batch> {
+  const { table, column, key, needs, contextOf } = sealed;
+  const keys = sql.join(key.map((name) => sql.ref(name)));
+  const begin = after ? sql`and (${keys}) > (${sql.join(after)})` : sql``;
+  const { rows } = await sql<SealedRow>`
+    select ${sql.join([...key, ...needs, column].map((name) => sql.ref(name)))} from ${sql.table(table)}
+    where ${sql.ref(column)} <> '' and ${sql.ref(column)} not like ${`v1.${keyring.keyIds[0]}.%`} ${begin}
+    order by ${keys} limit ${limit}`.execute(db);
+  const batch = { resealed: 0, overtaken: 0, unreadable: 0 };
+  for (const row of rows) {
+    const before = row[column] as string;
+    const after = sealAnew(keyring, before, contextOf(row));
+    if (after === undefined) {
+      batch.unreadable++;
+      continue;
+    }
+    const isRow = sql.join(
+      key.map((name) => sql`${sql.ref(name)} = ${row[name]}`),
+      sql` and `,
+    );
+    const { numAffectedRows } = await sql`
+      update ${sql.table(table)} set ${sql.ref(column)} = ${after} where ${isRow} and ${sql.ref(column)} = ${before}`.execute(
+      db,
+    );
+    batch[numAffectedRows === 0n ? 'overtaken' : 'resealed']++;
+  }
+  const last = rows.length === limit ? rows.at(-1) : undefined;
+  return { ...batch, next: last && key.map((name) => last[name] as string) };
+}
+
+/** Undefined when no key opens the value, or somebody changed it. */
+function sealAnew(keyring: Keyring, value: string, context: string): string | undefined {
+  try {
+    return keyring.seal(keyring.open(value, context), context);
+  } catch {
+    // It is counted, and told with the key that is missing.
+    return undefined;
+  }
+}

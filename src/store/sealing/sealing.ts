@@ -1,0 +1,100 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
+import { AppError } from '../../errors.ts';
+
+/**
+ * Sealed values: `v1.<key id>.<iv>.<ciphertext and tag>`, AES-256-GCM with a 96-bit random IV. The context of the value,
+ * which names its row and column, is additional data, so a ciphertext copied to another row or column does not open.
+ */
+export type Keyring = {
+  /** The ids of its keys; the first one seals. */
+  keyIds: readonly [string, ...string[]];
+  seal(value: string, context: string): string;
+  /** @throws AppError internal when no key of the ring opens it */
+  open(sealed: string, context: string): string;
+  /** Proves later that we wrote a text, for one purpose alone. */
+  mac(text: string, purpose: string): string;
+  isMac(mac: string, text: string, purpose: string): boolean;
+};
+
+const ivBytes = 12;
+const tagBytes = 16;
+
+type RingKey = { id: string; key: Buffer; macKey: Buffer };
+
+function ringKey(master: Buffer): RingKey {
+  const key = Buffer.from(hkdfSync('sha256', master, '', 'toolhost sealed values', 32));
+  const macKey = Buffer.from(hkdfSync('sha256', master, '', 'toolhost message authentication', 32));
+  return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key, macKey };
+}
+
+/** What may be known of a master key: its id, and the part of it that only authenticates. */
+export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
+  const { id, macKey } = ringKey(master);
+  return { id, macKey };
+}
+
+export type KeyringOptions = {
+  /** Of master keys that were left out since; what they proved stays proven. */
+  retiredMacKeys?: readonly Buffer[];
+  /** Told the id of a key that would open a value and is not in the ring. */
+  onMissingKey?: (id: string) => void;
+};
+
+/** A ring that writes with the first key and reads with any, so that keys can be rotated. Keys are 32 bytes or more. */
+export function createKeyring(masters: readonly Buffer[], options: KeyringOptions = {}): Keyring {
+  const keys = masters.map(ringKey);
+  const [newest, ...older] = keys;
+  if (!newest) throw new Error('a keyring needs a key');
+  const macKeys = [...keys.map(({ macKey }) => macKey), ...(options.retiredMacKeys ?? [])];
+  return {
+    keyIds: [newest.id, ...older.map(({ id }) => id)],
+    seal(value, context) {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv('aes-256-gcm', newest.key, iv);
+      cipher.setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      return `v1.${newest.id}.${iv.toString('base64url')}.${sealed.toString('base64url')}`;
+    },
+    open(sealed, context) {
+      const [version, id, iv = '', data = ''] = sealed.split('.');
+      const key = keys.find((candidate) => candidate.id === id);
+      if (version !== 'v1' || !key) {
+        options.onMissingKey?.(id ?? '');
+        throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
+      }
+      try {
+        return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
+      } catch {
+        throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
+      }
+    },
+    mac: (text, purpose) => macOf(newest.macKey, text, purpose),
+    isMac(mac, text, purpose) {
+      return macKeys.some((key) => {
+        const expected = Buffer.from(macOf(key, text, purpose));
+        const given = Buffer.from(mac);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+    },
+  };
+}
+
+function decrypt(key: Buffer, iv: Buffer, data: Buffer, context: string): string {
+  const end = data.length - tagBytes;
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes });
+  decipher.setAAD(Buffer.from(context));
+  decipher.setAuthTag(data.subarray(end));
+  return Buffer.concat([decipher.update(data.subarray(0, end)), decipher.final()]).toString('utf8');
+}
+
+function macOf(key: Buffer, text: string, purpose: string): string {
+  return createHmac('sha256', key).update(`${purpose}\0${text}`).digest('base64url');
+}

@@ -1,0 +1,117 @@
+import type { Db } from '../db.ts';
+import { contexts } from '../sealing/sealed-columns.ts';
+import type { Keyring } from '../sealing/sealing.ts';
+
+/** A secret of a hosted server without its value. `origins` are where it may be sent to. */
+export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
+
+type Owner = { workspaceId: string; id: string };
+
+export async function saveSecret(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+  secret: SecretInfo & { value: string },
+): Promise<void> {
+  const changing = {
+    sealed_value: keyring.seal(secret.value, contexts.secret(server, secret.name)),
+    origins: JSON.stringify(secret.origins),
+    created_by: secret.createdBy,
+    updated_at: secret.updatedAt,
+  };
+  await db
+    .insertInto('secrets')
+    .values({ server_id: server.id, workspace_id: server.workspaceId, name: secret.name, ...changing })
+    .onConflict((c) => c.columns(['server_id', 'name']).doUpdateSet(changing))
+    .execute();
+}
+
+/** Whether there was one. */
+export async function removeSecret(db: Db, server: Owner, name: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('secrets')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}
+
+export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> {
+  const originsOf = originsReader();
+  return (await rowsOf(db, server)).map(({ sealed_value: _, ...row }) => ({
+    name: row.name,
+    origins: originsOf(row.origins),
+    createdBy: row.created_by,
+    updatedAt: row.updated_at,
+  }));
+}
+
+/** The value of a sealed secret; undefined where the key that sealed it is gone. */
+function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
+  try {
+    return keyring.open(sealed, where);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A secret with its value, to tell whether it would change. */
+export async function findSecret(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+  name: string,
+): Promise<(SecretInfo & { value: string | undefined }) | undefined> {
+  const row = await db
+    .selectFrom('secrets')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return (
+    row && {
+      name,
+      origins: JSON.parse(row.origins) as string[],
+      createdBy: row.created_by,
+      updatedAt: row.updated_at,
+      value: openedOrNothing(keyring, row.sealed_value, contexts.secret(server, name)),
+    }
+  );
+}
+
+/** The open values of a server, for the gateway alone. */
+export async function openSecrets(
+  db: Db,
+  keyring: Keyring,
+  server: Owner,
+): Promise<Map<string, { value: string; origins: string[] }>> {
+  const rows = await rowsOf(db, server);
+  const originsOf = originsReader();
+  return new Map(
+    rows.map((row) => [
+      row.name,
+      {
+        value: keyring.open(row.sealed_value, contexts.secret(server, row.name)),
+        origins: originsOf(row.origins),
+      },
+    ]),
+  );
+}
+
+/** Most secrets of a server go to the same hosts, and there can be many of both: these are read once, and shared. */
+function originsReader(): (text: string) => string[] {
+  const read = new Map<string, string[]>();
+  return (text) => read.getOrInsertComputed(text, () => JSON.parse(text) as string[]);
+}
+
+async function rowsOf(db: Db, server: Owner) {
+  return db
+    .selectFrom('secrets')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .orderBy('name')
+    .execute();
+}

@@ -1,0 +1,139 @@
+import { type Selectable, sql } from 'kysely';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import type { Db } from '../db.ts';
+import { encodeCursor, type Page } from '../page.ts';
+import type { Tables } from '../schema.ts';
+
+type Owner = { workspaceId: string; id: string };
+
+export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
+export type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
+
+/** Of large configurations no more versions are kept than fit into this. The current one always is. */
+export const mostVersionBytes = 4_000_000;
+
+/** Stores a version and forgets those beyond the newest `most` (0 is all). Gives the bytes of those that are kept. */
+export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
+  const { id, workspaceId, createdBy, createdAt, ...rest } = version;
+  await db
+    .insertInto('server_versions')
+    .values({ ...rest, server_id: id, workspace_id: workspaceId, created_by: createdBy, created_at: createdAt })
+    .execute();
+  return trimVersions(db, version, most);
+}
+
+/** Forgets versions of a server beyond the newest `most` (0 is all). Gives the bytes of those that are kept. */
+export async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
+  const sizes = await sizesOf(db, server).execute();
+  let [bytes, kept] = [0, 0];
+  for (const size of sizes) {
+    const isKept = kept === 0 || ((most === 0 || kept < most) && bytes + size.bytes <= mostVersionBytes);
+    if (!isKept) {
+      await deleteVersions(db, server, size.version);
+      break;
+    }
+    bytes += size.bytes;
+    kept += 1;
+  }
+  return bytes;
+}
+
+/** Newest first. */
+function sizesOf(db: Db, server: Owner) {
+  return db
+    .selectFrom('server_versions')
+    .select(['version', sql<number>`octet_length(config)`.as('bytes')])
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .orderBy('version', 'desc');
+}
+
+/** Forgets the versions of a server up to one. */
+export async function deleteVersions(db: Db, server: Owner, upTo: number): Promise<void> {
+  await db
+    .deleteFrom('server_versions')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('version', '<=', upTo)
+    .execute();
+}
+
+/** Rows that are looked at to make space; what they do not give is not given. */
+const mostForgotten = 2000;
+
+/** Forgets old versions of a workspace, the oldest first, until this many bytes are free. Gives how many that are. */
+export async function forgetOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
+  const rows = await db
+    .selectFrom('server_versions as old')
+    .innerJoin('servers', 'servers.id', 'old.server_id')
+    .select(['old.server_id', 'old.version', sql<number>`octet_length(old.config)`.as('bytes')])
+    .where('old.workspace_id', '=', workspaceId)
+    .whereRef('old.version', '<', 'servers.version')
+    .orderBy('old.created_at')
+    .limit(mostForgotten)
+    .execute();
+  let freed = 0;
+  for (const { server_id, version, bytes } of rows) {
+    if (freed >= wanted) break;
+    await db.deleteFrom('server_versions').where('server_id', '=', server_id).where('version', '=', version).execute();
+    await db
+      .updateTable('servers')
+      .set((e) => ({ stored_bytes: e('stored_bytes', '-', bytes) }))
+      .where('id', '=', server_id)
+      .execute();
+    freed += bytes;
+  }
+  return freed;
+}
+
+/** A page of versions, newest first, ends early where their configurations are more than this together. */
+const mostPageBytes = 1_000_000;
+
+export async function findVersions(
+  db: Db,
+  server: Owner,
+  page: Page,
+): Promise<{ rows: StoredVersion[]; next: string | undefined }> {
+  const before = page.after?.at;
+  let query = sizesOf(db, server).limit(page.limit + 1);
+  if (before !== undefined) query = query.where('version', '<', before);
+  const sizes = await query.execute();
+  let bytes = 0;
+  const fitting = sizes.filter((size, index) => {
+    bytes += size.bytes;
+    return index < page.limit && (index === 0 || bytes <= mostPageBytes);
+  });
+  const last = fitting.at(-1);
+  if (!last) return { rows: [], next: undefined };
+  const rows = await db
+    .selectFrom('server_versions')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('version', '>=', last.version)
+    .where('version', '<=', fitting[0]?.version ?? 0)
+    .orderBy('version', 'desc')
+    .execute();
+  const next = fitting.length < sizes.length ? encodeCursor({ at: last.version, id: 'version' }) : undefined;
+  return { rows: rows.map(toVersion), next };
+}
+
+export async function findVersion(db: Db, server: Owner, version: number): Promise<StoredVersion | undefined> {
+  const row = await db
+    .selectFrom('server_versions')
+    .selectAll()
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  return row && toVersion(row);
+}
+
+function toVersion(row: Selectable<Tables['server_versions']>): StoredVersion {
+  return {
+    version: row.version,
+    config: JSON.parse(row.config) as ServerConfig,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,205 @@
+import { type Selectable, sql } from 'kysely';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import type { SetLimits } from '../../domain/limits.ts';
+import { deleteServerCaptures } from '../calls/captures.ts';
+import type { Db } from '../db.ts';
+import type { Tables } from '../schema.ts';
+import { summaryText } from './server-list.ts';
+import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
+
+/** A hosted server as stored; `config` has every secret masked. */
+export type StoredServer = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  name: string;
+  config: ServerConfig;
+  version: number;
+  createdBy: string;
+  createdAt: number;
+  updatedAt: number;
+  /** Until when its calls are captured; may be past. */
+  captureUntil?: number;
+  /** Absent where none were set. */
+  limits?: SetLimits;
+};
+
+function toServer(row: Selectable<Tables['servers']>): StoredServer {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    slug: row.slug,
+    name: row.name,
+    config: JSON.parse(row.config) as ServerConfig,
+    version: row.version,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    ...(row.capture_until !== null && { captureUntil: row.capture_until }),
+    ...(row.limits !== null && { limits: JSON.parse(row.limits) as SetLimits }),
+  };
+}
+
+/** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
+export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
+  const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
+  const result = await db
+    .insertInto('servers')
+    .values({
+      id,
+      workspace_id: workspaceId,
+      slug,
+      name,
+      ...configColumns(server),
+      version,
+      created_by: createdBy,
+      created_at: createdAt,
+      updated_at: updatedAt,
+    })
+    .onConflict((c) => c.column('slug').doNothing())
+    .executeTakeFirst();
+  if (!result.numInsertedOrUpdatedRows) return false;
+  await setStoredBytes(db, server, await insertVersion(db, versionOf(server, createdBy), all));
+  return true;
+}
+
+/** Every version is kept. */
+const all = 0;
+
+async function setStoredBytes(db: Db, server: StoredServer, versionBytes: number): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes}` })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+function configColumns({ config, version }: StoredServer) {
+  return {
+    config: JSON.stringify(config),
+    summary: summaryText(config),
+    summary_version: version,
+  };
+}
+
+function versionOf({ id, workspaceId, version, config, updatedAt }: StoredServer, createdBy: string): NewVersion {
+  return { id, workspaceId, version, config: JSON.stringify(config), createdBy, createdAt: updatedAt };
+}
+
+/**
+ * Stores the next version of a server: `server.version` is the new one; of the older ones the newest `mostVersions` are
+ * kept (0 is all).
+ * False, and nothing stored, when the stored version is not the one before it.
+ */
+export async function updateServer(
+  db: Db,
+  server: StoredServer,
+  updatedBy: string,
+  mostVersions = all,
+): Promise<boolean> {
+  const { name, version, updatedAt } = server;
+  const result = await db
+    .updateTable('servers')
+    .set({ ...configColumns(server), name, version, updated_at: updatedAt })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .where('version', '=', server.version - 1)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  if (result.numUpdatedRows === 0n) return false;
+  const versionBytes = await insertVersion(db, versionOf(server, updatedBy), mostVersions);
+  await setStoredBytes(db, server, versionBytes);
+  return true;
+}
+
+/** Captures the calls of a server until a time, or no longer. */
+export async function setCapture(db: Db, server: StoredServer, until: number | undefined): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ capture_until: until ?? null })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+/** Limits the calls of a server; without any the defaults count. */
+export async function updateServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ limits: JSON.stringify(limits) })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+/** What is left of a deleted server besides its slug and when it was there. */
+export const tombstone = {
+  name: '',
+  config: '{}',
+  summary: null,
+  summary_version: null,
+  stored_bytes: 0,
+  capture_until: null,
+  limits: null,
+};
+
+/** Leaves a tombstone, which keeps the slug reserved: the configuration, its versions, secrets and captures go for good. */
+export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
+  await db
+    .deleteFrom('secrets')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .execute();
+  await deleteServerCaptures(db, server);
+  await deleteVersions(db, server, server.version);
+  await db
+    .updateTable('servers')
+    .set({ deleted_at: at, updated_at: at, ...tombstone })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
+export async function findServer(db: Db, workspaceId: string, slug: string): Promise<StoredServer | undefined> {
+  const server = await findServingServer(db, slug);
+  return server?.workspaceId === workspaceId ? server : undefined;
+}
+
+/**
+ * No workspace: the slug is the public address at which everybody may knock. `configLength` is in characters of JSON.
+ */
+export async function findServingServer(
+  db: Db,
+  slug: string,
+): Promise<(StoredServer & { configLength: number }) | undefined> {
+  const row = await db
+    .selectFrom('servers')
+    .selectAll()
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return row && { ...toServer(row), configLength: row.config.length };
+}
+
+/** Slugs of the workspace's servers that come next to this one in their order, so that words that begin alike are among them. */
+export async function slugsAround(db: Db, workspaceId: string, slug: string): Promise<string[]> {
+  const own = db
+    .selectFrom('servers')
+    .select('slug')
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', 'is', null)
+    .limit(mostAround);
+  const [before, after] = [
+    await own.where('slug', '<', slug).orderBy('slug', 'desc').execute(),
+    await own.where('slug', '>', slug).orderBy('slug').execute(),
+  ];
+  return [...before, ...after].map((row) => row.slug);
+}
+
+const mostAround = 250;
+
+/** Whether a slug was ever used, by anyone. No workspace: slugs are unique in the whole service. */
+export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
+  return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;
+}

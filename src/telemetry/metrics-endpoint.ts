@@ -1,0 +1,48 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { bearerToken } from '../domain/credentials/credential.ts';
+import { AppError, Unauthenticated } from '../errors.ts';
+
+export type MetricsEndpointOptions = {
+  /** Whether the programs of this machine need no token. */
+  isOpenOnLoopback: boolean;
+  /** Undefined: nobody else sees anything. */
+  token: string | undefined;
+  text: () => Promise<string>;
+};
+
+/** `GET /metrics`. @throws AppError, Unauthenticated */
+export function createMetricsEndpoint(
+  options: MetricsEndpointOptions,
+): (request: IncomingMessage) => Promise<Response> {
+  const { isOpenOnLoopback, token, text } = options;
+  return async (request) => {
+    if (!(isOpenOnLoopback && isFromLoopback(request))) checkToken(request, token);
+    refusePages(request);
+    return new Response(await text(), { headers: { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' } });
+  };
+}
+
+function isFromLoopback(request: IncomingMessage): boolean {
+  return /^(::ffff:)?127\.|^::1$/.test(request.socket.remoteAddress ?? '');
+}
+
+function checkToken(request: IncomingMessage, token: string | undefined): void {
+  if (token === undefined) throw new AppError('notFound', 'there is nothing at this address');
+  const given = bearerToken(request.headers);
+  if (given === undefined) throw new Unauthenticated('missing', 'metrics need "Authorization: Bearer …"');
+  if (!timingSafeEqual(digest(given), digest(token))) throw new Unauthenticated('invalid', 'the token is not valid');
+}
+
+/** Of equal length whatever was given, which the comparison in constant time needs. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** A browser says when a page asks; a person who opens the address is no page. @throws AppError forbidden */
+function refusePages({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site'];
+  if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {
+    throw new AppError('forbidden', 'metrics are not for web pages; let Prometheus fetch them');
+  }
+}

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type CommandOptions, toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { PNG } from '../support/upstreams/content-upstream.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const inputSchema = {
+  id: { type: 'integer', optional: true },
+  ratio: { type: 'number', optional: true },
+  done: { type: 'boolean', optional: true },
+  title: { type: 'string', optional: true },
+  tags: { type: 'array', items: { type: 'string' }, optional: true },
+  counts: { type: 'array', items: { type: 'integer' }, optional: true },
+  place: { type: 'object', optional: true },
+};
+
+describe('toolhost call', () => {
+  let upstream: RecordingUpstream;
+  let running: TestToolhost;
+  let env: Record<string, string>;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    running = await startToolhost({ egress: [upstream.port] });
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    const tool = (name: string, method: string, schema: object) => ({
+      name,
+      description: 'Does the one thing of this test.',
+      method,
+      url: `${upstream.url}/${name}`,
+      input_schema: schema,
+    });
+    const tools = [tool('send', 'POST', inputSchema), tool('fetch', 'GET', {}), tool('picture', 'GET', {})];
+    await running.createServer({ name: 'Open', slug: 'open-api', tools });
+    await running.createServer({ name: 'Forwarding', slug: 'forwarding', authentication: { type: 'Bearer' }, tools });
+    upstream.on('GET /fetch', () => ({ body: { ok: true } }));
+    upstream.on('GET /picture', () => ({ headers: { 'content-type': 'image/png' }, body: PNG }));
+  });
+  after(async () => {
+    await running.stop();
+    await upstream.close();
+  });
+
+  const call = (args: readonly string[], options: CommandOptions = {}) =>
+    toolhost(['call', ...args], { env, ...options });
+  const sent = () => upstream.take().map((request) => JSON.parse(request.body.toString()) as object);
+
+  it('types arguments as the tool declares them', async () => {
+    upstream.take();
+    const pairs = [
+      'id=42',
+      'ratio=0.5',
+      'done=true',
+      'title=007',
+      'tags=a',
+      'tags=b,c',
+      'counts=[1,2]',
+      'place={"x": 1}',
+    ];
+    const { code, stderr } = await call(['open-api', 'send', ...pairs.flatMap((pair) => ['--arg', pair])]);
+    assert.deepEqual([code, stderr], [0, '']);
+    const typed = { id: 42, ratio: 0.5, done: true, title: '007', tags: ['a', 'b,c'], counts: [1, 2], place: { x: 1 } };
+    assert.deepEqual(sent(), [typed]);
+  });
+
+  it('takes arguments as JSON, which --arg overrules', async () => {
+    upstream.take();
+    const { code } = await call([
+      'open-api',
+      'send',
+      '--args',
+      '{"id": 1, "title": "a=b"}',
+      '--arg',
+      'id=2',
+      '--arg',
+      'tags=one',
+    ]);
+    assert.equal(code, 0);
+    assert.deepEqual(sent(), [{ id: 2, title: 'a=b', tags: ['one'] }]);
+  });
+
+  it('prints the text of the answer, or all of it with --json', async () => {
+    assert.deepEqual(await call(['open-api', 'fetch']), { code: 0, stdout: '{"ok":true}\n', stderr: '' });
+    type Outcome = { is_error: boolean; content: object[]; structured_content: object };
+    const whole = await toolhostJson<Outcome>(['call', 'open-api', 'fetch'], { env });
+    assert.deepEqual([whole.is_error, whole.content], [false, [{ type: 'text', text: '{"ok":true}' }]]);
+    assert.deepEqual(whole.structured_content, { ok: true });
+    const picture = await call(['open-api', 'picture']);
+    assert.equal(picture.stdout, `[image image/png, ${PNG.length} bytes; --json prints it]\n`);
+  });
+
+  it('exits with 1 when the tool reports an error, and prints that', async () => {
+    const wrong = await call(['open-api', 'send', '--arg', 'id=many', '--arg', 'titl=x']);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stdout, /id: found "many"; allowed: integer/);
+    assert.match(wrong.stdout, /titl: unknown argument; did you mean `title`\?/);
+    const { code, stdout } = await call(['open-api', 'send', '--arg', 'id=many', '--json']);
+    assert.deepEqual([code, (JSON.parse(stdout) as { is_error: boolean }).is_error], [1, true]);
+  });
+
+  it('gives a token for servers that forward one, and asks for it', async () => {
+    upstream.take();
+    const without = await call(['forwarding', 'fetch']);
+    assert.deepEqual([without.code, without.stdout], [1, '']);
+    assert.match(without.stderr, /give one with --token or TOOLHOST_TOKEN/);
+    assert.equal((await call(['forwarding', 'fetch', '--token', 'from-option'])).code, 0);
+    assert.equal((await call(['forwarding', 'fetch'], { env: { ...env, TOOLHOST_TOKEN: 'from-env' } })).code, 0);
+    const bearers = upstream.take().map((request) => request.headers.authorization);
+    assert.deepEqual(bearers, ['Bearer from-option', 'Bearer from-env']);
+  });
+
+  it('helps with names', async () => {
+    const [tool, server, pair, args] = await Promise.all([
+      call(['open-api', 'fetsh']),
+      call(['nowhere', 'fetch']),
+      call(['open-api', 'send', '--arg', 'id']),
+      call(['open-api', 'send', '--args', '[1]']),
+    ]);
+    assert.deepEqual([tool.code, server.code, pair.code, args.code], [1, 1, 2, 2]);
+    assert.match(tool.stderr, /the server open-api has no tool "fetsh"; did you mean `fetch`\?/);
+    assert.match(server.stderr, /there is no such server/);
+    assert.match(pair.stderr, /allowed: name=value/);
+    assert.match(args.stderr, /allowed: a JSON object/);
+  });
+
+  it('works with a key that may call but not read, whose arguments stay text', async () => {
+    upstream.take();
+    const caller = { ...env, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) };
+    assert.equal((await call(['open-api', 'send', '--arg', 'title=x'], { env: caller })).code, 0);
+    assert.deepEqual(sent(), [{ title: 'x' }]);
+  });
+});
+
+describe('a service that does not answer as it should', () => {
+  const list = (env: Record<string, string>, ...more: string[]) => toolhost(['servers', 'list', ...more], { env });
+
+  it('is named, with what to do', async () => {
+    const free = await startListener();
+    await free.close();
+    const url = `http://127.0.0.1:${free.port}`;
+    const [refused, byPort, unknown] = await Promise.all([
+      list({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' }),
+      list({ PORT: String(free.port), TOOLHOST_API_KEY: 'k' }),
+      list({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid'),
+    ]);
+    for (const { code, stdout } of [refused, byPort, unknown]) assert.deepEqual([code, stdout], [1, '']);
+    for (const { stderr } of [refused, byPort]) {
+      assert.equal(
+        stderr,
+        `error: nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL\n`,
+      );
+    }
+    assert.match(unknown.stderr, /http:\/\/toolhost\.invalid cannot be reached: /);
+  });
+
+  it('gets no key when none is set, and one that cannot be a key is not repeated', async () => {
+    const [none, odd, url] = await Promise.all([
+      list({}),
+      list({ TOOLHOST_API_KEY: 'hünter2' }),
+      list({ TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' }),
+    ]);
+    assert.match(url.stderr, /TOOLHOST_URL: found https:\/\/…@tools\.example\.com; allowed: /);
+    assert.match(none.stderr, /no API key: set TOOLHOST_API_KEY or give --key; make one with: /);
+    assert.doesNotMatch(odd.stderr, /nter2/);
+    assert.deepEqual([none.code, odd.code], [1, 1]);
+  });
+
+  it('may be another program, to whose redirects the key is not sent', async () => {
+    const elsewhere = await startListener();
+    const other = createServer((_request, response) => {
+      response
+        .writeHead(307, { Location: `http://127.0.0.1:${elsewhere.port}/`, 'Content-Type': 'text/html' })
+        .end('<p>Moved</p>');
+    });
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, stderr } = await list({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' });
+    assert.deepEqual([code, elsewhere.connections], [1, 0]);
+    assert.match(stderr, /answered \(307\), but not as this version of toolhost does; is the address right\?/);
+    other.close();
+    await elsewhere.close();
+  });
+
+  it('says in its own words why it refuses', async () => {
+    const running = await startToolhost();
+    try {
+      const [unknown, weak] = await Promise.all([
+        list({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: 'thk_nothing' }),
+        list({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) }),
+      ]);
+      assert.match(unknown.stderr, /^error: .*is not valid/);
+      assert.match(weak.stderr, /^error: this needs the scope manage:read; the credential has call\n$/);
+    } finally {
+      await running.stop();
+    }
+  });
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { serverAt } from '../support/configs.ts';
+import { toolhost } from '../support/service/toolhost-command.ts';
+
+const example = resolve(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json');
+
+type Verdict = {
+  file: string;
+  valid: boolean;
+  problems: { path: string; message: string }[];
+  warnings: { path: string }[];
+};
+type Verdicts = { valid: boolean; files: Verdict[] };
+
+/** Offline: no service, no key, no database. */
+describe('toolhost check', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const file = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const good = (slug: string) => JSON.stringify(serverAt(slug, 'https://api.example.com'));
+  const check = (files: readonly string[], env: Record<string, string> = {}, input = '') =>
+    toolhost(['check', ...files], { env, input });
+
+  it('is content with a good file, in JSON or YAML, from a file or standard input', async () => {
+    const json = file('good.json', good('good'));
+    const yaml = file('good.yaml', stringify(serverAt('good', 'https://api.example.com')));
+    const ends = await Promise.all([check([json, yaml]), check(['-'], {}, good('good'))]);
+    assert.deepEqual(ends, [
+      { code: 0, stdout: `${json}: ok\n${yaml}: ok\n`, stderr: '' },
+      { code: 0, stdout: '-: ok\n', stderr: '' },
+    ]);
+  });
+
+  it('judges the configuration files of a folder, by name, and says when it has none', async () => {
+    const servers = join(folder, 'servers');
+    mkdirSync(join(servers, 'older'), { recursive: true });
+    writeFileSync(join(servers, 'b.json'), good('beta'));
+    writeFileSync(join(servers, 'a.yml'), stringify(serverAt('alpha', 'https://api.example.com')));
+    writeFileSync(join(servers, 'notes.txt'), 'no configuration');
+    const { code, stdout } = await check([servers]);
+    assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
+    const empty = await check([join(servers, 'older')]);
+    assert.equal(empty.code, 1);
+    assert.match(empty.stdout, /older: is a folder; name a file, or for check a folder that has \.json/);
+  });
+
+  it('names file, path and problem, for every file', async () => {
+    const bad = file(
+      'bad.json',
+      JSON.stringify({ name: 'Bad', slug: 'manage', tools: [{ ...toolOf('x'), timeout_ms: 20_001 }] }),
+    );
+    const broken = file('broken.json', '{');
+    const { code, stdout, stderr } = await check([bad, broken, join(folder, 'none.json')]);
+    assert.deepEqual([code, stderr], [1, '']);
+    const lines = stdout.split('\n');
+    const expected = [
+      `${bad}: slug: "manage" is reserved; choose another`,
+      `${bad}: tools[0].timeout_ms: found 20001; allowed: at most 20000`,
+      `${join(folder, 'none.json')}: there is no such file`,
+    ];
+    for (const line of expected) assert.ok(lines.includes(line), stdout);
+    assert.ok(
+      lines.some((line) => line.startsWith(`${broken}: is not JSON: `)),
+      stdout,
+    );
+    assert.doesNotMatch(stdout, /: ok/);
+  });
+
+  it('exits with 0 when there are only warnings', async () => {
+    const path = file(
+      'warned.json',
+      JSON.stringify({ name: 'Warned', slug: 'warned', tools: [{ ...toolOf('x'), description: 'Short.' }] }),
+    );
+    const { code, stdout } = await check([path]);
+    assert.equal(code, 0);
+    assert.equal(
+      stdout,
+      `${path}: tools[0].description: warning: is under 20 characters; models choose tools by their description\n${path}: ok, with warnings (1)\n`,
+    );
+  });
+
+  it('prints verdicts as JSON', async () => {
+    const bad = file('bad-too.json', '{"name": "Bad"}');
+    const fine = file('fine.json', good('fine'));
+    const { code, stdout, stderr } = await check([bad, fine, '--json']);
+    assert.deepEqual([code, stderr], [1, '']);
+    const { valid, files } = JSON.parse(stdout) as Verdicts;
+    assert.deepEqual(
+      [valid, files.map((verdict) => [verdict.file, verdict.valid])],
+      [
+        false,
+        [
+          [bad, false],
+          [fine, true],
+        ],
+      ],
+    );
+    assert.deepEqual(files[0]?.problems.map(({ path }) => path).sort(), ['slug', 'tools']);
+    assert.deepEqual([files[1]?.problems, files[1]?.warnings], [[], []]);
+  });
+
+  it('judges as the service of this environment would', async () => {
+    const other = file('other.json', good('other'));
+    const [closed, open, reserved, unset] = await Promise.all([
+      check([example]),
+      check([example], { EGRESS_ALLOW: '127.0.0.1:8081' }),
+      check([other], { MANAGEMENT_SLUG: 'other' }),
+      check([other], { EGRESS_ALLOW: 'nonsense' }),
+    ]);
+    assert.deepEqual([closed.code, open.code, reserved.code, unset.code], [1, 0, 1, 1]);
+    assert.match(closed.stdout, /tools\[0\]\.url: found http:\/\/; allowed: https:\/\//);
+    assert.match(reserved.stdout, /slug: "other" is reserved/);
+    assert.match(unset.stderr, /EGRESS_ALLOW: found "nonsense"; allowed: /);
+  });
+});
+
+function toolOf(name: string): object {
+  return {
+    name,
+    description: 'Gets the thing from the upstream.',
+    method: 'GET',
+    url: 'https://api.example.com/thing',
+  };
+}

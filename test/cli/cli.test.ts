@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import manifest from '../../package.json' with { type: 'json' };
+import { startChildToolhost } from '../support/service/child-toolhost.ts';
+import { binary, type Ended, toolhost } from '../support/service/toolhost-command.ts';
+
+/** Refused in sentences: nothing on standard output, no stack, exit 1. */
+function assertRefused({ code, stdout, stderr }: Ended, ...sentences: RegExp[]): void {
+  assert.deepEqual([code, stdout], [1, ''], stderr);
+  assert.match(stderr, /^error: /);
+  assert.doesNotMatch(stderr, /^\s+at /m);
+  for (const sentence of sentences) assert.match(stderr, sentence);
+}
+
+describe('bin/toolhost', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('prints its version and its help, also from elsewhere and through a link', async () => {
+    const program = join(folder, 'toolhost');
+    symlinkSync(binary, program);
+    const version = await toolhost(['--version'], { program, cwd: folder });
+    assert.deepEqual(version, { code: 0, stdout: `${manifest.version}\n`, stderr: '' });
+    const help = await toolhost(['--help']);
+    assert.equal(help.code, 0);
+    for (const command of ['serve', 'keys', 'servers', 'secrets', 'call', 'check']) {
+      assert.match(help.stdout, new RegExp(`^  ${command} `, 'm'));
+    }
+    assert.match(help.stdout, /Examples:/);
+  });
+
+  it('has examples in the help of its commands, and every setting in that of serve', async () => {
+    const helps = await Promise.all(
+      [['keys', 'create'], ['servers', 'create'], ['secrets', 'set'], ['call'], ['check']].map((args) =>
+        toolhost([...args, '--help']),
+      ),
+    );
+    for (const { code, stdout } of helps) assert.match(`${code} ${stdout}`, /^0 [\s\S]*--json[\s\S]*Examples:/);
+    const { stdout } = await toolhost(['serve', '--help']);
+    assert.match(stdout, /MASTER_KEY .*32 bytes[\s\S]*DEMO /);
+  });
+
+  it('answers what it does not understand with exit code 2, on standard error', async () => {
+    const wrong = await Promise.all([
+      toolhost([]),
+      toolhost(['keys']),
+      toolhost(['serv']),
+      toolhost(['servers', 'list', '--jsn']),
+      toolhost(['servers', 'get']),
+      toolhost(['servers', 'list', '--url', 'localhost']),
+    ]);
+    assert.deepEqual(
+      wrong.map(({ code, stdout }) => [code, stdout]),
+      wrong.map(() => [2, '']),
+    );
+    assert.match(wrong[2]?.stderr ?? '', /Did you mean serve\?/);
+    assert.match(wrong[5]?.stderr ?? '', /allowed: http:\/\/ or https:\/\//);
+  });
+});
+
+describe('toolhost serve', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  const local = (name: string) => ({ PORT: '0', DEMO: '0', DATA_DIR: join(folder, name) });
+
+  it('says on one line that it is ready, logs to standard error, and ends with 0 on a signal', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const serving = await startChildToolhost({ ...local('signals'), LOG_LEVEL: 'info' });
+      assert.match(serving.readyLine, /^toolhost ready http:\/\/127\.0\.0\.1:\d+$/);
+      // The other signal comes at once, when the line is all that was heard.
+      if (signal === 'SIGTERM') assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
+      const code = await serving.end(signal);
+      const [stdout, stderr] = [serving.output('stdout'), serving.output('stderr')];
+      assert.deepEqual([code, stdout], [0, `${serving.readyLine}\n`]);
+      const logged = stderr
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as { signal?: string });
+      assert.ok(
+        logged.some((entry) => entry.signal === signal),
+        stderr,
+      );
+    }
+    assert.equal(statSync(join(folder, 'signals', 'master.key')).mode & 0o777, 0o600);
+  });
+
+  it('[sec E7] lists everything that production misses at once', async () => {
+    const end = await toolhost(['serve'], { env: { ...local('missing'), BASE_URL: 'https://tools.example.com' } });
+    assertRefused(
+      end,
+      /MASTER_KEY: required/,
+      /OIDC_ISSUER: required/,
+      /OIDC_CLIENT_ID: required/,
+      /OIDC_CLIENT_SECRET: required/,
+    );
+  });
+
+  it('[sec E7] refuses plain http in production, and settings that are none', async () => {
+    const env = { ...local('http'), BASE_URL: 'http://tools.example.com', PORT: 'http', EGRESS_ALLOW: '10.0.0.1' };
+    assertRefused(
+      await toolhost(['serve'], { env }),
+      /BASE_URL: .*https/,
+      /PORT: found "http"/,
+      /EGRESS_ALLOW: .*allowed: /,
+    );
+  });
+
+  it('[sec E7] refuses a master key that is short or an example, without repeating it', async () => {
+    const file = join(folder, 'key');
+    writeFileSync(file, 'c2hvcnQ=\n');
+    const keys = [
+      'change-me-to-a-long-random-string-before-production!!',
+      Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64'),
+      'c2hvcnQ=',
+      'A'.repeat(44),
+      '00'.repeat(32),
+      'deadbeef'.repeat(8),
+    ];
+    const ends = await Promise.all([
+      ...keys.map((key) => toolhost(['serve'], { env: { ...local('weak'), MASTER_KEY: key } })),
+      toolhost(['serve'], { env: { ...local('weak'), MASTER_KEY_FILE: file } }),
+    ]);
+    for (const end of ends) {
+      assertRefused(
+        end,
+        /MASTER_KEY: is (too short|not random|neither base64 nor hex); allowed: 32 random bytes.*openssl rand -base64 32/,
+      );
+      for (const key of keys) assert.ok(!end.stderr.includes(key));
+    }
+  });
+
+  it('[sec E7] refuses a second process on one SQLite file, and a port in use', async () => {
+    const serving = await startChildToolhost({ ...local('taken'), LOG_LEVEL: 'silent' });
+    try {
+      const [second, port] = await Promise.all([
+        toolhost(['serve'], { env: local('taken') }),
+        toolhost(['serve'], { env: { ...local('other'), PORT: new URL(serving.url).port } }),
+      ]);
+      assertRefused(second, /another toolhost process serves from .*toolhost\.sqlite; stop it, or /);
+      assertRefused(port, /port \d+ is in use; stop what uses it, or set PORT/);
+      assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
+    } finally {
+      await serving.end();
+    }
+  });
+
+  it('says why it cannot use its folder or reach its database, without the password', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    const [noFolder, noDatabase] = await Promise.all([
+      toolhost(['serve'], { env: { ...local('x'), DATA_DIR: join(file, 'data') } }),
+      toolhost(['serve'], { env: { ...local('y'), DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' } }),
+    ]);
+    assertRefused(noFolder, /ENOTDIR/);
+    assertRefused(noDatabase, /the database does not answer: .*ECONNREFUSED/);
+    assert.doesNotMatch(noDatabase.stderr, /hunter2/);
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+
+type Created = { id: string; key: string; scopes: string[] };
+type Listed = {
+  keys: {
+    id: string;
+    name: string;
+    servers?: string[];
+    created_by: string;
+    expires_at?: string;
+    revoked_at?: string;
+  }[];
+};
+
+/** Operator access: straight on the database of a service that runs. */
+describe('toolhost keys', () => {
+  let running: TestToolhost;
+  let env: Record<string, string>;
+  before(async () => {
+    running = await startToolhost();
+    env = { DATA_DIR: running.dataDir };
+  });
+  after(() => running.stop());
+
+  const create = (name: string, ...more: string[]) =>
+    toolhostJson<Created>(['keys', 'create', '--name', name, ...more], { env });
+  const statusWith = async (key: string) => (await running.rest('GET', '/servers', { key })).status;
+
+  it('prints id, key and scopes; the key works at once, and not two seconds after it was revoked', async () => {
+    const made = await create('short-lived', '--scopes', 'manage, call');
+    assert.deepEqual(Object.keys(made), ['id', 'key', 'scopes']);
+    assert.match(made.key, /^thk_/);
+    assert.deepEqual(made.scopes, ['manage', 'call']);
+    assert.equal(await statusWith(made.key), 200);
+    assert.deepEqual(await toolhostJson(['keys', 'revoke', made.id], { env }), { revoked: made.id });
+    await eventually(async () => assert.equal(await statusWith(made.key), 401), 2000);
+    const again = await toolhost(['keys', 'revoke', made.id], { env });
+    assert.deepEqual([again.code, again.stdout], [1, '']);
+    assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
+  });
+
+  it('tells people that the key is shown once and how to use it', async () => {
+    const { code, stdout, stderr } = await toolhost(
+      ['keys', 'create', '--name', 'for people', '--scopes', 'call', '--expires', '4w'],
+      {
+        env: { ...env, BASE_URL: 'https://tools.example.com' },
+      },
+    );
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /shown this once/);
+    assert.match(stdout, /export TOOLHOST_API_KEY=/);
+    assert.match(stdout, /https:\/\/tools\.example\.com\/api\/v1\/servers/);
+    assert.ok(stdout.includes(running.dataDir));
+    const key = /thk_\w+/.exec(stdout)?.[0] ?? '';
+    assert.equal(await statusWith(key), 403);
+  });
+
+  it('lists keys with their limits and never the keys', async () => {
+    for (const slug of ['one', 'two']) await running.createServer(serverAt(slug, 'https://api.example.com'));
+    const made = await create('limited', '--scopes', 'call', '--server', 'one', '--server', 'two', '--expires', '90d');
+    const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env });
+    const key = keys.find(({ id }) => id === made.id);
+    assert.deepEqual([key?.name, key?.servers, key?.created_by], ['limited', ['one', 'two'], 'operator']);
+    const days = (Date.parse(key?.expires_at ?? '') - Date.now()) / 86_400_000;
+    assert.ok(days > 89.9 && days <= 90, String(days));
+    const { stdout } = await toolhost(['keys', 'list'], { env });
+    assert.match(stdout, new RegExp(`^ID .*\n[sS]*^${made.id} +limited +call +one,two +good until `, 'm'));
+    assert.ok(!stdout.includes(made.key) && !JSON.stringify(keys).includes(made.key));
+  });
+
+  it('lists more keys than fit on a page', async () => {
+    const made = new Set<string>();
+    while (made.size < 201) made.add(`key_${(await running.key({ workspace: 'many' })).split('_')[1]}`);
+    const { keys } = await toolhostJson<Listed>(['keys', 'list', '--workspace', 'many'], { env });
+    assert.deepEqual(new Set(keys.map(({ id }) => id)), made);
+  });
+
+  it('is audited as the operator', async () => {
+    const made = await create('audited', '--scopes', 'manage:read');
+    const { body } = await running.rest('GET', '/audit');
+    const event = (body.events as { operation: string; target?: string; actor_kind: string }[]).find(
+      ({ target }) => target === made.id,
+    );
+    assert.deepEqual([event?.operation, event?.actor_kind], ['createApiKey', 'operator']);
+  });
+
+  it('says what is allowed', async () => {
+    const base = ['keys', 'create', '--name', 'x'];
+    const [scope, span, none, nameless, workspace, blank] = await Promise.all([
+      toolhost([...base, '--scopes', 'call,admin'], { env }),
+      toolhost([...base, '--scopes', 'call', '--expires', '3 years'], { env }),
+      toolhost(base, { env }),
+      toolhost(['keys', 'create', '--scopes', 'call'], { env }),
+      toolhost([...base, '--scopes', 'call', '--workspace', 'wsp_none'], { env }),
+      toolhost(['keys', 'create', '--name', ' ', '--scopes', 'call'], { env }),
+    ]);
+    assert.deepEqual(
+      [scope, span, none, nameless, workspace, blank].map((end) => end.code),
+      [2, 2, 2, 2, 1, 1],
+    );
+    assert.match(scope.stderr, /allowed: one or more of manage, manage:read, manage:write, call/);
+    assert.match(span.stderr, /allowed: hours, days or weeks, such as 12h, 90d or 4w/);
+    assert.match(none.stderr, /--scopes/);
+    assert.match(nameless.stderr, /--name/);
+    assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
+    assert.match(blank.stderr, /^ {2}name: /m);
+  });
+
+  it('makes keys of another workspace', async () => {
+    await running.key({ workspace: 'second' });
+    const made = await create('elsewhere', '--scopes', 'manage', '--workspace', 'second');
+    const [own, second] = await Promise.all([
+      toolhostJson<Listed>(['keys', 'list'], { env }),
+      toolhostJson<Listed>(['keys', 'list', '--workspace', 'second'], { env }),
+    ]);
+    assert.ok(!own.keys.some(({ id }) => id === made.id));
+    assert.ok(second.keys.some(({ id }) => id === made.id));
+  });
+
+  it('needs the database and no other setting', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+    try {
+      const fresh = { DATA_DIR: folder, BASE_URL: 'https://tools.example.com' };
+      const made = await toolhostJson<Created>(['keys', 'create', '--name', 'first', '--scopes', 'call'], {
+        env: fresh,
+      });
+      const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env: fresh });
+      assert.deepEqual(
+        keys.map(({ id }) => id),
+        [made.id],
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

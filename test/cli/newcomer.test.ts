@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { KeyScope } from '../../src/domain/credentials/scopes.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { startChildToolhost } from '../support/service/child-toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { binary, toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const checkout = resolve(import.meta.dirname, '..', '..');
+
+describe('a newcomer at the command line', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-newcomer-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('[find D3] makes no database by asking, and is told where one was looked for', async () => {
+    const empty = mkdtempSync(join(folder, 'empty-'));
+    const commands = [
+      ['keys', 'list'],
+      ['keys', 'revoke', 'key_x'],
+      ['limits', 'show'],
+      ['limits', 'set', '--calls-per-second', '5'],
+      ['limits', 'reset', '--server', 'x'],
+    ];
+    for (const command of commands) {
+      for (const dir of [empty, join(empty, 'not-there')]) {
+        const { code, stdout, stderr } = await toolhost(command, { env: { DATA_DIR: dir } });
+        assert.deepEqual([code, stdout], [1, ''], command.join(' '));
+        assert.match(stderr, /^error: there is no database in .*; .*DATA_DIR/);
+        assert.ok(stderr.includes(dir), stderr);
+      }
+    }
+    assert.deepEqual(readdirSync(empty), []);
+  });
+
+  it('[find D3] is told of a database that a first key makes, and only of that', async () => {
+    const dir = join(folder, 'made');
+    const create = () =>
+      toolhost(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], { env: { DATA_DIR: dir } });
+    const first = await create();
+    assert.equal(first.code, 0, first.stderr);
+    assert.match(first.stderr, /^made a new database in .*; start the service with the same DATA_DIR\n$/);
+    assert.ok(first.stderr.includes(dir));
+    assert.deepEqual(Object.keys(JSON.parse(first.stdout) as object), ['id', 'key', 'scopes']);
+    assert.equal((await create()).stderr, '');
+  });
+
+  it('[find D3] starts the service in a folder, and the command that it prints makes a key for that service', async () => {
+    const dir = join(folder, "it's here");
+    const serving = await startChildToolhost({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
+    try {
+      const stderr = serving.output('stderr');
+      const line = stderr.split('\n').find((text) => text.includes('keys create')) ?? assert.fail(stderr);
+      const {
+        code,
+        stdout,
+        stderr: noise,
+      } = await toolhost(['-c', `${line} --json`], {
+        program: '/bin/sh',
+        cwd: checkout,
+      });
+      assert.deepEqual([code, noise], [0, '']);
+      const { key } = JSON.parse(stdout) as { key: string };
+      const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
+      assert.equal(status, 200);
+    } finally {
+      await serving.end();
+    }
+  });
+});
+
+describe('the commands that a new key comes with', () => {
+  let upstream: RecordingUpstream;
+  let running: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    running = await startToolhost({ egress: [upstream.port] });
+    await running.createServer(serverAt('open-api', upstream.url, { tools: [toolAt(`${upstream.url}/x`)] }));
+  });
+  after(async () => {
+    await Promise.all([running?.stop(), upstream?.close()]);
+  });
+
+  const scopeSets: KeyScope[][] = [
+    ['manage'],
+    ['manage:read'],
+    ['manage:write'],
+    ['call'],
+    ['manage:write', 'call'],
+    ['manage', 'call'],
+  ];
+  for (const servers of [[], ['--server', 'open-api']]) {
+    for (const scopes of scopeSets) {
+      it(`[find D3] are such as it may use: ${scopes.join(',')} ${servers.join(' ')}`, async () => {
+        const env = { DATA_DIR: running.dataDir, TOOLHOST_URL: running.url };
+        const args = ['keys', 'create', '--name', 'n', '--scopes', scopes.join(','), ...servers];
+        const { code, stdout, stderr } = await toolhost(args, { env });
+        assert.deepEqual([code, stderr], [0, '']);
+        const key = /thk_\w+/.exec(stdout)?.[0] ?? '';
+        const commands = [...stdout.matchAll(/^ {2}((?:bin\/toolhost|curl) .*)$/gm)].map(([, text = '']) => text);
+        assert.ok(commands.length > 0, stdout);
+        for (const command of commands) {
+          const text = command
+            .replaceAll('SLUG', 'open-api')
+            .replaceAll('TOOL ', 'get ')
+            .replaceAll('/TOOL/', '/get/')
+            .replaceAll(' --arg name=value', '')
+            .replace('server.yaml', '/dev/null')
+            .replace('bin/toolhost', binary);
+          const done = await toolhost(['-c', text], {
+            program: '/bin/sh',
+            env: { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url },
+          });
+          assert.doesNotMatch(done.stdout + done.stderr, /needs the scope|"status":40[13]|is limited to/, command);
+        }
+      });
+    }
+  }
+
+  it('[find D3] [find D5] of a server that is not there says which one is near, and makes no key', async () => {
+    const env = { DATA_DIR: running.dataDir };
+    const { code, stdout, stderr } = await toolhost(
+      ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'],
+      { env },
+    );
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /"open-ap" in this workspace; did you mean `open-api`\?/);
+    const { keys } = await toolhostJson<{ keys: { servers?: string[] }[] }>(['keys', 'list'], { env });
+    assert.ok(keys.every(({ servers }) => !servers?.includes('open-ap')));
+  });
+});

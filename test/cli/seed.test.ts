@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { outcomes } from '../../src/errors.ts';
+import type { Output } from '../../src/operations/index.ts';
+import { type Ended, runScript } from '../support/service/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+const script = resolve(import.meta.dirname, '..', '..', 'examples', 'seed', 'main.ts');
+
+describe('npm run seed', () => {
+  let folder: string;
+  let dataDir: string;
+  let first: Ended;
+  let toolhost: TestToolhost;
+  let key: string;
+  const run = (dir: string, ...args: string[]) => runScript(script, args, folder, { env: { DATA_DIR: dir } });
+  const get = async <Body>(path: string): Promise<Body> => {
+    const { status, body } = await toolhost.rest('GET', path, { key });
+    assert.equal(status, 200, path);
+    return body as Body;
+  };
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-seed-'));
+    dataDir = join(folder, 'data');
+    first = await run(dataDir);
+    toolhost = await startToolhost({ dataDir });
+    key = await toolhost.key({ scopes: ['manage'] });
+  });
+  after(async () => {
+    await toolhost?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('says how to start the service and what to look at', () => {
+    assert.deepEqual([first.code, first.stderr], [0, '']);
+    assert.ok(first.stdout.includes(`DATA_DIR=${dataDir} npm start`), first.stdout);
+    for (const page of ['/servers', '/calls', '/keys', '/settings', '/audit'])
+      assert.match(first.stdout, new RegExp(`http://127\\.0\\.0\\.1:8080${page} +\\S`));
+  });
+
+  it('makes servers with every kind of access, versions, secrets, logins and an open request for a secret', async () => {
+    const { servers } = await get<Output<'listMcpServers'>>('/servers');
+    assert.deepEqual(
+      new Set(servers.map((server) => (server.open ? 'open' : server.access))),
+      new Set(['oauth', 'api_key', 'caller_token', 'open']),
+    );
+    const { versions } = await get<Output<'listVersions'>>('/servers/invoices/versions');
+    assert.equal(versions.length, 3);
+    const { warnings, secrets } = await get<Output<'getMcpServer'>>('/servers/warehouse');
+    assert.ok(warnings.some(({ message }) => message.includes('LABEL_PRINTER_KEY')));
+    assert.deepEqual(secrets, ['WAREHOUSE_KEY']);
+    const { grants } = await get<Output<'listGrants'>>('/grants?slug=helpdesk');
+    assert.deepEqual(new Set(grants.map(({ status }) => status)), new Set(['active', 'broken']));
+  });
+
+  it('makes thousands of calls with all outcomes over the last month, counted, and captures of the newest', async () => {
+    const since = new Date(Date.now() - 30 * 24 * 60 * 60_000).toISOString();
+    const sums = await get<Output<'getCallStatistics'>>(`/statistics?since=${since}&buckets=30`);
+    const calls = sums.buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
+    assert.ok(calls > 4000 && calls < 7000, String(calls));
+    assert.ok(sums.buckets.filter((bucket) => bucket.calls > 0).length >= 27);
+    for (const outcome of outcomes) {
+      const page = await get<Output<'listCalls'>>(`/calls?outcome=${outcome}&limit=1`);
+      assert.equal(page.calls.length, 1, outcome);
+    }
+    const { calls: newest } = await get<Output<'listCalls'>>('/calls?slug=invoices&outcome=ok&limit=1');
+    const { capture } = await get<Output<'getCall'>>(`/calls/${newest[0]?.id}`);
+    assert.match(capture?.request?.url ?? '', /^https:\/\/invoices\.example\.com\//);
+    assert.equal(capture?.response?.status, 200);
+  });
+
+  it('makes keys of every state, and an audit log that tells the month by the names of people', async () => {
+    const { keys } = await get<Output<'listApiKeys'>>('/keys');
+    const now = Date.now();
+    assert.ok(keys.some((one) => one.revoked_at !== undefined));
+    assert.ok(keys.some((one) => one.expires_at !== undefined && Date.parse(one.expires_at) < now));
+    assert.ok(keys.some((one) => one.creator_left && one.last_used_at !== undefined));
+    const { events } = await get<Output<'listAuditEvents'>>('/audit?limit=100');
+    const seeded = events.filter((event) => event.actor_name !== undefined);
+    assert.ok(seeded.length > 20);
+    assert.ok(new Set(seeded.map((event) => event.actor_name)).size >= 3);
+    assert.ok(now - Date.parse(seeded.at(-1)?.at ?? '') > 28 * 24 * 60 * 60_000);
+  });
+
+  it('leaves a folder that has something in it as it is, and a database that lacks a free slug', async () => {
+    const used = join(folder, 'used');
+    mkdirSync(used, { mode: 0o700 });
+    writeFileSync(join(used, 'note.txt'), 'mine');
+    const refused = await run(used);
+    assert.deepEqual([refused.code, refused.stdout], [1, '']);
+    assert.match(refused.stderr, /^error: the folder .*used has something in it; .*DATA_DIR=.*--add/);
+    assert.deepEqual(readdirSync(used), ['note.txt']);
+    assert.equal((await run(used, '--add')).code, 0);
+    const again = await run(used, '--add');
+    assert.match(again.stderr, /^error: the slug \w+ is taken in this database.*nothing was changed/);
+    const wrong = await run(used, '--force');
+    assert.deepEqual([wrong.code, wrong.stderr], [2, 'error: --force is not an option; allowed: --add\n']);
+  });
+});

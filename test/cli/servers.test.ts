@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { after, before, describe, it } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { ask, askHidden } from '../../src/cli/ask.ts';
+import { serverAt } from '../support/configs.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type CommandOptions, toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+
+const upstream = 'https://api.example.com';
+
+describe('toolhost servers and secrets', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let env: Record<string, string>;
+  before(async () => {
+    running = await startToolhost();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await running.stop();
+  });
+
+  const run = (args: readonly string[], options: CommandOptions = {}) => toolhost(args, { env, ...options });
+  const json = <Output>(args: readonly string[], options: CommandOptions = {}) =>
+    toolhostJson<Output>(args, { env, ...options });
+  const file = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const withSecret = (slug: string) =>
+    serverAt(slug, upstream, { authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' }, description: 'A thing.' });
+
+  it('creates a server from JSON, YAML or standard input, and says what is left to do', async () => {
+    const first = await run(['servers', 'create', file('first.json', JSON.stringify(withSecret('first')))]);
+    assert.deepEqual([first.code, first.stderr], [0, '']);
+    assert.match(first.stdout, /^Created the server "first" \(version 1\) at http:\/\/\S+\/mcp\/first\n/);
+    assert.match(first.stdout, /^Warning: authentication\.token: \{\{SERVICE_KEY\}\} has no value yet/m);
+    assert.match(first.stdout, /^Next: Set the secret SERVICE_KEY/m);
+    type Stored = { server: { slug: string }; url: string; warnings: object[]; next_steps: string[] };
+    const second = await json<Stored>(['servers', 'create', file('second.yml', stringify(withSecret('second')))]);
+    assert.deepEqual([second.server.slug, second.url], ['second', `${running.url}/mcp/second`]);
+    const third = await json<Stored>(['servers', 'create', '-'], {
+      input: `\u{feff}${stringify(serverAt('third', upstream))}`,
+    });
+    assert.equal(third.server.slug, 'third');
+  });
+
+  it('prints every problem on a line of its own', async () => {
+    const bad = { name: 'Bad', slug: 'BAD', tools: [{ name: 'x y', metod: 'GET' }] };
+    const { code, stdout, stderr } = await run(['servers', 'create', file('bad.json', JSON.stringify(bad))]);
+    assert.deepEqual([code, stdout], [1, '']);
+    const [head, ...lines] = stderr.trimEnd().split('\n');
+    assert.equal(head, 'error: The server was not stored; its configuration is not valid');
+    for (const path of ['slug', 'tools[0].name', 'tools[0].metod', 'tools[0].url']) {
+      assert.equal(lines.filter((line) => line.startsWith(`  ${path}: `)).length, 1, stderr);
+    }
+    assert.match(stderr, /did you mean `method`\?/);
+  });
+
+  it('names the file that it cannot use', async () => {
+    const broken = file('broken.yaml', 'name: [');
+    const cases: [string, RegExp][] = [
+      [join(folder, 'none.json'), /none\.json: there is no such file/],
+      [folder, /: is a folder; name a file/],
+      [broken, /broken\.yaml: is not YAML: .*line 1/],
+      [file('broken.json', '{"name": }'), /broken\.json: is not JSON: /],
+      [file('empty.json', ' \n'), /empty\.json: is empty/],
+      [file('list.yaml', '- 1\n'), /list\.yaml: is not a configuration; allowed: an object/],
+    ];
+    const ends = await Promise.all(cases.map(([path]) => run(['servers', 'create', path])));
+    for (const [index, [, expected]] of cases.entries()) {
+      assert.deepEqual([ends[index]?.code, ends[index]?.stdout], [1, '']);
+      assert.match(ends[index]?.stderr ?? '', expected);
+    }
+  });
+
+  it('lists servers, as a table or as JSON, also more than fit on a page', async () => {
+    await running.createServer(serverAt('listed', upstream));
+    const table = await run(['servers', 'list']);
+    assert.match(
+      table.stdout,
+      new RegExp(`^SLUG +NAME +ACCESS[\\s\\S]*^listed +listed +caller_token +1 +1 +${running.url}/mcp/listed$`, 'm'),
+    );
+    const many = await running.key({ workspace: 'many' });
+    const wanted = Array.from({ length: 201 }, (_, index) => `many-${index}`);
+    for (const slug of wanted) await running.rest('POST', '/servers', { key: many, body: serverAt(slug, upstream) });
+    const { servers } = await json<{ servers: { slug: string }[] }>(['servers', 'list', '--key', many]);
+    assert.deepEqual(new Set(servers.map(({ slug }) => slug)), new Set(wanted));
+    const none = await run(['servers', 'list', '--key', await running.key({ workspace: 'none' })]);
+    assert.match(none.stdout, /There are no servers yet/);
+  });
+
+  it('prints a server as a file that updates it', async () => {
+    await running.createServer(withSecret('round-trip'));
+    const { stdout } = await run(['servers', 'get', 'round-trip']);
+    assert.match(stdout, new RegExp(`^# ${running.url}/mcp/round-trip \\(api_key\\), version 1 `));
+    const config = parse(stdout) as { description: string };
+    assert.equal(config.description, 'A thing.');
+    const edited = file('edited.yaml', stdout.replace('A thing.', 'Another thing.'));
+    const updated = await run(['servers', 'update', edited]);
+    assert.match(updated.stdout, /^Updated the server "round-trip" \(version 2\)/);
+    type Shown = { config: { description: string }; server: { version: number } };
+    const shown = await json<Shown>(['servers', 'get', 'round-trip']);
+    assert.deepEqual([shown.config.description, shown.server.version], ['Another thing.', 2]);
+    const nameless = await run(['servers', 'update', file('nameless.json', '{"name": "x", "tools": []}')]);
+    assert.deepEqual([nameless.code, nameless.stdout], [1, '']);
+    assert.match(nameless.stderr, /nameless\.json: slug: /);
+    const unknown = await run([
+      'servers',
+      'update',
+      file('unknown.json', JSON.stringify(serverAt('unknown', upstream))),
+    ]);
+    assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
+    assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
+  });
+
+  it('deletes a server', async () => {
+    await running.createServer(serverAt('doomed', upstream));
+    await running.createServer(serverAt('doomed-too', upstream));
+    const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
+    assert.deepEqual([code, stdout], [0, 'Deleted the server doomed. Its slug cannot be used again.\n']);
+    assert.deepEqual(await json(['servers', 'delete', 'doomed-too', '--yes']), { deleted: 'doomed-too' });
+    assert.equal((await run(['servers', 'get', 'doomed'])).code, 1);
+  });
+
+  it('stores a secret from standard input or a file, lists its name and deletes it', async () => {
+    await running.createServer(withSecret('sealed'));
+    const set = await run(['secrets', 'set', 'sealed', 'SERVICE_KEY'], { input: 'v4lue-of-it\n' });
+    assert.deepEqual([set.code, set.stderr], [0, '']);
+    assert.equal(
+      set.stdout,
+      `The secret SERVICE_KEY of sealed is stored. It goes only to ${upstream}. Used by authentication.token.\n`,
+    );
+    const other = await json<{ name: string }>([
+      'secrets',
+      'set',
+      'sealed',
+      'OTHER',
+      '--value-file',
+      file('value', 'v4lue\r\n'),
+    ]);
+    assert.equal(other.name, 'OTHER');
+    const { secrets } = await json<{ secrets: { name: string; used_by: string[] }[] }>(['secrets', 'list', 'sealed']);
+    assert.deepEqual(secrets.map(({ name, used_by }) => [name, used_by.length]).sort(), [
+      ['OTHER', 0],
+      ['SERVICE_KEY', 1],
+    ]);
+    const table = await run(['secrets', 'list', 'sealed']);
+    assert.match(table.stdout, /^NAME +SET AT +GOES TO +USED BY\n[\s\S]*^OTHER .* nothing$/m);
+    for (const { stdout } of [set, table]) assert.doesNotMatch(stdout, /v4lue/);
+    assert.match((await run(['secrets', 'delete', 'sealed', 'OTHER'])).stdout, /is deleted/);
+    assert.deepEqual(await json(['secrets', 'delete', 'sealed', 'SERVICE_KEY']), { deleted: 'SERVICE_KEY' });
+    assert.match((await run(['secrets', 'list', 'sealed'])).stdout, /has no secrets/);
+  });
+
+  it('stores no empty or unfit secret, and repeats none', async () => {
+    await running.createServer(serverAt('unfit', upstream));
+    const [empty, lines, argument] = await Promise.all([
+      run(['secrets', 'set', 'unfit', 'KEY'], { input: '\n' }),
+      run(['secrets', 'set', 'unfit', 'KEY'], { input: 'hunter2\nhunter3\n' }),
+      run(['secrets', 'set', 'unfit', 'KEY', 'hunter2'], { input: 'x' }),
+    ]);
+    assert.deepEqual([empty.code, lines.code, argument.code], [1, 1, 2]);
+    assert.match(empty.stderr, /the value of KEY is empty; nothing was stored/);
+    assert.match(argument.stderr, /the value is never an argument/);
+    assert.match(lines.stderr, /^ {2}value: .*one line of visible text/m);
+    for (const { stderr } of [lines, argument]) assert.doesNotMatch(stderr, /hunter/);
+  });
+});
+
+/** What only a person at a terminal sees. */
+describe('questions at a terminal', () => {
+  const terminal = () => {
+    const input = new PassThrough();
+    const output = new PassThrough({ encoding: 'utf8' });
+    let shown = '';
+    output.on('data', (text: string) => {
+      shown += text;
+    });
+    return { input, output, shown: () => shown };
+  };
+
+  it('do not show what is typed when it is secret', async () => {
+    const { input, output, shown } = terminal();
+    const answer = askHidden('Value of KEY: ', { input, output });
+    input.write('hunTTer2');
+    input.write('\r');
+    assert.equal(await answer, 'hunTTer2');
+    assert.equal(shown(), 'Value of KEY: \n');
+  });
+
+  it('can be given up with Ctrl-C or Ctrl-D', async () => {
+    for (const key of ['\u0003', '\u0004']) {
+      const { input, output } = terminal();
+      const answer = askHidden('Value of KEY: ', { input, output });
+      input.write(key);
+      await assert.rejects(answer, /nothing was entered, so nothing was changed/);
+    }
+    const { input, output } = terminal();
+    const answer = ask('Type the slug to confirm: ', { input, output });
+    input.end();
+    await assert.rejects(answer, /nothing was changed/);
+  });
+});

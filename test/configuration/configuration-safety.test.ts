@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+describe('a configuration that would be dangerous', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
+  const judge = (config: Json) => check(toolhost, config);
+  const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
+
+  it('[sec A9] [find E6] refuses static headers that belong to HTTP, to the service or to the credential, in any case', async () => {
+    const names = [
+      'HOST',
+      'Content-Length',
+      'Transfer-Encoding',
+      'Connection',
+      'Upgrade',
+      'TE',
+      'Trailer',
+      'Expect',
+      'Cookie',
+      'Proxy-Authorization',
+      'Forwarded',
+      'X-Forwarded-For',
+      'Mcp-Session-Id',
+      'traceparent',
+      'Toolhost-Hop',
+    ];
+    for (const name of names) {
+      assert.match(
+        (await refused({ headers: { [name]: 'x' } })).join(),
+        new RegExp(`^tools\\[0\\]\\.headers\\.${name}: `),
+      );
+    }
+    const credential = 'authentication sets this header; leave it out here, or change authentication.header';
+    assert.deepEqual(await refused({ headers: { AUTHORIZATION: 'x' } }, { authentication: { type: 'Bearer' } }), [
+      `tools[0].headers.AUTHORIZATION: ${credential}`,
+    ]);
+    const apikey = { authentication: { type: 'ApiKey', header: 'apikey' } };
+    assert.deepEqual(await refused({ headers: { ApiKey: 'x' } }, apikey), [`tools[0].headers.ApiKey: ${credential}`]);
+    assert.deepEqual(await refused({ headers: { 'X-One': 'a', 'x-one': 'b' } }), [
+      'tools[0].headers.x-one: this header is given twice',
+    ]);
+  });
+
+  it('[sec A9] refuses header names and values that are not HTTP, and placeholders that are none', async () => {
+    const cases: [string, string][] = [
+      ['X A', 'v'],
+      ['X:A', 'v'],
+      ['', 'v'],
+      ['X-A', 'a\r\nX-B: 1'],
+      ['X-A', 'snow ☃'],
+      ['X-A', ' v'],
+      ['X-A', '{{no'],
+      ['X-A', '{{a-b}}'],
+    ];
+    for (const [name, value] of cases) {
+      assert.equal((await refused({ headers: { [name]: value } })).length, 1, JSON.stringify([name, value]));
+    }
+  });
+
+  it('[sec B8] refuses URLs that are not plain https to a public name on a web port', async () => {
+    const urls = [
+      'https://user:pass@api.example.com/',
+      'https://user@api.example.com/',
+      'https://api.example.com/a#f',
+      'ftp://api.example.com/',
+      'file:///etc/passwd',
+      'gopher://api.example.com/',
+      'javascript://api.example.com/',
+      'http://api.example.com/',
+      'https://api.example.com:22/',
+      'https://api.example.com:25/',
+      'https://api.example.com:6379/',
+      'https://intranet/',
+      'https://db.internal/',
+      'https://localhost/',
+      'https://localhost./',
+      'https://127.0.0.1/',
+      'https://10.1.2.3/',
+      'https://[::1]/',
+      'https://2130706433/',
+      'https://0x7f.1/',
+      'https://127.1/',
+      'https://0177.0.0.1/',
+      'https://127。0。0。1/',
+      'https://169.254.169.254/latest/',
+      'https://[::ffff:7f00:1]/',
+      'not a url',
+      '/relative',
+      'https://',
+      'https://exa mple.com/',
+      'https://api.example.com\\@evil.example/',
+    ];
+    for (const url of urls) {
+      const problems = await refused({ url });
+      assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
+    }
+    for (const url of ['https://api.example.com', 'https://api.example.com:8443/a?b=c', 'https://8.8.8.8/']) {
+      assert.deepEqual(await refused({ url }), [], url);
+    }
+    const provider = { ...oauth, authorization_url: 'http://login.example.com/', token_url: 'https://10.0.0.1/token' };
+    const { problems } = await judge(configWith({ oauth: provider }));
+    assert.deepEqual(problems.map((problem) => problem.split(':')[0]).sort(), [
+      'oauth.authorization_url',
+      'oauth.token_url',
+    ]);
+  });
+
+  it('[find D5] says which variable lets an operator make an exception, and what to set it to', async () => {
+    const exception = (entry: string) => `; the operator of the service can allow it: EGRESS_ALLOW=${entry}`;
+    const cases: [url: string, problem: string][] = [
+      [
+        'https://localhost/',
+        `found localhost, which is not a public name; allowed: names on the public internet${exception('localhost:443')}`,
+      ],
+      ['http://api.example.com/', `found http://; allowed: https://${exception('api.example.com:80')}`],
+      ['http://localhost:9000/', `found http://; allowed: https://${exception('localhost:9000')}`],
+      [
+        'https://db.example.com:5432/',
+        `found port 5432; allowed: web ports, which are 443, 8443 and the like${exception('db.example.com:5432')}`,
+      ],
+      [
+        'https://10.1.2.3:8443/',
+        `found an address that is not on the public internet; allowed: a public one${exception('10.1.2.3:8443')}`,
+      ],
+    ];
+    for (const [url, problem] of cases) assert.deepEqual(await refused({ url }), [`tools[0].url: ${problem}`]);
+  });
+
+  it('[sec C4] refuses tokens in scheme, host, port, user part, fragment and query names', async () => {
+    const input_schema = { id: { type: 'string' }, other: { type: 'string' } };
+    const urls = [
+      ':id://api.example.com/',
+      'https://:id/',
+      'https://:id.example.com/',
+      'https://api.:id.com/',
+      'https://api.example.com:id/',
+      'https://api.example.com::id/',
+      'https://:id@api.example.com/',
+      'https://u::id@api.example.com/',
+      'https://api.example.com/#:id',
+      'https://api.example.com/?:id=1',
+      'https://api.example.com/?a=b&x:id=1',
+      'https://api.example.com/?:id',
+    ];
+    for (const url of urls) {
+      const problems = await refused({ url, input_schema });
+      assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
+    }
+  });
+
+  it('[sec C4] [behaviour request 1] keeps /x:cancel literal and refuses any other token that is not declared', async () => {
+    const of = (path: string) =>
+      refused({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
+    for (const path of [
+      '/v1/x:cancel',
+      '/v1/:id:cancel',
+      '/v1/2026-01-01T10:00',
+      '/a?t=12:30',
+      '/v1/:id.json',
+      '/a?:=1',
+      '/a/::',
+    ]) {
+      assert.deepEqual(await of(path), [], path);
+    }
+    for (const path of ['/v1/:other', '/v1/:idx', '/v1/-:other', '/a?b=:other', '/a?b=eq.:other', '/a?:other=1']) {
+      assert.match(
+        (await of(path)).join(),
+        /^tools\[0\]\.url: `:\w+` looks like a token, but input_schema has no such/,
+        path,
+      );
+    }
+    for (const path of ['/a/../b', '/a/.', '/%2e%2E/b']) {
+      assert.match((await of(path)).join(), /^tools\[0\]\.url: the path has a \. or \.\. segment/, path);
+    }
+  });
+
+  it('[sec C10] refuses regular expressions, remote and circular references, and schemas that are too large or too deep', async () => {
+    const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
+    const deep = (levels: number): Json =>
+      levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };
+    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]));
+    const evil = { pattern: '^(a+)+$' };
+    const root = (properties: Json, more: Json = {}): Json => ({ type: 'object', properties, ...more });
+    const doubling = Object.fromEntries(
+      Array.from({ length: 30 }, (_, i) => [
+        `d${i}`,
+        { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] },
+      ]),
+    );
+    const unsupported = /this keyword is not supported/;
+    const large = /unfolds to more than 2000 schemas$/;
+    const tooDeep = /: nested deeper than 32 levels$/;
+    const cases: [schema: Json, said: RegExp][] = [
+      [{ a: { type: 'string', ...evil } }, /a\.pattern: unknown field/],
+      [root({ a: evil }), unsupported],
+      [root({ a: { patternProperties: { '^(a+)+$': {} } } }), unsupported],
+      [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /no schema is there$/],
+      [root({ a: { $ref: '#/default' } }, { default: evil }), /no schema is there$/],
+      [root({ a: { $ref: '#/$defs/missing' } }), /no schema is there$/],
+      [root({ a: { $ref: 'https://evil.example/schema' } }), /allowed: a reference into this schema/],
+      [root({ a: { $ref: '#/properties/a' } }), /leads back to itself/],
+      [root({ a: { $ref: '#' } }), /leads back to itself/],
+      [root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }), large],
+      [many, /found 5000 arguments; allowed: at most 100$/],
+      [root(many), /found 5000 arguments; allowed: at most 100$/],
+      [{ a: { type: 'object', properties: many } }, large],
+      [{ a: deep(45) }, tooDeep],
+      [root({ a: deep(45) }), tooDeep],
+      [{ a: { type: 'object', default: nested(45) } }, tooDeep],
+    ];
+    for (const [schema, said] of cases) {
+      const [problem, ...more] = await schemaProblems(schema);
+      assert.match(problem ?? '', said);
+      assert.deepEqual(more, []);
+    }
+    const outputs: [schema: Json, said: RegExp][] = [
+      [root({ a: evil }), unsupported],
+      [root(many), large],
+      [root({ a: deep(45) }), tooDeep],
+    ];
+    for (const [output_schema, said] of outputs) assert.match((await refused({ output_schema })).join(), said);
+  });
+
+  it('[sec C10] refuses schemas so deep that walking them would overflow the stack', async () => {
+    const key = await toolhost.key();
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    for (const field of ['input_schema', 'output_schema']) {
+      for (const depth of [200, 50_000]) {
+        const schema = `{"type":"object","properties":{"a":${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}}}`;
+        const tool = JSON.stringify(toolWith({ [field]: 0 })).replace(`"${field}":0`, `"${field}":${schema}`);
+        const body = `{"name":"Deep","slug":"deep-schema","tools":[${tool}]}`;
+        const { status } = await fetch(`${toolhost.url}/api/v1/servers`, { method: 'POST', headers, body });
+        assert.ok(status === 400 || status === 413, String(status));
+      }
+    }
+    assert.equal((await toolhost.rest('GET', '/servers/deep-schema')).status, 404);
+  });
+});

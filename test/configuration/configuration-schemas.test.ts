@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { configWith, toolProblems, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const dialect = 'https://json-schema.org/draft/2020-12/schema';
+
+/** Keys in an order of its own, and one keyword of each kind that is allowed. */
+const fullSchema: Json = {
+  $schema: dialect,
+  title: 'Order',
+  required: ['customer'],
+  type: 'object',
+  properties: {
+    note: { maxLength: 10, type: 'string', description: 'Ünïcode "quotes" \\ and <b>' },
+    customer: { $ref: '#/$defs/customer' },
+    lines: { type: 'array', items: { $ref: '#line' }, minItems: 1, contains: { type: 'object' } },
+    kind: { oneOf: [{ const: 'a' }, { enum: ['b', 1, null, { deep: [true] }] }] },
+    flag: true,
+  },
+  $defs: {
+    customer: {
+      anyOf: [
+        { type: 'string', format: 'uuid' },
+        { type: 'integer', exclusiveMinimum: 0 },
+      ],
+    },
+    line: { $anchor: 'line', type: 'object', dependentRequired: { a: ['b'] }, propertyNames: { minLength: 1 } },
+  },
+  if: { properties: { flag: { const: true } } },
+  // biome-ignore lint/suspicious/noThenProperty: this is a JSON Schema
+  then: { required: ['note'] },
+  additionalProperties: false,
+};
+
+describe('the input_schema of a tool', () => {
+  let toolhost: TestToolhost;
+  let upstream: RecordingUpstream;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
+  const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
+  const listed = async (slug: string, tools: Json[]) => {
+    await toolhost.createServer(configWith({ slug, tools }));
+    const { body, text } = await toolhost.rpc(slug, 'token', 'tools/list');
+    return { tools: (body.result as { tools: Json[] }).tools, text };
+  };
+
+  it('[behaviour Configuration] as a flat map becomes a closed JSON Schema object', async () => {
+    const input_schema = {
+      id: { type: 'string', description: 'Its id', in: 'query', format: 'uuid', examples: ['a'] },
+      count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
+      size: { type: 'number', optional: true, enum: [1, 2.5] },
+      type: { type: 'object', optional: true, properties: { a: { type: 'boolean' } }, required: ['a'] },
+      tags: { type: 'array', items: { type: 'string', minLength: 1, maxLength: 5 }, optional: true },
+    };
+    const { tools } = await listed('flat-map', [toolWith({ input_schema })]);
+    assert.deepEqual(tools[0]?.inputSchema, {
+      type: 'object',
+      properties: {
+        id: { type: 'string', description: 'Its id', format: 'uuid', examples: ['a'] },
+        count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
+        size: { type: 'number', enum: [1, 2.5] },
+        type: { type: 'object', properties: { a: { type: 'boolean' } }, required: ['a'] },
+        tags: { type: 'array', items: { type: 'string', minLength: 1, maxLength: 5 } },
+      },
+      required: ['id'],
+      additionalProperties: false,
+    });
+  });
+
+  it('[behaviour Configuration] takes the six types of a field and its optional keywords, each of the right form', async () => {
+    for (const type of ['string', 'number', 'integer', 'boolean', 'array', 'object']) {
+      assert.deepEqual(await schemaProblems({ a: { type } }), []);
+    }
+    const cases: [Json, string][] = [
+      [{ type: 'date' }, 'a.type: found "date"; allowed: "string", "number", "integer", "boolean", "array", "object"'],
+      [{}, 'a.type: found nothing; allowed: "string", "number", "integer", "boolean", "array", "object"'],
+      [{ type: 'string', optional: 'yes' }, 'a.optional: found "yes"; allowed: a boolean'],
+      [{ type: 'string', minLength: -1 }, 'a.minLength: found -1; allowed: at least 0'],
+      [{ type: 'string', in: 'cookie' }, 'a.in: found "cookie"; allowed: "path", "query", "header", "body"'],
+      [{ type: 'object', required: true }, 'a.required: found true; allowed: an array'],
+      [{ type: 'integer', default: 'x' }, 'a.default: found a value that is not of type integer'],
+      [{ type: 'string', enum: ['x', 5] }, 'a.enum[1]: found a value that is not of type string'],
+      [
+        { type: 'array', items: { type: 'text' } },
+        'a.items.type: found "text"; allowed: "string", "number", "integer", "boolean", "array", "object"',
+      ],
+    ];
+    for (const [field, report] of cases) {
+      assert.deepEqual(await schemaProblems({ a: field }), [`tools[0].input_schema.${report}`]);
+    }
+  });
+
+  it('[behaviour Configuration] refuses pattern, $ref and every other keyword in a flat map', async () => {
+    for (const keyword of ['pattern', '$ref', 'oneOf', 'uniqueItems', '$id', 'title', 'optionl']) {
+      const [report, ...more] = await schemaProblems({ a: { type: 'string', [keyword]: 'x' } });
+      assert.match(
+        report ?? '',
+        new RegExp(`^tools\\[0\\]\\.input_schema\\.a\\.${RegExp.escape(keyword)}: unknown field`),
+      );
+      assert.deepEqual(more, []);
+    }
+    const [report] = await schemaProblems({ a: { type: 'string', optionl: true } });
+    assert.match(report ?? '', /did you mean `optional`\?$/);
+  });
+
+  it('[behaviour Configuration] takes argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
+    for (const name of ['a', '_a', 'user.name', 'ids[]', 'x-y', 'a'.repeat(64), 'toString']) {
+      assert.deepEqual(await schemaProblems({ [name]: { type: 'string' } }), []);
+    }
+    for (const name of ['', '1a', 'a b', 'a'.repeat(65), 'ä', 'a:b', 'constructor', 'prototype']) {
+      const [report] = await schemaProblems({ [name]: { type: 'string' } });
+      assert.match(report ?? '', /not an argument name; allowed: a letter or _/, name);
+      const [full] = await schemaProblems({ type: 'object', properties: { [name]: {} } });
+      assert.match(full ?? '', /not an argument name; allowed: a letter or _/, name);
+    }
+  });
+
+  it('[behaviour Configuration] refuses places that an argument cannot go to', async () => {
+    const of = (field: Json, fields: Json = {}) =>
+      refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
+    const at = 'tools[0].input_schema.a';
+    assert.deepEqual(await of({ in: 'body' }), [`${at}.in: a GET request has no body; allowed: path, query, header`]);
+    assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
+    assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
+      `${at}: this header is set already by headers, authentication or another argument`,
+    ]);
+    const host = await refused({ input_schema: { Host: { type: 'string', in: 'header' } } });
+    assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
+    const full = { type: 'object', properties: { a: { type: 'string', in: 'cookie' } } };
+    assert.deepEqual(await refused({ input_schema: full }), [
+      'tools[0].input_schema.properties.a.in: found "cookie"; allowed: path, query, header, body',
+    ]);
+  });
+
+  it('[behaviour Configuration] refuses a body, a transform and response_fields that cannot work', async () => {
+    const input_schema = { payload: { type: 'object' }, id: { type: 'string' } };
+    const post = { method: 'POST', input_schema };
+    const problem = async (fields: Json) => (await refused({ ...post, ...fields })).join();
+    assert.match(await problem({ body: 'paylod' }), /^tools\[0\]\.body: found "paylod"; .*did you mean `payload`\?$/);
+    assert.match(await problem({ body: 'payload', method: 'GET' }), /^tools\[0\]\.body: a GET request has no body/);
+    assert.match(
+      await problem({ body: 'id', url: 'https://api.example.com/:id' }),
+      /^tools\[0\]\.body: "id" stands in the url/,
+    );
+    const typed = (type: string) => ({ headers: { 'Content-Type': type } });
+    assert.match(
+      await problem({ body: 'form', ...typed('application/json') }),
+      /^tools\[0\]\.body: "form" contradicts/,
+    );
+    assert.match(
+      await problem({ body: 'multipart', ...typed('text/plain') }),
+      /^tools\[0\]\.body: "multipart" contradicts/,
+    );
+    for (const path of ['a..b', 'a.', '..', 'a b']) {
+      assert.match(await problem({ response_transform: path }), /^tools\[0\]\.response_transform: allowed: "\."/, path);
+      assert.match(
+        await problem({ response_fields: ['ok', path] }),
+        /^tools\[0\]\.response_fields\[1\]: allowed: "\."/,
+        path,
+      );
+    }
+    for (const path of ['.', '', 'a', 'a.0.b', '.a']) assert.equal(await problem({ response_transform: path }), '');
+  });
+
+  it('[mcp 32] as a full JSON Schema comes back byte-equal in tools/list', async () => {
+    assert.deepEqual(await schemaProblems(fullSchema), []);
+    const output_schema = { type: 'object', properties: { b: { type: 'string' }, a: {} }, required: ['b'] };
+    const tool = toolWith({ method: 'POST', input_schema: fullSchema, output_schema });
+    const { text } = await listed('full-schema', [tool]);
+    assert.ok(text.includes(`"inputSchema":${JSON.stringify(fullSchema)},`));
+    assert.ok(text.includes(`"outputSchema":${JSON.stringify(output_schema)},`));
+  });
+
+  it('[mcp 32] never fetches a schema from the network', async () => {
+    const schemas = [{ $ref: `${upstream.url}/schema` }, { $id: upstream.url }, { $schema: upstream.url }];
+    for (const schema of schemas) {
+      const input_schema = { type: 'object', properties: { a: schema } };
+      assert.equal((await refused({ url: upstream.url, input_schema })).length, 1);
+    }
+    assert.equal(upstream.connections, 0);
+  });
+
+  it('[mcp 31] refuses a root that is no object, an unknown dialect and a bad tool name, each with the reason', async () => {
+    const at = 'tools[0].input_schema';
+    assert.deepEqual(await schemaProblems({ type: 'array' }), [`${at}.type: found "array"; allowed: "object"`]);
+    assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
+    const draft7 = 'http://json-schema.org/draft-07/schema#';
+    assert.deepEqual(await schemaProblems({ $schema: draft7, type: 'object' }), [
+      `${at}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
+    ]);
+    assert.deepEqual(await refused({ output_schema: { type: 'string' } }), [
+      'tools[0].output_schema.type: found "string"; allowed: "object"',
+    ]);
+    assert.match((await refused({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
+  });
+
+  it('[mcp 31] refuses an x-mcp-header that is no token, used twice, of another type or out of reach', async () => {
+    const mirrored = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name });
+    assert.deepEqual(await schemaProblems({ a: mirrored('Region'), b: mirrored('Zone', 'integer') }), []);
+    const problem = async (schema: Json) => (await schemaProblems(schema)).join().replace('tools[0].input_schema.', '');
+    assert.match(
+      await problem({ a: mirrored('Bad Name') }),
+      /^a\.x-mcp-header: found "Bad Name"; allowed: a header name/,
+    );
+    assert.match(await problem({ a: mirrored('') }), /^a\.x-mcp-header: found ""; allowed: a header name/);
+    assert.match(await problem({ a: mirrored('X'), b: mirrored('x') }), /^b\.x-mcp-header: "x" is used twice/);
+    assert.match(await problem({ a: mirrored('X', 'number') }), /^a\.x-mcp-header: found on type "number"; allowed/);
+    const inItems = { type: 'object', properties: { a: { type: 'array', items: mirrored('X') } } };
+    assert.match(await problem(inItems), /^properties\.a\.items\.x-mcp-header: only allowed on properties/);
+  });
+
+  it('[mcp 31] refuses keywords of the wrong form, which would only fail at the first call', async () => {
+    const values: Json = {
+      type: 'text',
+      required: 'a',
+      enum: 'a',
+      properties: { b: null },
+      items: [],
+      allOf: {},
+      anyOf: [],
+      not: 5,
+      minimum: '1',
+      minLength: -1,
+      multipleOf: 0,
+      dependentRequired: { a: 'b' },
+      examples: {},
+      format: 1,
+      $defs: [],
+    };
+    for (const [keyword, value] of Object.entries(values)) {
+      const [report, ...more] = await schemaProblems({ type: 'object', properties: { a: { [keyword]: value } } });
+      assert.match(
+        report ?? '',
+        new RegExp(`^tools\\[0\\]\\.input_schema\\.properties\\.a\\.${RegExp.escape(keyword)}: found .*; allowed: `),
+      );
+      assert.deepEqual(more, []);
+    }
+  });
+});

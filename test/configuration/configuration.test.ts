@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+type Remark = { path: string; message: string };
+
+/** Ten mistakes of ten kinds, and how each is reported. */
+const tenMistakes: Json = {
+  name: '',
+  slug: 'Not A Slug',
+  descripton: 'misspelt',
+  authentication: { type: 'bearer' },
+  oauth: { ...oauth, scope: ['a'] },
+  tools: [
+    toolWith({ method: 'FETCH' }),
+    toolWith({ name: 'get thing', timeout_ms: 20_001 }),
+    toolWith({ name: 'third', metod: 'GET', url: 'https://api.example.com/:id' }),
+    toolWith({ name: 'fourth', headers: { Host: 'other.example.com' } }),
+  ],
+};
+const tenReports = [
+  'name: found ""; allowed: at least 1 character',
+  'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters, digits and single hyphens between them',
+  'descripton: unknown field; did you mean `description`?',
+  'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam"',
+  'oauth.scope: unknown field; did you mean `scopes`?',
+  'tools[0].method: found "FETCH"; allowed: "GET", "POST", "PUT", "PATCH", "DELETE"',
+  'tools[1].name: found "get thing"; allowed: 1 to 64 letters, digits, _ . -',
+  'tools[1].timeout_ms: found 20001; allowed: at most 20000',
+  'tools[2].metod: unknown field; did you mean `method`?',
+  'tools[2].url: `:id` looks like a token, but input_schema has no such argument',
+  'tools[3].headers.Host: this header is set by the service or by HTTP itself; leave it out',
+];
+
+describe('a configuration', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
+  const judge = (config: Json) => check(toolhost, config);
+  const slugs = async () => {
+    const { body } = await toolhost.rest('GET', '/servers');
+    return (body.servers as { slug: string }[]).map(({ slug }) => slug);
+  };
+
+  it('[behaviour Configuration] with ten mistakes is answered with all of them at once, and nothing is stored', async () => {
+    const { status, headers, body } = await toolhost.rest('POST', '/servers', { body: tenMistakes });
+    assert.equal(status, 400);
+    assert.match(headers.get('content-type') ?? '', /^application\/problem\+json/);
+    const found = (body.problems as Remark[]).map(({ path, message }) => `${path}: ${message}`);
+    assert.deepEqual(found.sort(), [...tenReports].sort());
+    const partly = configWith({ slug: 'partly-valid', tools: [toolWith(), toolWith({ name: 'bad name' })] });
+    assert.equal((await toolhost.rest('POST', '/servers', { body: partly })).status, 400);
+    assert.deepEqual(await slugs(), []);
+  });
+
+  it('[behaviour Configuration] is judged alike by checkMcpServer and by the tools of the management server', async () => {
+    assert.deepEqual((await judge(tenMistakes)).problems.sort(), [...tenReports].sort());
+    const result = await toolhost.callTool('manage', await toolhost.key(), 'createMcpServer', tenMistakes);
+    assert.equal(result.isError, true);
+    for (const report of tenReports) assert.ok(result.content[0]?.text?.includes(`- ${report}`), report);
+    const checked = await toolhost.callTool('manage', await toolhost.key(), 'checkMcpServer', configWith());
+    assert.deepEqual(checked.structuredContent, { valid: true, problems: [], warnings: [], access: 'caller_token' });
+    assert.deepEqual(await slugs(), []);
+  });
+
+  it('[behaviour Configuration] must have its required fields, each of the right type', async () => {
+    assert.deepEqual((await judge({})).problems.sort(), [
+      'name: required; allowed: a string',
+      'slug: required; allowed: a string',
+      'tools: required; allowed: an array',
+    ]);
+    assert.deepEqual(await judge({ name: 'x', slug: 5, tools: {} }).then(({ problems }) => problems.sort()), [
+      'slug: found 5; allowed: a string',
+      'tools: found an object; allowed: an array',
+    ]);
+    const { problems } = await judge(configWith({ tools: [{}, null] }));
+    assert.deepEqual(problems.sort(), [
+      'tools[0].description: required; allowed: a string',
+      'tools[0].method: found nothing; allowed: "GET", "POST", "PUT", "PATCH", "DELETE"',
+      'tools[0].name: required; allowed: a string',
+      'tools[0].url: required; allowed: a string',
+      'tools[1]: found null; allowed: an object',
+    ]);
+  });
+
+  it('[sec E2] takes lower-case slugs of 3 to 63 characters and no reserved one', async () => {
+    const good = ['abc', 'a-b', '123', 'a1-b2-c3', 'x'.repeat(63)];
+    for (const slug of good) assert.equal((await judge(configWith({ slug }))).valid, true, slug);
+    const bad = [
+      'ab',
+      'x'.repeat(64),
+      'Abc',
+      'a_b',
+      'a--b',
+      '-ab',
+      'ab-',
+      'a b',
+      'ab%41',
+      'äbc',
+      'аpi',
+      'abc\n',
+      '..',
+      '',
+    ];
+    for (const slug of bad) {
+      const { problems } = await judge(configWith({ slug }));
+      assert.match(problems.join(), /^slug: found .*; allowed: 3 to 63 lower-case letters/s, JSON.stringify(slug));
+    }
+    for (const slug of ['manage', 'api', 'admin', 'login', 'oauth', 'well-known', 'health']) {
+      assert.deepEqual((await judge(configWith({ slug }))).problems, [`slug: "${slug}" is reserved; choose another`]);
+    }
+  });
+
+  it('[sec E2] keeps a slug for ever: not twice, not in other letters, not after deletion, not in another workspace', async () => {
+    await toolhost.createServer(configWith({ slug: 'only-once' }));
+    const again = await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'only-once' }) });
+    assert.equal(again.status, 409);
+    assert.deepEqual((again.body.problems as Remark[])[0]?.path, 'slug');
+    assert.equal((await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'Only-Once' }) })).status, 400);
+    assert.equal((await toolhost.rest('DELETE', '/servers/only-once')).status, 200);
+    assert.equal((await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'only-once' }) })).status, 409);
+    const key = await toolhost.key({ workspace: 'another' });
+    const elsewhere = await toolhost.rest('POST', '/servers', { key, body: configWith({ slug: 'only-once' }) });
+    assert.equal(elsewhere.status, 409);
+  });
+
+  it('[behaviour Configuration] has limits: lengths of name and description, 200 tools, unique tool names', async () => {
+    assert.equal((await judge(configWith({ name: 'n'.repeat(100), description: 'd'.repeat(2000) }))).valid, true);
+    const { problems } = await judge(configWith({ name: 'n'.repeat(101), description: 'd'.repeat(2001) }));
+    assert.equal(problems.length, 2);
+    assert.match(problems[0] ?? '', /^name: found "n+…"; allowed: at most 100 characters$/);
+    assert.match(problems[1] ?? '', /^description: found "d+…"; allowed: at most 2000 characters$/);
+    const tools = Array.from({ length: 201 }, (_, i) => toolWith({ name: `t${i}` }));
+    assert.deepEqual((await judge(configWith({ tools }))).problems, [
+      'tools: found an array of 201; allowed: at most 200 entries',
+    ]);
+    assert.equal((await judge(configWith({ tools: tools.slice(1) }))).valid, true);
+    const twice = [toolWith(), toolWith({ name: 'other' }), toolWith()];
+    assert.deepEqual((await judge(configWith({ tools: twice }))).problems, [
+      'tools[2].name: "get_thing" is the name of tools[0] already',
+    ]);
+    assert.match((await judge(configWith({ name: 'a\u202eb' }))).problems.join(), /^name: .*invisible character/);
+  });
+
+  it('[behaviour Configuration] forgives absent headers, input_schema, response_transform and timeout_ms, and any case of method', async () => {
+    await toolhost.createServer(configWith({ slug: 'forgiven', tools: [toolWith({ method: 'dElEtE' })] }));
+    const { body } = await toolhost.rest('GET', '/servers/forgiven');
+    const [tool] = (body.config as { tools: Json[] }).tools;
+    assert.deepEqual(tool, {
+      ...toolWith({ method: 'DELETE' }),
+      headers: {},
+      input_schema: {},
+      response_transform: '.',
+      timeout_ms: 10_000,
+    });
+  });
+
+  it('[behaviour Configuration] takes timeouts of 1 to 20000 ms, and larger ones are an error, not clamped', async () => {
+    for (const timeout_ms of [1, 20_000]) assert.deepEqual(await refused({ timeout_ms }), []);
+    const cases: [unknown, string][] = [
+      [20_001, 'found 20001; allowed: at most 20000'],
+      [0, 'found 0; allowed: at least 1'],
+      [1.5, 'found 1.5; allowed: a whole number'],
+      ['10000', 'found "10000"; allowed: a number'],
+      [null, 'found null; allowed: a number'],
+    ];
+    for (const [timeout_ms, said] of cases) {
+      assert.deepEqual(await refused({ timeout_ms }), [`tools[0].timeout_ms: ${said}`]);
+    }
+  });
+
+  it('[behaviour Configuration] takes tool names of 1 to 64 letters, digits, _ . - and descriptions that say something', async () => {
+    for (const name of ['a', 'A.b-c_9', 'x'.repeat(64)]) assert.deepEqual(await refused({ name }), []);
+    for (const name of ['', 'x'.repeat(65), 'a b', 'a/b', 'ä', 'a:b']) {
+      assert.match((await refused({ name })).join(), /^tools\[0\]\.name: found ".*"; allowed: 1 to 64 letters/);
+    }
+    for (const description of ['', '  \n ']) {
+      assert.match((await refused({ description })).join(), /^tools\[0\]\.description: found .*; allowed: at least 1/s);
+    }
+  });
+
+  it('[spec 2.2] takes the four types of authentication, and only the fields that belong to them', async () => {
+    const of = async (authentication: Json, fields: Json = {}) => (await refused(fields, { authentication })).join();
+    for (const type of ['Bearer', 'ApiKey', 'Basic']) {
+      assert.equal(await of({ type }), '');
+      assert.equal(await of({ type, header: 'X-Api-Key' }), '');
+      assert.match(
+        await of({ type, query_key: 'k' }),
+        /^authentication\.query_key: only together with type QueryParam/,
+      );
+    }
+    assert.equal(await of({ type: 'QueryParam' }), '');
+    assert.equal(await of({ type: 'QueryParam', query_key: 'k' }), '');
+    assert.match(
+      await of({ type: 'QueryParam', header: 'X' }),
+      /^authentication\.header: not together with type QueryParam/,
+    );
+    assert.match(
+      await of({ type: 'QueryParam', query_key: 'a&b' }),
+      /^authentication\.query_key: found "a&b"; allowed/,
+    );
+    assert.match(await of({ type: 'ApiKey', header: 'Host' }), /^authentication\.header: this header is set by/);
+    assert.match(await of({ type: 'ApiKey', header: 'a b' }), /^authentication\.header: found "a b"; allowed/);
+    assert.match(await of({ type: 'Bearer', token: '{{a b}}' }), /^authentication\.token: allowed: one line/);
+    const url = 'https://api.example.com/?api_key=x';
+    assert.match(
+      await of({ type: 'QueryParam' }, { url }),
+      /^tools\[0\]\.url: the query has "api_key", which carries the credential/,
+    );
+  });
+
+  it('[spec 2.3] accepts oauth without scopes, and refuses what the service sets itself', async () => {
+    const of = async (fields: Json) => (await judge(configWith({ oauth: { ...oauth, ...fields } }))).problems.join();
+    assert.equal(await of({}), '');
+    assert.equal(await of({ scopes: ['read', 'write'], extra_params: { access_type: 'offline' } }), '');
+    assert.match(await of({ extra_params: { state: 'x' } }), /^oauth\.extra_params\.state: the service sets this/);
+    assert.match(
+      await of({ client_secret: 5 }),
+      /^oauth\.client_secret: found a value of the wrong form; allowed: a string/,
+    );
+    const both = configWith({ oauth, authentication: { type: 'Bearer', token: '{{T}}' } });
+    assert.match((await judge(both)).problems.join(), /^authentication\.token: not together with oauth/);
+  });
+});

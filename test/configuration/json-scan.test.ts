@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { scanJson } from '../../src/domain/json/json-scan.ts';
+import { sourceHash } from '../../src/domain/json/json-wasm.ts';
+
+const isJson = (text: string) => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const scan = (text: string, maxDepth = 100_000) => scanJson(Buffer.from(text), maxDepth);
+
+/** Counted from the value, by other means than the scan. */
+function shape(value: unknown): { depth: number; elements: number; names: number } {
+  if (typeof value !== 'object' || value === null) return { depth: 0, elements: 0, names: 0 };
+  const inner = Object.values(value).map(shape);
+  return {
+    depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
+    elements: 1 + Math.max(0, inner.length - 1) + inner.reduce((sum, { elements }) => sum + elements, 0),
+    names: (Array.isArray(value) ? 0 : inner.length) + inner.reduce((sum, { names }) => sum + names, 0),
+  };
+}
+
+describe('judging JSON without making values of it', () => {
+  it('takes what JSON.parse takes, and counts as a walk over the value does', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  '), (value, indent) => {
+        const text = JSON.stringify(value, undefined, indent);
+        const found = scan(text);
+        const compact = text === JSON.stringify(value);
+        assert.deepEqual(found, { ...shape(value), isCompact: compact });
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('refuses what JSON.parse refuses: texts with a byte changed, left out, doubled or put in', () => {
+    const pieces = [
+      '"',
+      '\\',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '-',
+      '0',
+      '1',
+      '.',
+      'e',
+      'E+',
+      'u',
+      '\\u12',
+      't',
+      'null',
+      '\n',
+      ' ',
+      '\u0001',
+      'é',
+    ];
+    fc.assert(
+      fc.property(
+        fc.json({ maxDepth: 3 }),
+        fc.nat(),
+        fc.nat(2),
+        fc.constantFrom(...pieces),
+        (text, at, gone, piece) => {
+          const cut = at % (text.length + 1);
+          const changed = text.slice(0, cut) + piece + text.slice(cut + gone);
+          assert.equal(scan(changed) !== undefined, isJson(changed), changed);
+        },
+      ),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('judges a long text as it judges a short one, wherever it is cut into pieces', () => {
+    const pieceBytes = 65_536;
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, back, isBroken) => {
+        const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
+        // The end of the first piece falls somewhere into the tail.
+        const filler = 'x'.repeat(pieceBytes - 4 - (back % (tail.length + 1)));
+        const long = `["${filler}",${tail}]`;
+        assert.equal(scan(long) !== undefined, isJson(long), tail);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('escapes compact text as JSON.stringify does, however long it is', () => {
+    const texts = fc.tuple(fc.jsonValue({ maxDepth: 4 }), fc.nat(70_000), fc.string({ unit: 'binary' }));
+    fc.assert(
+      fc.property(texts, ([value, length, odd]) => {
+        const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), odd]);
+        const escaped: Uint8Array[] = [];
+        assert.ok(scanJson(Buffer.from(text), 1000, escaped));
+        assert.equal(`"${Buffer.concat(escaped)}"`, JSON.stringify(text));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('runs what was compiled from its source: npm run wasm', () => {
+    const source = readFileSync(join(import.meta.dirname, '..', '..', 'wasm', 'json.ts'));
+    assert.equal(sourceHash, hash('sha256', source, 'hex'));
+  });
+
+  for (const text of [
+    ...[
+      '',
+      ' ',
+      '{',
+      '[',
+      '"',
+      '"\\',
+      '"\\u',
+      '"\\u00g0"',
+      '"\t"',
+      '"\\x"',
+      '-',
+      '+1',
+      '01',
+      '-01',
+      '1.',
+      '.5',
+      '1.e1',
+      '1e',
+      '1e+',
+    ],
+    ...[
+      '0x1',
+      'NaN',
+      'Infinity',
+      'tru',
+      'nul',
+      'truee',
+      'True',
+      '[1,]',
+      '[,1]',
+      '{,}',
+      '{"a"}',
+      '{"a":}',
+      '{"a":1,}',
+      '{a:1}',
+    ],
+    ...["{'a':1}", '1 2', '[1}', '{"a":1]', ']', '}', ',', ':', '[]]', '{}{}', '\ufeff1', '/**/1', '\u00a01', '\v1'],
+    ...[
+      '0',
+      '-0',
+      '-0.0e-0',
+      '1E10',
+      '1.5',
+      '""',
+      '"\\u00Ff\\b\\/"',
+      '"\u007f\u2028"',
+      'true',
+      'false',
+      'null',
+      ' [ ] ',
+      '{"":{}}',
+    ],
+  ]) {
+    it(`judges ${JSON.stringify(text)} as JSON.parse does`, () => {
+      assert.equal(scan(text) !== undefined, isJson(text));
+    });
+  }
+
+  it('stops where nesting passes the limit', () => {
+    assert.deepEqual(scan('[[[]]]', 3)?.depth, 3);
+    assert.deepEqual(scan('[[[[garbage', 3)?.depth, 4);
+    assert.deepEqual(scan('['.repeat(10_000_000), 1000)?.depth, 1001);
+  });
+});

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Validator } from '@cfworker/json-schema';
+import fc from 'fast-check';
+import { parseKeepingDigits } from '../../src/domain/json/json-digits.ts';
+import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
+import { Steps, TooMuchWork } from '../../src/domain/steps.ts';
+
+const scalars = fc.constantFrom<unknown>(
+  null,
+  true,
+  false,
+  0,
+  1,
+  -1,
+  1.5,
+  0.3,
+  10,
+  'a',
+  'ab',
+  '😀',
+  '',
+  '2024-02-29',
+  'x@y.z',
+);
+const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    scalars,
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(fc.constantFrom('a', 'b', 'c', 'toString'), tie('value'), { maxKeys: 3 }),
+  ),
+}));
+const count = fc.nat(3);
+const types = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'];
+const names = fc.subarray(['a', 'b', 'c', 'toString']);
+
+/** The keywords that hold no schema. */
+const plain = {
+  type: fc.oneof(fc.constantFrom(...types), fc.subarray(types, { minLength: 1 })),
+  const: value,
+  enum: fc.array(value, { maxLength: 3 }),
+  minimum: fc.integer({ min: -1, max: 2 }),
+  exclusiveMaximum: fc.integer({ min: 0, max: 11 }),
+  multipleOf: fc.constantFrom(1, 0.1, 2, 1.5),
+  minLength: count,
+  maxLength: count,
+  format: fc.constantFrom('date', 'email', 'phone'),
+  minItems: count,
+  maxItems: count,
+  minProperties: count,
+  maxProperties: count,
+  required: names,
+  dependentRequired: fc.dictionary(fc.constantFrom('a', 'b'), names),
+  $ref: fc.constantFrom('#/$defs/one', '#two'),
+};
+
+/** One keyword with what it says. */
+const oneOf = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
+  fc.oneof(...Object.entries(keywords).map(([keyword, limit]) => limit.map((said) => ({ [keyword]: said }))));
+
+const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
+  const inner = tie('schema');
+  const list = fc.array(inner, { minLength: 1, maxLength: 3 });
+  const map = fc.dictionary(fc.constantFrom('a', 'b', 'toString'), inner, { maxKeys: 3 });
+  const single = ['additionalProperties', 'propertyNames', 'items', 'contains', 'not', 'if', 'then', 'else'];
+  const holding = {
+    ...Object.fromEntries(single.map((keyword) => [keyword, inner])),
+    ...Object.fromEntries(['prefixItems', 'allOf', 'anyOf', 'oneOf'].map((keyword) => [keyword, list])),
+    properties: map,
+    dependentSchemas: map,
+  };
+  const some = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
+    fc.array(oneOf(keywords), { maxLength: 4 }).map((said) => Object.assign({}, ...said) as object);
+  return {
+    schema: fc.oneof({ maxDepth: 4, depthSize: 'small' }, fc.boolean(), some(plain), some({ ...plain, ...holding })),
+  };
+});
+
+const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) => {
+  const plain = (definition: unknown) =>
+    JSON.parse(JSON.stringify(definition, (key, inner: unknown) => (key === '$ref' ? undefined : inner))) as object;
+  const [first, second] = [plain(one), plain(two)];
+  return {
+    ...(typeof root === 'object' ? root : {}),
+    $defs: { one: first, two: typeof second === 'object' ? { ...second, $anchor: 'two' } : { $anchor: 'two' } },
+  };
+});
+
+describe('judging values by a JSON Schema', () => {
+  it('agrees with a validator of other make, whatever the schema and the value', () => {
+    const seen = { true: 0, false: 0 };
+    fc.assert(
+      fc.property(withDefinitions, value, (root, instance) => {
+        const expected = new Validator(structuredClone(root) as never, '2020-12').validate(instance).valid;
+        const compiled = compileSchema(root);
+        seen[`${expected}`]++;
+        assert.equal(compiled.fits(instance, new Steps(1e6)), expected);
+        const wanted = (['first fault', 'faults'] as const).map((faults) =>
+          compiled.faults(instance, new Steps(1e6), faults),
+        );
+        for (const faults of wanted) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
+      }),
+      { numRuns: 4000 },
+    );
+    assert.ok(seen.true > 300 && seen.false > 300, JSON.stringify(seen));
+  });
+
+  it('ends after its steps, whatever the schema and the value', () => {
+    const parts = { allOf: Array.from({ length: 900 }, () => ({ items: { maxLength: 5, enum: ['x', 1] } })) };
+    const compiled = compileSchema({ type: 'array', ...parts });
+    const list = Array.from({ length: 10_000 }, () => 1);
+    assert.throws(() => compiled.fits(list, new Steps(1e6)), TooMuchWork);
+    assert.equal(compiled.fits(list.slice(0, 10), new Steps(1e6)), true);
+  });
+});
+
+describe('reading JSON whose numbers keep their digits', () => {
+  const number = fc.oneof(
+    fc.stringMatching(/^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?$/),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+  );
+  const { text } = fc.letrec<{ text: string }>((tie) => ({
+    text: fc.oneof(
+      { depthSize: 'small' },
+      number,
+      fc.string({ unit: 'grapheme' }).map((string) => JSON.stringify(string)),
+      fc.constantFrom('true', 'false', 'null', '"\\u00e9\\n"', '"1.10"'),
+      fc.array(tie('text')).map((items) => `[${items.join(',')}]`),
+      fc
+        .uniqueArray(fc.tuple(fc.constantFrom('a', '', '__proto__', '\\"q', 'é'), tie('text')), {
+          selector: ([name]) => name,
+        })
+        .map((pairs) => `{${pairs.map(([name, inner]) => `"${name}":${inner}`).join(',')}}`),
+    ),
+  }));
+
+  it('gives back the text that it was given, and the values that JSON.parse finds', () => {
+    fc.assert(
+      fc.property(text, (json) => {
+        const value = parseKeepingDigits(` ${json}\n`);
+        assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, keepSource)));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('refuses what JSON.parse refuses', () => {
+    fc.assert(
+      fc.property(
+        text,
+        fc.nat(),
+        fc.constantFrom('', ',', '"', '0', '.', '-', 'e', '}', ']', '\u0001', 'x', ' '),
+        (json, at, piece) => {
+          const cut = at % (json.length + 1);
+          const changed = json.slice(0, cut) + piece + json.slice(cut + 1);
+          assert.equal(
+            isTaken(() => parseKeepingDigits(changed)),
+            isTaken(() => JSON.parse(changed)),
+            changed,
+          );
+        },
+      ),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+function keepSource(_name: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === 'number' && context?.source !== undefined ? JSON.rawJSON(context.source) : value;
+}
+
+function isTaken(parse: () => unknown): boolean {
+  try {
+    parse();
+    return true;
+  } catch {
+    return false;
+  }
+}

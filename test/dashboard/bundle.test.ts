@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+
+const folder = join(import.meta.dirname, '..', '..', 'dist', 'web');
+
+/** JavaScript that the first page may load, compressed. */
+const firstPageBytes = 350_000;
+
+type Chunk = { file: string; imports?: string[]; dynamicImports?: string[]; css?: string[] };
+
+describe('the files of the built dashboard', () => {
+  const manifest = () =>
+    JSON.parse(readFileSync(join(folder, '.vite', 'manifest.json'), 'utf8')) as Record<string, Chunk>;
+
+  /** The files that a browser loads for these modules. */
+  function filesOf(...entries: string[]): string[] {
+    const chunks = manifest();
+    const found = new Set<string>();
+    const visit = (name: string) => {
+      const chunk = chunks[name] ?? assert.fail(`there is no ${name}; built: ${Object.keys(chunks).join(', ')}`);
+      if (found.has(chunk.file)) return;
+      found.add(chunk.file);
+      for (const inner of chunk.imports ?? []) visit(inner);
+    };
+    for (const entry of entries) visit(entry);
+    return [...found];
+  }
+
+  const compressed = (file: string) => gzipSync(readFileSync(join(folder, file))).length;
+
+  it('are less than 350 KB of compressed JavaScript for the first page, signed in or not', () => {
+    for (const files of [filesOf('index.html'), filesOf('index.html', 'src/servers/servers-page.tsx')]) {
+      const sizes = files.map((file) => [file, compressed(file)] as const);
+      const sum = sizes.reduce((total, [, size]) => total + size, 0);
+      assert.ok(sum > 50_000, 'it is measured');
+      assert.ok(sum < firstPageBytes, `${sum} bytes: ${JSON.stringify(sizes)}`);
+    }
+  });
+
+  it('bring the charts and the editor only where they are needed', () => {
+    const first = filesOf('index.html', 'src/servers/servers-page.tsx').map((file) =>
+      readFileSync(join(folder, file), 'utf8'),
+    );
+    for (const [module, words] of [
+      ['src/calls/call-charts.tsx', 'Half of the calls (p50)'],
+      ['src/servers/configuration-tab.tsx', 'Before it can be stored'],
+    ] as const) {
+      const own = filesOf(module).map((file) => readFileSync(join(folder, file), 'utf8'));
+      assert.ok(
+        own.some((text) => text.includes(words)),
+        module,
+      );
+      assert.ok(!first.some((text) => text.includes(words)), module);
+    }
+  });
+
+  it('are one page without inline script or style, and nothing of another site', () => {
+    const html = readFileSync(join(folder, 'index.html'), 'utf8');
+    assert.doesNotMatch(html, /<script(?![^>]*\bsrc="\/)|<style|\sstyle=|\son\w+=/);
+    assert.doesNotMatch(html, /(?:src|href)="(?!\/)/);
+  });
+});

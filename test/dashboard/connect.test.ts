@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+
+const clients = ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex', 'curl', 'TypeScript SDK'];
+
+describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, config } = dashboard;
+    await toolhost.createServer(config('stored', { authentication: { type: 'Bearer', token: '{{KEY}}' } }));
+    await toolhost.createServer(config('forwarded', { authentication: { type: 'Bearer' } }));
+    const oauth = {
+      authorization_url: 'https://id.example.com/authorize',
+      token_url: 'https://id.example.com/token',
+      client_id: 'toolhost',
+      client_secret: 'of-the-test',
+      scopes: ['read'],
+    };
+    await toolhost.createServer(config('with-login', { oauth }));
+  });
+  after(() => dashboard?.stop());
+
+  /** The text of the snippet for a client, and where its install link leads. */
+  async function snippet(page: Page, client: string): Promise<{ code: string; install: string | undefined }> {
+    await page.getByRole('tab', { name: client, exact: true }).click();
+    const panel = page.getByRole('tabpanel', { name: client, exact: true });
+    const code = panel.getByRole('region', { name: `snippet for ${client}` });
+    await code.waitFor();
+    const link = panel.getByRole('link', { name: `Install in ${client}` });
+    const install = (await link.count()) > 0 ? ((await link.getAttribute('href')) ?? '') : undefined;
+    return { code: (await panel.textContent()) ?? '', install };
+  }
+
+  /** What an install link carries. */
+  function carried(install: string): { url: string; headers?: { Authorization: string } } {
+    const link = new URL(install);
+    const text =
+      link.protocol === 'cursor:'
+        ? Buffer.from(link.searchParams.get('config') ?? '', 'base64').toString()
+        : decodeURIComponent(link.search.slice(1));
+    return JSON.parse(text) as ReturnType<typeof carried>;
+  }
+
+  it('makes a key for a server with a stored credential, which is in every snippet and calls it', async () => {
+    const { toolhost } = dashboard;
+    await toolhost.rest('PUT', '/servers/stored/secrets/KEY', { body: { value: 'of-the-test' } });
+    await dashboard.at('/servers/stored/connect', async (page) => {
+      assert.match((await snippet(page, 'Claude Code')).code, /YOUR_API_KEY/);
+      await button(page, 'Make a key for this server').click();
+      const shown = page.getByRole('region', { name: 'API key', exact: true });
+      await shown.waitFor();
+      const key = (await shown.textContent()) ?? '';
+      for (const client of clients) {
+        const { code, install } = await snippet(page, client);
+        assert.ok(code.includes(`${toolhost.url}/mcp/stored`), client);
+        assert.ok(code.includes(key), client);
+        assert.equal(install !== undefined, client === 'Cursor' || client === 'VS Code', client);
+        if (install === undefined) continue;
+        const { url, headers } = carried(install);
+        assert.deepEqual([url, headers?.Authorization], [`${toolhost.url}/mcp/stored`, `Bearer ${key}`]);
+      }
+      assert.equal((await toolhost.rpc('stored', key, 'tools/list')).status, 200);
+      const refused = await toolhost.rest('GET', '/servers', { key });
+      assert.equal(refused.status, 403, 'it may call this server and nothing else');
+    });
+  });
+
+  it("puts the caller's own token into the snippets and nowhere else", async () => {
+    await dashboard.at('/servers/forwarded/connect', async (page) => {
+      const asked: string[] = [];
+      page.on('request', (request) => asked.push(request.url() + (request.postData() ?? '')));
+      await field(page, 'Token for the snippets').fill('my-own-token');
+      for (const client of clients) assert.match((await snippet(page, client)).code, /my-own-token/, client);
+      assert.ok(!asked.some((text) => text.includes('my-own-token')));
+    });
+  });
+
+  it('asks for no credential where the client opens a login', async () => {
+    await dashboard.at('/servers/with-login/connect', async (page) => {
+      for (const client of clients) {
+        const { code, install } = await snippet(page, client);
+        assert.doesNotMatch(code, /YOUR_|Bearer [^$]/, client);
+        if (install !== undefined) assert.equal(carried(install).headers, undefined);
+      }
+      assert.equal(await button(page, 'Make a key for this server').count(), 0);
+    });
+  });
+
+  it('checks what the first requests of a client would meet, and says what fails and why', async () => {
+    const { config, toolhost } = dashboard;
+    await toolhost.createServer(config('unset', { authentication: { type: 'Bearer', token: '{{MISSING}}' } }));
+    await dashboard.at('/servers/unset/connect', async (page) => {
+      await button(page, 'Check the connection').click();
+      await page.getByRole('img', { name: 'Passed' }).first().waitFor();
+      await page.getByRole('img', { name: 'Problem' }).first().waitFor();
+      await page
+        .getByText(/MISSING/)
+        .first()
+        .waitFor();
+    });
+  });
+});

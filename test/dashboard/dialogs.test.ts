@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import {
+  alert,
+  button,
+  choose,
+  type Dashboard,
+  field,
+  saysAtField,
+  startDashboard,
+} from '../support/browser/dashboard.ts';
+
+describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const create = (slug: string) => dashboard.toolhost.createServer(dashboard.config(slug));
+
+  it('is told at the fields of an API key', async () => {
+    await dashboard.at('/keys', async (page) => {
+      await button(page, 'New API key').first().click();
+      const dialog = page.getByRole('dialog');
+      const call = dialog.getByRole('checkbox', { name: 'call', exact: true });
+      await call.uncheck();
+      await button(dialog, 'Create key').click();
+      await saysAtField(field(dialog, 'Name'), /what the key is for/);
+      await dialog.getByText('Choose at least one.').waitFor();
+      await call.check();
+      await field(dialog, 'Name').fill('x'.repeat(300));
+      await button(dialog, 'Create key').click();
+      await saysAtField(field(dialog, 'Name'), /at most 100/);
+      assert.equal((await field(dialog, 'Name').inputValue()).length, 300);
+    });
+  });
+
+  it('is told at the fields of a secret', async () => {
+    await create('with-secret');
+    await dashboard.at('/servers/with-secret/secrets', async (page) => {
+      const value = page.locator('input[type=password]');
+      await button(page, 'Store secret').click();
+      await saysAtField(field(page, 'Secret name'), /which secret/);
+      await saysAtField(value, /paste the value/);
+      await field(page, 'Secret name').fill('not a name');
+      await value.fill('of the secret');
+      await button(page, 'Store secret').click();
+      await saysAtField(field(page, 'Secret name'), /allowed/);
+      assert.equal(await value.inputValue(), 'of the secret');
+      await field(page, 'Secret name').fill('A_NAME');
+      await value.fill('x'.repeat(20_000));
+      await button(page, 'Store secret').click();
+      await saysAtField(value, /at most/);
+      assert.equal((await value.inputValue()).length, 20_000);
+    });
+  });
+
+  it('is told at the fields of the settings', async () => {
+    await dashboard.at(
+      '/settings',
+      async (page) => {
+        const address = field(page, 'Invite by e-mail address');
+        await address.fill('nobody');
+        await button(page, 'Invite').click();
+        await saysAtField(address, /address/i);
+        assert.equal(await address.inputValue(), 'nobody');
+        await address.fill('guest@mail.example');
+        await button(page, 'Invite').click();
+        await page.getByRole('table', { name: 'Invitations' }).getByText('guest@mail.example').waitFor();
+        await field(page, 'Workspace name').fill('y'.repeat(400));
+        await button(page, 'Rename').click();
+        await saysAtField(field(page, 'Workspace name'), /at most 100/);
+        assert.equal((await field(page, 'Workspace name').inputValue()).length, 400);
+        await choose(page, 'Role of Solo', 'Viewer');
+        await saysAtField(page.getByRole('combobox', { name: 'Role of Solo' }), /only owner/);
+        assert.equal(await page.getByRole('combobox', { name: 'Role of Solo' }).inputValue(), 'Owner');
+      },
+      { person: { name: 'Solo', workspace: 'wsp_solo' } },
+    );
+  });
+
+  it('is told where a capture cannot begin', async () => {
+    await create('not-captured');
+    await dashboard.at('/servers/not-captured/options', async (page) => {
+      await choose(page, 'Capture for', 'four hours');
+      await dashboard.toolhost.rest('DELETE', '/servers/not-captured');
+      await button(page, 'Start capturing').click();
+      await saysAtField(page.getByRole('combobox', { name: 'Capture for' }), /no such server/i);
+      assert.equal(await page.getByRole('combobox', { name: 'Capture for' }).inputValue(), 'four hours');
+    });
+  });
+
+  it('is told where the slug is to be typed, and nothing is deleted', async () => {
+    await create('not-deleted');
+    await dashboard.at('/servers/not-deleted/options', async (page) => {
+      await button(page, 'Delete server…').click();
+      const dialog = page.getByRole('dialog');
+      const word = field(dialog, 'Type not-deleted to confirm');
+      await page.waitForFunction('document.activeElement.matches("[role=dialog] input")');
+      await word.fill('not-dex');
+      await saysAtField(word, /has to be not-deleted/);
+      await word.press('Enter');
+      assert.equal(await button(dialog, 'Delete server').isDisabled(), true);
+      assert.equal(await word.inputValue(), 'not-dex');
+      assert.equal((await dashboard.toolhost.rest('GET', '/servers/not-deleted')).status, 200);
+      await word.fill('not-deleted');
+      await button(dialog, 'Delete server').click();
+      await page.waitForURL(/\/servers$/);
+      assert.equal((await dashboard.toolhost.rest('GET', '/servers/not-deleted')).status, 404);
+    });
+  });
+
+  it('is told when a version cannot be restored, and trying again helps', async () => {
+    await create('restored');
+    const change = (description: string) =>
+      dashboard.toolhost.rest('PATCH', '/servers/restored', { body: { description } });
+    await change('Second.');
+    await dashboard.at('/servers/restored/versions', async (page) => {
+      await button(page, 'Restore version 1').click();
+      await change('Third.');
+      const dialog = page.getByRole('dialog');
+      await button(dialog, 'Restore').click();
+      await alert(page, 'version 3').waitFor();
+      await dialog.getByText('Third.').waitFor();
+      await button(dialog, 'Restore').click();
+      await page.getByText('Version 4', { exact: true }).waitFor();
+    });
+  });
+
+  it('forgets a failure when the question is asked anew', async () => {
+    await create('asked-anew');
+    await dashboard.at('/servers/asked-anew/options', async (page, context) => {
+      await button(page, 'Delete server…').click();
+      const dialog = page.getByRole('dialog');
+      await field(dialog, 'Type asked-anew to confirm').fill('asked-anew');
+      await context.setOffline(true);
+      await button(dialog, 'Delete server').click();
+      await dialog.getByRole('alert').getByText('The service cannot be reached').waitFor();
+      assert.equal(await field(dialog, 'Type asked-anew to confirm').inputValue(), 'asked-anew');
+      await context.setOffline(false);
+      await button(dialog, 'Cancel').click();
+      await button(page, 'Delete server…').click();
+      await field(dialog, 'Type asked-anew to confirm').waitFor();
+      assert.equal(await dialog.getByRole('alert').count(), 0);
+    });
+  });
+});

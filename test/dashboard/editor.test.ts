@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+describe('the editor of a server', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const toolsOf = async (slug: string) => {
+    const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
+    return ((body.config as Json).tools as { name: string }[]).map(({ name }) => name);
+  };
+
+  it('shows form and JSON side by side on one model', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('both-sides'));
+    await dashboard.at('/servers/both-sides', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await field(page, 'Description').fill('From the form');
+      await eventually(async () => assert.match(await json.inputValue(), /"description": "From the form"/));
+      await json.fill((await json.inputValue()).replace('From the form', 'From the JSON'));
+      await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 2').waitFor();
+      await field(page, 'Description').fill('Another');
+      await button(page, 'Discard').click();
+      assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
+      assert.match(await json.inputValue(), /From the JSON/);
+    });
+  });
+
+  it('completes names and values in the JSON', async () => {
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill('');
+      await json.pressSequentially('{ "desc');
+      await button(page, 'description').waitFor();
+      await json.press('Alt+Enter');
+      assert.equal(await json.inputValue(), '{ "description": ');
+      await json.pressSequentially('"x", "authentication": { "type": "Api');
+      await button(page, 'ApiKey').click();
+      assert.match(await json.inputValue(), /"type": "ApiKey"$/);
+      await json.pressSequentially('}, "tools": [{ "input_schema": { "id": { "type": "int');
+      await button(page, 'integer').click();
+      await json.pressSequentially(', "opt');
+      await button(page, 'optional').waitFor();
+    });
+  });
+
+  it('says warnings beside what they concern, and lets them be stored', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('warned'));
+    await dashboard.at('/servers/warned', async (page) => {
+      await page.getByRole('radio', { name: 'A stored credential' }).check();
+      const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
+      await warning.first().waitFor();
+      const section = page.getByRole('region', { name: 'Access' });
+      await section.getByText(/has no value/).waitFor();
+      await button(page, 'Save').click();
+      await page.getByText(/^Everything is saved, \d+ warning/).waitFor();
+    });
+  });
+
+  it('duplicates, orders by dragging and deletes tools', async () => {
+    const [tool] = dashboard.config('many').tools as Json[];
+    const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
+    await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
+    await dashboard.at('/servers/many', async (page) => {
+      await button(page, 'Duplicate first').click();
+      assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
+      await button(page, 'Delete second').click();
+      const items = page.locator('.th-tool');
+      await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.deepEqual(await toolsOf('many'), ['third', 'first', 'first_2']);
+    });
+  });
+
+  it('keeps secrets write-only: a stored one is masked, stays when it is not touched and is replaced by typing', async () => {
+    const oauth = {
+      authorization_url: 'https://id.example.com/authorize',
+      token_url: 'https://id.example.com/token',
+      client_id: 'toolhost',
+      client_secret: 'first-secret-of-the-client',
+      scopes: ['read'],
+    };
+    await dashboard.toolhost.createServer(dashboard.config('sealed', { oauth }));
+    await dashboard.at('/servers/sealed', async (page) => {
+      const secret = page.locator('input[type=password]');
+      await secret.waitFor();
+      assert.equal(await secret.inputValue(), '');
+      assert.ok(!(await page.content()).includes('first-secret'));
+      assert.ok(
+        !(await page.getByRole('textbox', { name: 'Configuration as JSON' }).inputValue()).includes('first-sec'),
+      );
+      const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
+      await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
+      await button(page, 'Copy callback URL').waitFor();
+      await choose(page, 'Method', 'POST');
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 2').waitFor();
+      await secret.fill('second-secret-of-the-client');
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 3').waitFor();
+      await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
+    });
+  });
+
+  it('begins from the worked example with nothing to fill in', async () => {
+    await dashboard.at('/servers/new', async (page) => {
+      await page.getByRole('link', { name: /From the worked example/ }).click();
+      await field(page, 'Name').waitFor();
+      assert.notEqual(await field(page, 'Name').inputValue(), '');
+      await eventually(async () =>
+        assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not stored yet|problem/),
+      );
+    });
+  });
+});

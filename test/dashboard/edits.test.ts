@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { BrowserContext, Page } from 'playwright-core';
+import { alert, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+const notice = 'Somebody changed this server meanwhile';
+
+describe('an edit in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const stored = async (slug: string) => {
+    const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
+    return { version: (body.server as Json).version, ...(body.config as Json) } as Json;
+  };
+
+  /** The editor of a new server, in which somebody has written a description. */
+  async function edit(slug: string, use: (page: Page, context: BrowserContext) => Promise<void>): Promise<void> {
+    await dashboard.toolhost.createServer(dashboard.config(slug));
+    await dashboard.at(`/servers/${slug}`, async (page, context) => {
+      await field(page, 'Description').fill('My long text');
+      await use(page, context);
+    });
+  }
+
+  async function saveInConflict(page: Page, slug: string, theirs: Json): Promise<void> {
+    const { status } = await dashboard.toolhost.rest('PATCH', `/servers/${slug}`, { body: theirs });
+    assert.equal(status, 200);
+    await button(page, 'Save').click();
+    await alert(page, notice).waitFor();
+    assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+  }
+
+  it('that meets a newer version is told, and goes on over it when both changed different things', async () => {
+    await edit('merged', async (page) => {
+      await saveInConflict(page, 'merged', { name: 'Their name' });
+      await page.getByRole('region', { name: 'Changes of the others' }).getByText('Their name').waitFor();
+      await button(page, 'Keep mine on top of the newest').click();
+      await alert(page, notice).waitFor({ state: 'hidden' });
+      assert.equal(await field(page, 'Name').inputValue(), 'Their name');
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      const { version, name, description } = await stored('merged');
+      assert.deepEqual([version, name, description], [3, 'Their name', 'My long text']);
+      assert.equal(await alert(page, notice).count(), 0);
+    });
+  });
+
+  it('that meets a change of the same field keeps what was typed here, when asked to', async () => {
+    await edit('same-field', async (page) => {
+      await saveInConflict(page, 'same-field', { description: 'Their text' });
+      await button(page, 'Keep mine on top of the newest').click();
+      await alert(page, notice).waitFor({ state: 'hidden' });
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.equal((await stored('same-field')).description, 'My long text');
+    });
+  });
+
+  it('can give way to the newer version', async () => {
+    await edit('given-way', async (page) => {
+      await saveInConflict(page, 'given-way', { description: 'Their text' });
+      await button(page, 'Take theirs and drop mine').click();
+      await alert(page, notice).waitFor({ state: 'hidden' });
+      assert.equal(await field(page, 'Description').inputValue(), 'Their text');
+      assert.equal(await button(page, 'Save').isDisabled(), true);
+      assert.equal((await stored('given-way')).version, 2);
+    });
+  });
+
+  it('meets a second conflict as it met the first', async () => {
+    await edit('twice', async (page) => {
+      await saveInConflict(page, 'twice', { name: 'First' });
+      await button(page, 'Keep mine on top of the newest').click();
+      await alert(page, notice).waitFor({ state: 'hidden' });
+      await saveInConflict(page, 'twice', { name: 'Second' });
+      await button(page, 'Keep mine on top of the newest').click();
+      await alert(page, notice).waitFor({ state: 'hidden' });
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      const { version, name, description } = await stored('twice');
+      assert.deepEqual([version, name, description], [4, 'Second', 'My long text']);
+    });
+  });
+
+  it('outlives the end of the session', async () => {
+    await edit('ended', async (page, context) => {
+      await context.clearCookies();
+      await button(page, 'Save').click();
+      await alert(page, 'Your session has ended').waitFor();
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      const opened = context.waitForEvent('page');
+      await page.getByRole('link', { name: 'Sign in in a new tab' }).click();
+      const other = await opened;
+      await button(other, 'Continue').click();
+      await other.waitForURL(`${dashboard.toolhost.url}/servers`);
+      await page.bringToFront();
+      await button(page, 'I have signed in').click();
+      await alert(page, 'Your session has ended').waitFor({ state: 'hidden' });
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.equal((await stored('ended')).description, 'My long text');
+    });
+  });
+
+  it('outlives a lost connection, which is told and found again by itself', async () => {
+    await edit('offline', async (page, context) => {
+      await context.setOffline(true);
+      await button(page, 'Save').click();
+      await alert(page, 'The service cannot be reached').waitFor();
+      await alert(page, 'The connection is lost').waitFor();
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      await context.setOffline(false);
+      await alert(page, 'The connection is lost').waitFor({ state: 'hidden' });
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.equal((await stored('offline')).description, 'My long text');
+    });
+  });
+
+  it('of a server that is not stored yet outlives both too', async () => {
+    await dashboard.at('/servers/new?from=form', async (page, context) => {
+      await field(page, 'Name').fill('Brand new');
+      await field(page, 'Tool name').fill('read');
+      await field(page, 'Tool description').fill('Reads.');
+      await field(page, 'URL').fill(`${dashboard.upstream.url}/new`);
+      await context.setOffline(true);
+      await button(page, 'Create server').click();
+      await alert(page, 'The service cannot be reached').waitFor();
+      await context.setOffline(false);
+      const [cookie] = await context.cookies();
+      await context.clearCookies();
+      await button(page, 'Create server').click();
+      await alert(page, 'Your session has ended').waitFor();
+      assert.equal(await field(page, 'Name').inputValue(), 'Brand new');
+      await context.addCookies([cookie ?? assert.fail('there is a session')]);
+      await button(page, 'I have signed in').click();
+      await alert(page, 'Your session has ended').waitFor({ state: 'hidden' });
+      await button(page, 'Create server').click();
+      await page.getByText('Your server is running').waitFor();
+      assert.equal((await stored('brand-new')).name, 'Brand new');
+    });
+  });
+
+  it('is not left behind without a question, whichever way the page is left', async () => {
+    await edit('left', async (page) => {
+      await page.getByRole('link', { name: 'API keys', exact: true }).click();
+      const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+      await button(dialog, 'Stay here').click();
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      const asked = page.waitForEvent('dialog');
+      await page.evaluate('void location.assign("/keys")');
+      assert.equal((await asked).type(), 'beforeunload');
+      assert.equal(await field(page, 'Description').inputValue(), 'My long text');
+      await page.getByRole('link', { name: 'API keys', exact: true }).click();
+      await button(dialog, 'Leave and lose them').click();
+      await page.getByRole('heading', { level: 1, name: 'API keys' }).waitFor();
+    });
+  });
+});

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** How much a page may jump while it loads, by the measure of browsers. */
+const mostShift = 0.1;
+
+const measureShifts = `window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+}).observe({ type: 'layout-shift', buffered: true });`;
+
+describe('the feel of the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, config } = dashboard;
+    await toolhost.createServer(config('felt'));
+    const key = await toolhost.key();
+    for (const args of [{ count: 1 }, { count: 2 }, {}]) await toolhost.callTool('felt', key, 'read', args);
+  });
+  after(() => dashboard?.stop());
+
+  async function loaded(page: Page): Promise<void> {
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.waitForLoadState('networkidle');
+    await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
+  }
+
+  for (const width of [400, 1440]) {
+    it(`does not jump while a page loads: ${width} px`, async () => {
+      await dashboard.at(
+        '/servers',
+        async (page) => {
+          await page.addInitScript(measureShifts);
+          for (const path of [
+            '/servers',
+            '/servers/felt',
+            '/servers/felt/try',
+            '/servers/felt/connect',
+            '/keys',
+            '/calls',
+            '/audit',
+            '/settings',
+          ]) {
+            await page.goto(path);
+            await loaded(page);
+            const shifted = Number(await page.evaluate('window.shifted'));
+            assert.ok(shifted < mostShift, `${path}: ${shifted}`);
+          }
+        },
+        { options: { viewport: { width, height: 900 } } },
+      );
+    });
+  }
+
+  it('tells times in the zone of the reader, and the exact time on hover', async () => {
+    for (const timezoneId of ['Asia/Tokyo', 'America/New_York']) {
+      const use = async (page: Page) => {
+        const time = page.getByRole('table', { name: 'Changes' }).locator('time').first();
+        await time.waitFor();
+        const at = new Date((await time.getAttribute('datetime')) ?? '');
+        const clock = { timeZone: timezoneId, hourCycle: 'h23', hour: '2-digit', minute: '2-digit' } as const;
+        assert.ok((await time.textContent())?.includes(at.toLocaleTimeString('en', clock)), await time.innerHTML());
+        const exact = at.toLocaleString('en', { timeZone: timezoneId, dateStyle: 'medium', timeStyle: 'long' });
+        assert.equal(await time.getAttribute('title'), exact);
+        await page.getByRole('link', { name: 'Servers', exact: true }).click();
+        const ago = page.getByRole('table', { name: 'Servers' }).locator('time').first();
+        assert.match((await ago.textContent()) ?? '', /ago|just now/);
+        assert.ok((await ago.getAttribute('title'))?.includes(exact.split(',')[0] ?? ''));
+      };
+      await dashboard.at('/audit', use, { options: { timezoneId, viewport: { width: 1440, height: 900 } } });
+    }
+  });
+
+  it('has an address for what is shown, and the back button leads back', async () => {
+    await dashboard.at('/calls?outcome=invalid_arguments', async (page) => {
+      const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row');
+      await rows.filter({ hasText: 'Arguments refused' }).waitFor();
+      assert.equal(await rows.count(), 2, 'the head and one call');
+      await button(page, /read/).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('Arguments refused').waitFor();
+      const shared = page.url();
+      await page.goBack();
+      await dialog.waitFor({ state: 'hidden' });
+      assert.equal(new URL(page.url()).search, '?outcome=invalid_arguments');
+      await page.goto(shared);
+      await dialog.getByText('Arguments refused').waitFor();
+      await page.goto('/servers');
+      await page.getByRole('link', { name: 'The felt' }).click();
+      await page.getByRole('link', { name: 'Try it' }).click();
+      await button(page, 'Call the tool').waitFor();
+      await page.reload();
+      await button(page, 'Call the tool').waitFor();
+      await page.goBack();
+      await field(page, 'Name').waitFor();
+      await page.goBack();
+      await page.getByRole('table', { name: 'Servers' }).waitFor();
+      await page.goForward();
+      await field(page, 'Name').waitFor();
+    });
+  });
+
+  it('brings the tab of a deep link into view in a narrow window', async () => {
+    const use = async (page: Page) => {
+      const tab = page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name: 'Options' });
+      await tab.waitFor();
+      await eventually(async () => {
+        const box = (await tab.boundingBox()) ?? assert.fail('it is drawn');
+        assert.ok(box.x >= 0 && box.x + box.width <= 400, JSON.stringify(box));
+      });
+    };
+    await dashboard.at('/servers/felt/options', use, { options: { viewport: { width: 400, height: 800 } } });
+  });
+
+  it('leads back to the page that was asked for after a sign-in', async () => {
+    await dashboard.at('/servers', async (page, context) => {
+      await context.clearCookies();
+      await page.goto('/calls?outcome=ok');
+      await page.getByRole('link', { name: 'Sign in', exact: true }).click();
+      await button(page, 'Continue').click();
+      await page.waitForURL(/\/calls\?outcome=ok$/);
+      await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor();
+    });
+  });
+
+  const lists = [
+    ['/servers', '/servers', 'Servers'],
+    ['/keys', '/keys', 'API keys'],
+    ['/calls', '/calls', 'Calls'],
+    ['/audit', '/audit', 'Changes'],
+    ['/settings', '/members', 'Members'],
+    ['/servers/felt/versions', '/servers/felt/versions', undefined],
+    ['/servers/felt/secrets', '/servers/felt/secrets', undefined],
+  ] as const;
+
+  it('says of every list that it is on its way, and why it did not come, with a way to try again', async () => {
+    await dashboard.at('/servers', async (page) => {
+      for (const [path, source, table] of lists) {
+        const held = Promise.withResolvers<void>();
+        const mine = (url: URL) => url.pathname === `/api/v1${source}`;
+        await page.route(mine, async (route) => {
+          await held.promise;
+          await route.fulfill({
+            status: 503,
+            contentType: 'application/problem+json',
+            body: '{"detail":"a short pause"}',
+          });
+        });
+        await page.goto(path);
+        await page.getByRole('status', { name: 'Loading' }).first().waitFor();
+        held.resolve();
+        const alert = page.getByRole('main').getByRole('alert').filter({ hasText: 'A short pause.' });
+        await alert.waitFor();
+        await page.unroute(mine);
+        await button(alert, 'Try again').click();
+        await alert.waitFor({ state: 'hidden' });
+        if (table) await page.getByRole('table', { name: table, exact: true }).waitFor();
+        else await page.getByRole('heading', { level: 2 }).first().waitFor();
+      }
+    });
+  });
+
+  it('says of every empty list what leads to the first entry', async () => {
+    const person = { name: 'New', workspace: 'wsp_new' };
+    await dashboard.at(
+      '/servers',
+      async (page) => {
+        await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
+        for (const start of ['From the worked example', 'From JSON', 'By hand']) await page.getByText(start).waitFor();
+        for (const [path, title] of [
+          ['/keys', 'No API keys yet'],
+          ['/calls', 'No calls'],
+          ['/audit', 'Nothing has been changed yet'],
+        ] as const) {
+          await page.goto(path);
+          await page.getByRole('heading', { name: title }).waitFor();
+        }
+      },
+      { person },
+    );
+    await dashboard.at('/servers/felt/secrets', async (page) => {
+      await page.getByRole('heading', { name: 'No secrets' }).waitFor();
+      await page.goto('/calls?tool=none');
+      await page.getByText('None fit the filter and the time.').waitFor();
+    });
+  });
+
+  it('moves nothing for who wants no motion', async () => {
+    await dashboard.at(
+      '/servers/felt',
+      async (page) => {
+        await loaded(page);
+        await button(page, 'Advanced').click();
+        await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
+        const moving = `document.getAnimations().filter((a) => a.effect.getComputedTiming().duration > 1).length`;
+        assert.equal(await page.evaluate(moving), 0);
+        await page.goto('/servers');
+        assert.equal(await page.evaluate(moving), 0);
+      },
+      { options: { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } },
+    );
+  });
+});

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+describe('bad input in the editor of a server', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const create = (slug: string, more = {}) => dashboard.toolhost.createServer(dashboard.config(slug, more));
+
+  it('is told at the fields of a new server, and what was typed stays', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Bad one');
+      await field(page, 'Slug').fill('Not a slug!');
+      await field(page, 'Tool name').fill('has spaces in it');
+      await field(page, 'URL').fill('nowhere');
+      await button(page, 'Create server').click();
+      await saysAtField(field(page, 'Slug'), /3 to 63 lower-case letters/);
+      await saysAtField(field(page, 'Tool name'), /letters, digits/);
+      await saysAtField(field(page, 'URL'), /not a URL/i);
+      await saysAtField(field(page, 'Tool description'), /at least 1 character\./);
+      assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
+      assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
+      await button(page, 'slug').click();
+      await eventually(async () => assert.equal(await page.locator(':focus').inputValue(), 'Not a slug!'));
+    });
+  });
+
+  it('[find D4] is told of none before anything was typed, however one begins', async () => {
+    for (const from of ['json', 'form', 'example']) {
+      await dashboard.at(`/servers/new?from=${from}`, async (page) => {
+        await page.getByText(/^Not stored yet/).waitFor();
+        await page.waitForLoadState('networkidle');
+        assert.equal(await page.getByText('Before it can be stored').count(), 0, from);
+        assert.equal(await page.locator('[aria-invalid=true]').count(), 0, from);
+        assert.equal(await page.getByText(/problems? to solve/).count(), 0, from);
+      });
+    }
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      assert.equal(await json.inputValue(), '');
+      assert.match((await json.getAttribute('placeholder')) ?? '', /Paste a configuration here/);
+      await json.focus();
+      await field(page, 'Name').focus();
+      assert.equal(await json.inputValue(), '');
+      await button(page, 'Create server').click();
+      await page.getByText('Before it can be stored').waitFor();
+    });
+  });
+
+  it('is told where JSON cannot be read', async () => {
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill('{ "name": "Half');
+      await saysAtField(json, /JSON/);
+      await button(page, 'Create server').click();
+      assert.equal(await json.inputValue(), '{ "name": "Half');
+      assert.equal(new URL(page.url()).pathname, '/servers/new');
+    });
+  });
+
+  it('is told at the JSON where there is no form beside it, and its place is selected', async () => {
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const typed = JSON.stringify(
+        { ...dashboard.config('in-json'), tools: [{ name: 'ok' }, { url: 'nowhere' }] },
+        null,
+        2,
+      );
+      await json.fill(typed);
+      await saysAtField(json, /tools\[\d\]\.\w+: /i);
+      await button(page, 'tools[1].url').click();
+      await eventually(async () => assert.equal(await page.evaluate(selected), '"url"'));
+      assert.equal(await json.inputValue(), typed);
+    });
+  });
+  const selected = `(({ value, selectionStart, selectionEnd }) => value.slice(selectionStart, selectionEnd))(document.activeElement)`;
+
+  it('is told that a slug is taken, at the slug', async () => {
+    await create('taken');
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill(JSON.stringify(dashboard.config('taken'), null, 2));
+      await button(page, 'Create server').click();
+      await saysAtField(field(page, 'Slug'), /taken/i);
+      assert.match(await json.inputValue(), /"slug": "taken"/);
+    });
+  });
+
+  it('is told that a slug is taken before anything is sent', async () => {
+    await create('taken-before');
+    await dashboard.at('/servers/new?from=json', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
+      await saysAtField(field(page, 'Slug'), /taken by a server of yours/i);
+      await field(page, 'Slug').fill('taken-by-nobody');
+      await button(page, 'Create server').click();
+      await page.waitForURL(/\/servers\/taken-by-nobody/);
+    });
+  });
+
+  it('is told at the fields of a login', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await page.getByRole('radio', { name: 'A login (OAuth)' }).check();
+      await field(page, 'Slug').fill('with-login');
+      await page.getByRole('region', { name: 'callback URL' }).getByText('/mcp/with-login/callback').waitFor();
+      await field(page, 'Authorization URL').fill('ftp://id.example/authorize');
+      await field(page, 'Token URL').fill('http://id.example/token');
+      const scopes = page.getByRole('combobox', { name: 'Scopes', exact: true });
+      await scopes.fill('two words');
+      await scopes.press('Enter');
+      await button(page, 'More about the login').click();
+      await field(page, 'Extra parameters').fill('{"state": "mine"}');
+      await button(page, 'Create server').click();
+      await saysAtField(scopes, /without spaces/);
+      await saysAtField(field(page, 'Authorization URL'), /allowed: https:/);
+      await saysAtField(field(page, 'Token URL'), /https:\/\//);
+      await saysAtField(field(page, 'Client id'), /at least 1 character/);
+      await saysAtField(page.locator('input[type=password]'), /at least 1 character|required/i);
+      await saysAtField(field(page, 'Extra parameters'), /sets this parameter itself/);
+      await field(page, 'Extra parameters').fill('{"audience": ');
+      await saysAtField(field(page, 'Extra parameters'), /not JSON yet/i);
+      await button(page, 'Create server').click();
+      assert.equal(await field(page, 'Extra parameters').inputValue(), '{"audience": ');
+      assert.equal(await field(page, 'Token URL').inputValue(), 'http://id.example/token');
+    });
+  });
+
+  it('is told at the arguments and headers of a tool', async () => {
+    await create('rows');
+    await dashboard.at('/servers/rows', async (page) => {
+      await field(page, 'Name of argument 1').fill('two words');
+      await button(page, 'Add a header').click();
+      await field(page, 'Name of header 1').fill('Host');
+      await field(page, 'Value of header 1').fill('other.example');
+      await button(page, 'Save').click();
+      await saysAtField(field(page, 'Name of argument 1'), /not an argument name/i);
+      await field(page, 'Name of argument 1').fill('count');
+      await saysAtField(field(page, 'Value of header 1'), /set by the service/);
+      await field(page, 'Name of header 1').fill('Accept');
+      await button(page, 'Add a header').click();
+      await field(page, 'Name of header 2').fill('Accept');
+      await field(page, 'Value of header 2').fill('text/plain');
+      await saysAtField(field(page, 'Name of header 2'), /is there twice/);
+      await button(page, 'Save').click();
+      await page.getByRole('button', { name: 'tools[0].headers', exact: true }).waitFor();
+      assert.equal(await field(page, 'Value of header 2').inputValue(), 'text/plain');
+    });
+  });
+
+  it('is told at the keywords of an argument, and an unfinished text is not stored as if it were not there', async () => {
+    await create('keywords');
+    await dashboard.at('/servers/keywords', async (page) => {
+      await button(page, 'More about count').click();
+      const others = field(page, 'Other keywords of count');
+      await others.fill('{"minimum": ');
+      await saysAtField(others, /not a JSON object yet/i);
+      await field(page, 'Description').fill('Another text');
+      assert.equal(await others.inputValue(), '{"minimum": ');
+      await button(page, 'Save').click();
+      await page.getByText('1 problem to solve').waitFor();
+      await others.fill('{"minimum": 3}');
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 2').waitFor();
+    });
+  });
+
+  it('is told at a choice that does not fit', async () => {
+    await create('chosen');
+    await dashboard.at('/servers/chosen', async (page) => {
+      await choose(page, 'Method', 'POST');
+      await button(page, 'Advanced').click();
+      await field(page, 'Timeout in ms').fill('99999');
+      await button(page, 'Save').click();
+      await saysAtField(field(page, 'Timeout in ms'), /at most 20000/);
+      assert.match(await field(page, 'Timeout in ms').inputValue(), /^99.?999$/);
+    });
+  });
+});

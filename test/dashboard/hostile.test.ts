@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { button, type Dashboard, field, saysAtField, startDashboard, watch } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+const markup = '<img src=x onerror=alert(1)></p><script>document.title="owned"</script><b>x</b>';
+/** Turns the reading direction, has no width, or is no character. */
+const hidden = '\u202e\u2066\u200b\u200d\u00ad\ufeff';
+
+describe('names and descriptions full of markup and hidden characters', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  let callId: string;
+
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream } = dashboard;
+    const tool = {
+      name: 'read',
+      description: markup + hidden,
+      method: 'GET',
+      url: `${upstream.url}/items`,
+      input_schema: {
+        q: { type: 'string', description: markup + hidden, enum: [markup + hidden, 'b'], optional: true },
+      },
+    };
+    await toolhost.createServer({
+      name: '<b>bold</b>',
+      slug: 'hostile',
+      description: markup + hidden,
+      authentication: { type: 'Bearer', token: '{{KEY}}' },
+      tools: [tool],
+    });
+    await toolhost.rest('PUT', '/servers/hostile/secrets/KEY', { body: { value: 'of-the-test' } });
+    await toolhost.rest('PATCH', '/servers/hostile', { body: { description: `${hidden}${markup}, again` } });
+    await toolhost.rest('POST', '/keys', { body: { name: `<b>key</b>${hidden}`, scopes: ['call'] } });
+    await toolhost.rest('POST', '/servers/hostile/capture', { body: { hours: 1 } });
+    upstream.on('GET /items', () => ({ body: { [`<b>${hidden}`]: markup, text: `${markup}${hidden}` } }));
+    await toolhost.callTool('hostile', await toolhost.key(), 'read', { q: markup + hidden });
+    const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
+    callId = String(calls[0]?.id);
+  });
+  after(() => dashboard?.stop());
+
+  /** That nothing of it has become anything but text, and nothing of it is hidden. */
+  async function isInert(page: Page, what: string): Promise<void> {
+    await page.waitForLoadState('networkidle');
+    await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
+    const places = 'main b, main script, main img:not([src^="data:image/svg"]), [role=dialog] b, [role=dialog] img';
+    assert.equal(await page.locator(places).count(), 0, what);
+    const seen = String(await page.evaluate('document.body.innerText'));
+    assert.doesNotMatch(seen, /\p{Cf}/u, what);
+    assert.doesNotMatch(await page.title(), /owned|\p{Cf}/u, what);
+    assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0, what);
+  }
+
+  it('are text on every page, with what is hidden made visible', async () => {
+    const person = { name: `<b>Eve</b>${hidden}` };
+    await dashboard.at(
+      '/servers',
+      async (page) => {
+        for (const path of [
+          '/servers',
+          '/servers/hostile',
+          '/servers/hostile/connect',
+          '/servers/hostile/secrets',
+          '/servers/hostile/options',
+          '/keys',
+          '/audit',
+          '/calls',
+          `/calls?call=${callId}`,
+          '/settings',
+        ]) {
+          await page.goto(path);
+          await page.getByRole('heading', { level: 1 }).waitFor();
+          await isInert(page, path);
+        }
+        await page
+          .getByRole('table', { name: 'Members' })
+          .getByText(`<b>Eve</b>${'\ufffd'.repeat(hidden.length)}`)
+          .waitFor();
+        await page.goto('/servers/hostile/versions');
+        await button(page, /^Changes since version 1/).click();
+        await isInert(page, 'the changes of a version');
+        await button(page, 'Restore version 1').click();
+        await isInert(page, 'restoring');
+        await page.goto('/keys');
+        await button(page, /^Revoke <b>key/).click();
+        await isInert(page, 'revoking');
+        await page.goto('/servers/hostile/try');
+        await button(page, 'Call the tool').click();
+        await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+        await button(page, 'Pick a part of the answer').click();
+        await isInert(page, 'trying a tool');
+      },
+      { person },
+    );
+  });
+
+  it('are text on the page that a person sees at the address of a server', async () => {
+    const context = await dashboard.browser.newContext();
+    const page = await context.newPage();
+    const seen = await watch(page, dashboard.toolhost.url);
+    await page.goto(`${dashboard.toolhost.url}/mcp/hostile`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await isInert(page, 'the page of a server');
+    assert.match((await page.getByRole('main').textContent()) ?? '', /<b>bold<\/b>.*<img src=x/s);
+    assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
+    await context.close();
+  });
+
+  it('are refused from the start where they would be the name of a server or a workspace', async () => {
+    const { toolhost, config } = dashboard;
+    const refused = await toolhost.rest('POST', '/servers', { body: config('hidden-name', { name: `a${hidden}` }) });
+    assert.equal(refused.status, 400);
+    await dashboard.at('/settings', async (page) => {
+      await field(page, 'Workspace name').fill(`a${hidden}`);
+      await button(page, 'Rename').click();
+      await saysAtField(field(page, 'Workspace name'), /invisible character/);
+    });
+  });
+});

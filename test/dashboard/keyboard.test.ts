@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+const mostStops = 90;
+
+/** The look of what has the focus, and of what lies right around it, compared with how it looks without. */
+const unseenFocus = `(() => {
+  const element = document.activeElement;
+  if (!element || element === document.body) return 'nothing';
+  const near = ['label', '.mantine-Input-input'].map((around) => element.closest(around));
+  near.push(element, element.parentElement, element.nextElementSibling);
+  const look = () => JSON.stringify(near.map((one) => {
+    if (!one) return null;
+    const { outlineStyle, outlineWidth, borderColor, boxShadow, backgroundColor, transform } = getComputedStyle(one);
+    return [outlineStyle === 'none' ? 0 : outlineWidth, borderColor, boxShadow, backgroundColor, transform];
+  }));
+  const focused = look();
+  element.blur();
+  const plain = look();
+  element.focus({ preventScroll: true });
+  return focused === plain ? element.outerHTML.slice(0, 300) : '';
+})()`;
+
+describe('the dashboard without a mouse', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    await dashboard.toolhost.createServer(dashboard.config('keyed'));
+  });
+  after(() => dashboard?.stop());
+
+  const options = { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } as const;
+
+  /** Goes from stop to stop until this has the focus. */
+  async function tabTo(page: Page, target: Locator): Promise<void> {
+    await target.waitFor();
+    for (let stop = 0; stop < mostStops; stop++) {
+      await page.keyboard.press('Tab');
+      if (await target.evaluate(isFocused)) return;
+    }
+    assert.fail(`${target} is not reached`);
+  }
+  const isFocused = new Function('element', 'return element === document.activeElement') as (
+    element: unknown,
+  ) => boolean;
+
+  it('leads to the page with the first stop', async () => {
+    await dashboard.at('/servers', async (page) => {
+      await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor();
+      await page.keyboard.press('Tab');
+      assert.equal(await page.locator(':focus').textContent(), 'Skip to the page');
+      await page.keyboard.press('Enter');
+      await eventually(async () => assert.equal(await page.locator(':focus').getAttribute('id'), 'main'));
+    });
+  });
+
+  it('creates a server, tries it and finds it in the list', async () => {
+    const use = async (page: Page) => {
+      await tabTo(page, page.getByRole('link', { name: 'New server' }));
+      await page.keyboard.press('Enter');
+      await tabTo(page, page.getByRole('link', { name: /By hand/ }));
+      await page.keyboard.press('Enter');
+      for (const [label, text] of [
+        ['Name', 'By keyboard'],
+        ['Tool name', 'read'],
+        ['Tool description', 'Reads an item.'],
+        ['URL', `${dashboard.upstream.url}/items/:id`],
+      ] as const) {
+        await tabTo(page, field(page, label));
+        await page.keyboard.type(text);
+      }
+      await tabTo(page, button(page, 'Add an argument'));
+      await page.keyboard.press('Enter');
+      await tabTo(page, field(page, 'Name of argument 1'));
+      await page.keyboard.type('id');
+      await tabTo(page, button(page, 'Create server'));
+      await page.keyboard.press('Enter');
+      await page.getByText('Your server is running').waitFor();
+      await tabTo(page, page.getByRole('link', { name: 'Try it' }));
+      await page.keyboard.press('Enter');
+      await tabTo(page, field(page, 'id'));
+      await page.keyboard.type('seven');
+      await page.keyboard.press('Enter');
+      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+      await page.goto('/servers');
+      await tabTo(page, page.getByRole('link', { name: 'By keyboard' }));
+    };
+    await dashboard.at('/servers', use, { options });
+  });
+
+  it('keeps the focus in a dialog, closes it with Escape and gives the focus back', async () => {
+    const use = async (page: Page) => {
+      const opener = button(page, 'New API key').first();
+      await tabTo(page, opener);
+      await page.keyboard.press('Enter');
+      const dialog = page.getByRole('dialog');
+      await field(dialog, 'Name').waitFor();
+      for (let stop = 0; stop < 12; stop++) {
+        await page.keyboard.press('Tab');
+        assert.equal(await page.evaluate('document.activeElement.closest("[role=dialog]") !== null'), true);
+      }
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await eventually(async () => assert.equal(await opener.evaluate(isFocused), true));
+    };
+    await dashboard.at('/keys', use, { options });
+  });
+
+  it('moves a tool in the list with its buttons', async () => {
+    const { toolhost, config } = dashboard;
+    const [tool] = config('ordered').tools as { name: string }[];
+    await toolhost.createServer(config('ordered', { tools: [tool, { ...tool, name: 'write' }] }));
+    const use = async (page: Page) => {
+      await tabTo(page, button(page, 'Move write up'));
+      await page.keyboard.press('Enter');
+      await tabTo(page, button(page, 'Save'));
+      await page.keyboard.press('Enter');
+      await page.getByText('Everything is saved').waitFor();
+      const { body } = await toolhost.rest('GET', '/servers/ordered');
+      const { tools } = body.config as { tools: { name: string }[] };
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['write', 'read'],
+      );
+    };
+    await dashboard.at('/servers/ordered', use, { options });
+  });
+
+  it('shows where the focus is, at every stop', async () => {
+    const use = async (page: Page) => {
+      for (const path of [
+        '/servers',
+        '/servers/keyed',
+        '/servers/keyed/try',
+        '/servers/keyed/connect',
+        '/keys',
+        '/calls',
+        '/settings',
+      ]) {
+        await page.goto(path);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+        await page.waitForLoadState('networkidle');
+        for (let stop = 0; stop < mostStops; stop++) {
+          await page.keyboard.press('Tab');
+          const unseen = await page.evaluate(unseenFocus);
+          if (unseen === 'nothing') break;
+          assert.equal(unseen, '', path);
+        }
+      }
+    };
+    await dashboard.at('/servers', use, { options });
+  });
+});

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
+
+/** Answers are held back until something else is on screen than what they answer. */
+describe('an answer that comes after its question has changed', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, config, upstream } = dashboard;
+    const tool = {
+      name: 'read',
+      description: 'Reads an item.',
+      method: 'GET',
+      url: `${upstream.url}/items`,
+      input_schema: { count: { type: 'integer', description: 'How many', minimum: 1 } },
+    };
+    await toolhost.createServer(config('late'));
+    await toolhost.createServer(config('typed-on'));
+    await toolhost.createServer(config('tried', { authentication: { type: 'Bearer' }, tools: [tool] }));
+    const key = await toolhost.key();
+    await toolhost.callTool('late', key, 'read', { count: 7 });
+    await toolhost.callTool('late', key, 'read', {});
+  });
+  after(() => dashboard?.stop());
+
+  it('[find D1] a preview is not shown for other arguments', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+      await field(page, 'count').fill('1');
+      await outgoing.getByText('GET /items?count=1 HTTP/1.1').waitFor();
+      const previews = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/preview');
+      await field(page, 'count').fill('2');
+      await drawn(page);
+      assert.equal(await outgoing.getByText('count=1').isVisible(), false);
+      const second = await previews.next();
+      await field(page, 'count').fill('3');
+      const third = await previews.next();
+      await third();
+      await outgoing.getByText('GET /items?count=3 HTTP/1.1').waitFor();
+      await second();
+      assert.equal(await outgoing.getByText('GET /items?count=3 HTTP/1.1').isVisible(), true);
+    });
+  });
+
+  it('[find D1] a refused argument is not refused any more when it is another one', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const token = page.locator('input[type=password]');
+      await field(page, 'count').fill('0');
+      await button(page, 'Call the tool').click();
+      await saysAtField(field(page, 'count'), /minimum 1/);
+      const previews = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/preview');
+      await field(page, 'count').fill('5');
+      await previews.next();
+      await saysAtField(field(page, 'count'), /being checked/i);
+      await previews.stop();
+      await field(page, 'count').fill('6');
+      await eventually(async () => assert.equal(await field(page, 'count').getAttribute('aria-invalid'), null));
+      await token.fill('two words');
+      await button(page, 'Call the tool').click();
+      await saysAtField(token, /without spaces/);
+      await token.fill('one');
+      await drawn(page);
+      assert.equal(await token.getAttribute('aria-invalid'), null);
+    });
+  });
+
+  it('[find D1] a result says that it is of other arguments', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const result = page.getByRole('region', { name: 'Result' });
+      await page.locator('input[type=password]').fill('token-of-the-api');
+      await field(page, 'count').fill('1');
+      const calls = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/call');
+      await button(page, 'Call the tool').click();
+      const answer = await calls.next();
+      await field(page, 'count').fill('2');
+      await answer();
+      await result.getByText('its arguments were others').waitFor();
+      await field(page, 'count').fill('1');
+      await result.getByText('As the agent sees it').waitFor();
+    });
+  });
+
+  it('[find D1] a stored configuration does not replace what was typed while it was stored', async () => {
+    await dashboard.at('/servers/typed-on', async (page) => {
+      const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/typed-on');
+      await field(page, 'Description').fill('First text');
+      await button(page, 'Save').click();
+      const answer = await saves.next();
+      await field(page, 'Description').fill('First text, and a second');
+      await answer();
+      await page.getByText('Saved as version 2').waitFor();
+      await page.getByText('Unsaved changes').waitFor();
+      assert.equal(await field(page, 'Description').inputValue(), 'First text, and a second');
+      await saves.stop();
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 3').waitFor();
+      await page.getByText('Everything is saved').waitFor();
+      const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
+      assert.equal((body.config as { description: string }).description, 'First text, and a second');
+    });
+  });
+
+  it('[find D1] JSON that cannot be read yet outlives the answer to an earlier save', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('half'));
+    await dashboard.at('/servers/half', async (page) => {
+      const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/half');
+      await field(page, 'Description').fill('First text');
+      await button(page, 'Save').click();
+      const answer = await saves.next();
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill('{ "name": "Half');
+      await answer();
+      await page.getByText('Saved as version 2').waitFor();
+      assert.equal(await json.inputValue(), '{ "name": "Half');
+    });
+  });
+
+  it('[find D1] a stored secret does not take away the next one', async () => {
+    await dashboard.at('/servers/late/secrets', async (page) => {
+      const value = page.locator('input[type=password]');
+      const stored = await holdAnswers(page, 'PUT', '/api/v1/servers/late/secrets/FIRST');
+      await field(page, 'Secret name').fill('FIRST');
+      await value.fill('first value');
+      await button(page, 'Store secret').click();
+      const answer = await stored.next();
+      await field(page, 'Secret name').fill('SECOND');
+      await value.fill('second value');
+      await answer();
+      await page.getByText('Stored the secret FIRST').waitFor();
+      assert.equal(await field(page, 'Secret name').inputValue(), 'SECOND');
+      assert.equal(await value.inputValue(), 'second value');
+    });
+  });
+
+  it('[find D1] a refusal leaves a form with the input that it is about', async () => {
+    await dashboard.at('/keys', async (page) => {
+      await button(page, 'New API key').first().click();
+      const dialog = page.getByRole('dialog');
+      await field(dialog, 'Name').fill('x'.repeat(101));
+      const made = await holdAnswers(page, 'POST', '/api/v1/keys');
+      await button(dialog, 'Create key').click();
+      const answer = await made.next();
+      await field(dialog, 'Name').fill('short');
+      await answer();
+      assert.equal(await field(dialog, 'Name').getAttribute('aria-invalid'), null);
+    });
+  });
+
+  it('[find D1] a question stays until it is answered, so no answer meets the next one', async () => {
+    const made = async (name: string) => {
+      const { body } = await dashboard.toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } });
+      return String(body.id);
+    };
+    const first = await made('first key');
+    await made('second key');
+    await dashboard.at('/keys', async (page) => {
+      const revoked = await holdAnswers(page, 'DELETE', `/api/v1/keys/${first}`);
+      await button(page, 'Revoke first key').click();
+      const dialog = page.getByRole('dialog');
+      await button(dialog, 'Revoke key').click();
+      const answer = await revoked.next();
+      await page.keyboard.press('Escape');
+      await drawn(page);
+      assert.equal(await dialog.isVisible(), true);
+      await answer();
+      await dialog.waitFor({ state: 'hidden' });
+      await button(page, 'Revoke second key').click();
+      await dialog.getByText('Revoke second key?').waitFor();
+      await button(dialog, 'Cancel').click();
+    });
+  });
+
+  it('[find D1] calls and charts of another filter are not shown', async () => {
+    await dashboard.at('/calls', async (page) => {
+      const rows = page.getByRole('table', { name: 'Calls' });
+      const charts = page.getByRole('region', { name: /^Calls: / });
+      await rows.waitFor();
+      await charts.waitFor();
+      const lists = await holdAnswers(page, 'GET', '/api/v1/calls');
+      const statistics = await holdAnswers(page, 'GET', '/api/v1/statistics');
+      await choose(page, 'Server', 'The tried');
+      const [list, chart] = [await lists.next(), await statistics.next()];
+      assert.equal(await rows.getByText('late').count(), 0);
+      assert.equal(await charts.count(), 0);
+      await Promise.all([list(), chart()]);
+      await charts.waitFor();
+    });
+  });
+
+  it('[find D1] the filter by tool keeps the focus and what is typed on', async () => {
+    await dashboard.at('/calls', async (page) => {
+      const tool = field(page, 'Tool');
+      const address = (search: string) => page.waitForURL((url) => url.search.includes(search));
+      await tool.click();
+      await page.keyboard.type('re');
+      await address('tool=re');
+      await page.keyboard.type('ad');
+      await address('tool=read');
+      assert.equal(await tool.inputValue(), 'read');
+      await page.clock.install();
+      await page.keyboard.type('x');
+      await button(page, 'Clear').click();
+      await eventually(async () => assert.equal(await tool.inputValue(), ''));
+      await page.clock.fastForward(5000);
+      assert.equal(new URL(page.url()).search, '');
+    });
+  });
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { button, contextOf, field, type Person, saysAtField } from '../support/browser/dashboard.ts';
+import { serverAt } from '../support/configs.ts';
+import { operate } from '../support/service/operate.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('limits in the dashboard', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let browser: Browser;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env: { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '0' },
+    });
+    browser = await launchChromium();
+  });
+  after(async () => {
+    await browser?.close();
+    await Promise.all([toolhost?.stop(), upstream?.close()]);
+  });
+
+  const limitsOf = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
+  async function optionsOf(slug: string, use: (page: Page) => Promise<void>, person: Person = { name: 'Anna' }) {
+    await toolhost.createServer(serverAt(slug, upstream.url));
+    const context = await contextOf(browser, toolhost, person, { viewport: { width: 400, height: 900 } });
+    try {
+      const page = await context.newPage();
+      await page.goto(`/servers/${slug}/options`);
+      await field(page, 'Calls a second').waitFor();
+      await use(page);
+    } finally {
+      await context.close();
+    }
+  }
+
+  it('[find A5] say in the settings what the workspace may store, what it uses, and how long things are kept', async () => {
+    await optionsOf('counted', async (page) => {
+      await page.goto('/settings');
+      const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+      await row('Servers').getByText('1,000', { exact: true }).waitFor();
+      await row('Changes a minute').getByText('any number', { exact: true }).waitFor();
+      await page.getByText('Audit, revoked and expired keys, ended logins: 365 days.').waitFor();
+    });
+  });
+
+  it('are set by keyboard, shown with what caps them, and go back to the defaults', async () => {
+    await optionsOf('limited', async (page) => {
+      const rate = field(page, 'Calls a second');
+      assert.equal(await rate.getAttribute('placeholder'), '60');
+      await page.getByText('The default; 300 for the whole workspace.').waitFor();
+      assert.equal(await button(page, 'Save limits').isDisabled(), true);
+      await rate.focus();
+      await page.keyboard.type('120');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type('9000');
+      await page.keyboard.press('Enter');
+      await page.getByText('Saved the limits').waitFor();
+      await page.getByText('250 counts, the limit of the whole workspace.').waitFor();
+      const { calls_per_second, concurrent_calls } = await limitsOf('limited');
+      assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
+      assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
+
+      await button(page, 'Use the defaults').click();
+      await page.getByText('The default limits count').waitFor();
+      await button(page, 'Use the defaults').waitFor({ state: 'detached' });
+      assert.equal(await rate.inputValue(), '');
+      assert.deepEqual((await limitsOf('limited')).calls_per_second, { limit: 60, from: 'default' });
+    });
+  });
+
+  it('say at the field what is allowed, and keep what was typed', async () => {
+    await optionsOf('mistyped', async (page) => {
+      const atOnce = field(page, 'Calls at once');
+      await atOnce.fill('0');
+      await button(page, 'Save limits').click();
+      await saysAtField(atOnce, /Allowed: a whole number from 1 to 100,000, or nothing for the default/);
+      assert.equal(await atOnce.inputValue(), '0');
+      await atOnce.fill('7');
+      await button(page, 'Save limits').click();
+      await page.getByText('Saved the limits').waitFor();
+      assert.deepEqual((await limitsOf('mistyped')).concurrent_calls, { limit: 7, from: 'set', set: 7 });
+    });
+  });
+
+  it('[find C6] have quotas of a minute and a day, none until one is set', async () => {
+    await optionsOf('rationed', async (page) => {
+      const day = field(page, 'Calls a day');
+      assert.equal(await day.getAttribute('placeholder'), 'no limit');
+      assert.equal(await page.getByText('No quota is set.').count(), 2);
+      await day.fill('5000000000');
+      await button(page, 'Save limits').click();
+      await saysAtField(day, /Allowed: a whole number from 1 to 1,000,000,000, or nothing for the default/);
+      await day.fill('20000');
+      await button(page, 'Save limits').click();
+      await page.getByText('Saved the limits').waitFor();
+      assert.deepEqual((await limitsOf('rationed')).calls_per_day, { limit: 20_000, from: 'set', set: 20_000 });
+    });
+  });
+
+  it('show what goes on, and an upstream that fails', async () => {
+    upstream.on('*', () => ({ status: 503, body: {} }));
+    await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
+    await optionsOf('failing', async (page) => {
+      await page.getByText('Called normally').waitFor();
+      await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
+      await page.reload();
+      await page.getByText('Fails, not called').waitFor();
+      await page.getByText(/next attempt in \d+ s/).waitFor();
+      await page.getByText('Now: 0 running, 0 waiting, 0 refused in the last minute.').waitFor();
+    });
+  });
+
+  it('are shown to a viewer, who cannot set them', async () => {
+    await optionsOf(
+      'viewed',
+      async (page) => {
+        assert.equal(await field(page, 'Calls a second').isEditable(), false);
+        assert.equal(await button(page, 'Save limits').count(), 0);
+      },
+      { name: 'Vera', role: 'viewer' },
+    );
+  });
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { checkPage } from '../support/browser/check-page.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { button, contextOf, field, type Person, watch } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** A machine that does many things at once is slow. */
+const patienceMs = 30_000;
+
+describe('trying a login in the dashboard', { concurrency: 2 }, () => {
+  let provider: HonestProvider;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let browser: Browser;
+
+  before(async () => {
+    [provider, upstream] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egress: [provider.port, upstream.port] });
+    browser = await launchChromium();
+  });
+  after(async () => {
+    await browser?.close();
+    await Promise.all([toolhost?.stop(), upstream?.close(), provider?.close()]);
+  });
+
+  async function serve(slug: string, oauth: Json = {}): Promise<void> {
+    await toolhost.createServer({
+      name: `The ${slug}`,
+      slug,
+      authentication: { type: 'Bearer' },
+      oauth: { ...(await provider.oauthFor(`${toolhost.url}/mcp/${slug}/callback`)), ...oauth },
+      tools: [{ name: 'read', description: 'Reads an item of the API.', method: 'GET', url: `${upstream.url}/items` }],
+    });
+  }
+
+  /** A page of a person; at its end nothing may have been complained about. */
+  async function at(
+    path: string,
+    use: (page: Page, context: BrowserContext) => Promise<void>,
+    person: Person = { name: 'Anna' },
+    options?: BrowserContextOptions,
+  ): Promise<void> {
+    const context = await contextOf(browser, toolhost, person, options);
+    context.setDefaultTimeout(patienceMs);
+    const complaints: string[] = [];
+    context.on('page', (page) => {
+      page.on('console', (message) => {
+        if (/Content Security Policy/i.test(message.text())) complaints.push(message.text());
+      });
+    });
+    try {
+      const page = await context.newPage();
+      const seen = await watch(page, toolhost.url);
+      await page.goto(path);
+      await use(page, context);
+      assert.deepEqual([...complaints, ...seen.complaints, ...seen.foreign], []);
+    } finally {
+      await context.close();
+    }
+  }
+
+  /** Presses the button and gives the tab that it opens, at the consent page. */
+  async function begin(page: Page, context: BrowserContext): Promise<Page> {
+    const opened = context.waitForEvent('page');
+    await button(page, 'Try the login').click();
+    const tab = await opened;
+    await tab.getByRole('heading', { level: 1, name: /^Allow “Login check of the dashboard”/ }).waitFor();
+    return tab;
+  }
+
+  async function logIn(tab: Page): Promise<void> {
+    await button(tab, 'Allow and log in').click();
+    await tab.getByLabel('Name').fill('anna');
+    await tab.getByLabel('Password').fill(password);
+    await button(tab, 'Log in').click();
+  }
+
+  const said = (page: Page, title: string) => page.getByRole('alert', { name: title });
+  const grants = async (slug: string) =>
+    (await toolhost.rest('GET', `/grants?slug=${slug}`)).body.grants as { status: string; client: string }[];
+
+  it('says what the provider gave, and keeps nothing of it', async () => {
+    await serve('works');
+    await at('/servers/works', async (page, context) => {
+      const bodies: string[] = [];
+      page.on('response', (response) => {
+        if (response.url().includes('/api/')) void response.text().then((text) => bodies.push(text));
+      });
+      const tab = await begin(page, context);
+      await said(page, 'Waiting for the login in the new tab').waitFor();
+      await logIn(tab);
+      await said(tab, 'The login works').waitFor();
+      assert.equal(tab.url(), `${toolhost.url}/login-check`, 'the code is not left in the address');
+      const outcome = said(page, 'The login works');
+      await outcome.waitFor();
+      const text = (await outcome.textContent()) ?? '';
+      for (const scope of ['openid', 'offline_access', 'items:read']) assert.ok(text.includes(scope), text);
+      assert.match(text, /lasts 10 minutes.*came with a refresh token.*Nothing was kept/);
+      const given = provider.issued.at(-1) ?? assert.fail('no token was given');
+      assert.equal(await provider.accountOf(given), 'anna', 'the login was a real one');
+      assert.deepEqual(
+        bodies.filter((body) => body.includes(given)),
+        [],
+      );
+    });
+    assert.deepEqual(
+      (await grants('works')).map(({ status, client }) => [status, client]),
+      [['revoked', 'Login check of the dashboard']],
+    );
+    const { db } = toolhost.running.app.runner;
+    const kept = await db
+      .selectFrom('grants')
+      .leftJoin('tokens', 'tokens.grant_id', 'grants.id')
+      .leftJoin('codes', 'codes.grant_id', 'grants.id')
+      .select(['grants.sealed_tokens', 'tokens.hash as token', 'codes.hash as code'])
+      .where('grants.slug', '=', 'works')
+      .execute();
+    assert.deepEqual(
+      kept.map((row) => ({ ...row })),
+      [{ sealed_tokens: '', token: null, code: null }],
+    );
+  });
+
+  it('says so when the person cancels, here or at the provider', async () => {
+    await serve('denied');
+    await at('/servers/denied/connect', async (page, context) => {
+      const here = await begin(page, context);
+      await button(here, 'Cancel').click();
+      await said(page, 'The login did not work').getByText('The person did not allow it.').waitFor();
+      await page.getByText('choose “Allow and log in”').waitFor();
+      await said(here, 'The login did not work').waitFor();
+      const there = await begin(page, context);
+      await button(there, 'Allow and log in').click();
+      await button(there, 'Cancel').click();
+      await said(page, 'The login did not work').getByText('The login was refused at the provider.').waitFor();
+      await page.getByText('agree at the provider').waitFor();
+    });
+    assert.deepEqual(await grants('denied'), []);
+  });
+
+  it('says that the client secret is wrong, and what to do', async () => {
+    await serve('wrong-secret', { client_secret: 'not-the-one-of-the-provider' });
+    await at('/servers/wrong-secret', async (page, context) => {
+      await logIn(await begin(page, context));
+      const outcome = said(page, 'The login did not work');
+      await outcome.getByText('The token endpoint refused the client id or the client secret of this server').waitFor();
+      await outcome.getByText('Type the client id and the client secret again').waitFor();
+    });
+  });
+
+  it('waits, names the callback URL for a provider that shows an error, and stops when told', async () => {
+    await serve('mistyped', { client_id: 'nobody-the-provider-knows' });
+    await at('/servers/mistyped', async (page, context) => {
+      const tab = await begin(page, context);
+      await button(tab, 'Allow and log in').click();
+      await tab.waitForURL(`${provider.url}/**`);
+      await said(page, 'Waiting for the login in the new tab').getByText('redirect_uri_mismatch').waitFor();
+      const url = page.getByLabel('callback URL to register', { exact: true });
+      assert.equal(await url.textContent(), `${toolhost.url}/mcp/mistyped/callback`);
+      await button(page, 'Stop waiting').click();
+      await said(page, 'Waiting for the login in the new tab').waitFor({ state: 'hidden' });
+      assert.equal(await button(page, 'Try the login').isEnabled(), true);
+    });
+  });
+
+  it('runs with what is stored, and is not for viewers', async () => {
+    await serve('unsaved');
+    await at('/servers/unsaved', async (page) => {
+      await field(page, 'Client id').fill('another');
+      await page.getByText('Save your changes first').waitFor();
+      assert.equal(await button(page, 'Try the login').isDisabled(), true);
+      await button(page, 'Discard').click();
+      await eventually(async () => assert.equal(await button(page, 'Try the login').isEnabled(), true));
+    });
+    await at(
+      '/servers/unsaved/connect',
+      async (page) => {
+        await page.getByText('Viewers cannot try the login.').waitFor();
+        assert.equal(await button(page, 'Try the login').isDisabled(), true);
+      },
+      { name: 'Vera', role: 'viewer' },
+    );
+  });
+
+  it('works under every name of this machine, and where the browser opens no tab by itself', async () => {
+    await serve('blocked');
+    const origin = toolhost.url.replace('127.0.0.1', 'localhost');
+    const context = await contextOf(browser, toolhost, { name: 'Anna' });
+    context.setDefaultTimeout(patienceMs);
+    try {
+      const [cookie] = await context.cookies();
+      await context.addCookies([{ name: 'toolhost-session', value: cookie?.value ?? '', url: origin }]);
+      await context.addInitScript('window.open = () => null');
+      const page = await context.newPage();
+      await page.goto(`${origin}/servers/blocked/connect`);
+      await button(page, 'Try the login').click();
+      const opened = context.waitForEvent('page');
+      await page.getByRole('link', { name: 'Open the login' }).click();
+      const tab = await opened;
+      await logIn(tab);
+      await said(tab, 'The login works').waitFor();
+      assert.equal(tab.url(), `${origin}/login-check`);
+      await said(page, 'The login works').waitFor();
+    } finally {
+      await context.close();
+    }
+  });
+
+  it('takes no answer that this page did not ask for', async () => {
+    await serve('forged');
+    await at('/servers/forged', async (page, context) => {
+      await begin(page, context);
+      const forged = await context.newPage();
+      await forged.goto('/login-check?code=stolen&state=guessed');
+      await said(forged, 'Nobody waits for this login').waitFor();
+      await forged.goto('/login-check');
+      await said(forged, 'Nobody waits for this login').waitFor();
+      assert.equal(await said(page, 'Waiting for the login in the new tab').isVisible(), true);
+    });
+  });
+
+  const views = [
+    ['light', 400],
+    ['dark', 1440],
+  ] as const;
+  for (const [colorScheme, width] of views) {
+    it(`fits and is accessible: ${colorScheme}, ${width} px`, async () => {
+      await serve(`seen-${width}`);
+      const options = { colorScheme, viewport: { width, height: 900 } };
+      const follow = async (page: Page, context: BrowserContext) => {
+        const tab = await begin(page, context);
+        await said(page, 'Waiting for the login in the new tab').waitFor();
+        await checkPage(page);
+        await logIn(tab);
+        await said(page, 'The login works').waitFor();
+        await checkPage(page);
+        await said(tab, 'The login works').waitFor();
+        await checkPage(tab);
+      };
+      await at(`/servers/seen-${width}/connect`, follow, { name: 'Anna' }, options);
+    });
+  }
+});

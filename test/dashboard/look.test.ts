@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** Every rule for both layouts; in the other two views only what colours can change. */
+const views = [
+  { width: 1440, colorScheme: 'light', rules: 'all' },
+  { width: 1440, colorScheme: 'dark', rules: 'colours' },
+  { width: 400, colorScheme: 'light', rules: 'colours' },
+  { width: 400, colorScheme: 'dark', rules: 'all' },
+] as const;
+
+type State = readonly [path: string, ready: (page: Page) => Promise<void>, more?: (page: Page) => Promise<void>];
+
+const heading = (name: string | RegExp) => (page: Page) => page.getByRole('heading', { level: 1, name }).waitFor();
+const loaded = (table: string) => (page: Page) => page.getByRole('table', { name: table }).first().waitFor();
+
+/** Pages of a workspace in which something is. */
+const pages: readonly State[] = [
+  ['/servers', loaded('Servers')],
+  ['/servers/new', heading('New server')],
+  ['/servers/new?from=form', heading('New server'), (page) => button(page, 'Create server').click()],
+  ['/servers/new?from=json', heading('New server')],
+  ['/servers/items', heading('Items'), (page) => button(page, 'Advanced').click()],
+  ['/servers/people', heading('People'), (page) => button(page, 'More about the login').click()],
+  ['/servers/items/try', heading('Items'), callTool],
+  ['/servers/items/try?tool=read', heading('Items'), (page) => button(page, 'Call the tool').click()],
+  ['/servers/items/connect', heading('Items'), (page) => button(page, 'Check the connection').click()],
+  ['/servers/people/connect', heading('People')],
+  ['/servers/items/secrets', loaded('Secrets')],
+  ['/servers/people/logins', heading('People')],
+  ['/servers/items/versions', heading('Items'), (page) => button(page, /^Changes since/).click()],
+  ['/servers/items/versions', heading('Items'), (page) => button(page, 'Restore version 1').click()],
+  ['/servers/items/options', heading('Items')],
+  ['/servers/items/options', heading('Items'), askToDelete],
+  ['/servers/unknown', heading('There is nothing here')],
+  ['/keys', loaded('API keys')],
+  ['/keys', loaded('API keys'), (page) => button(page, 'New API key').click()],
+  ['/keys', loaded('API keys'), makeKey],
+  ['/calls', loaded('Calls'), (page) => button(page, 'By tool').click()],
+  ['/calls', loaded('Calls'), (page) => button(page, /read/).first().click()],
+  ['/audit', loaded('Changes')],
+  ['/settings', loaded('Members')],
+  ['/keys', loaded('API keys'), loseConnection],
+];
+
+/** The same with nothing in it. */
+const emptyPages: readonly State[] = [
+  ['/servers', heading('Servers')],
+  ['/keys', heading('API keys')],
+  ['/calls', heading('Calls')],
+  ['/audit', heading('Audit')],
+];
+
+async function callTool(page: Page): Promise<void> {
+  await field(page, 'q').fill('x');
+  await button(page, 'Call the tool').click();
+  await page.getByRole('region', { name: 'Result' }).waitFor();
+}
+
+async function askToDelete(page: Page): Promise<void> {
+  await button(page, 'Delete server…').click();
+  await field(page, 'Type items to confirm').fill('other');
+}
+
+async function makeKey(page: Page): Promise<void> {
+  await button(page, 'New API key').click();
+  await field(page.getByRole('dialog'), 'Name').fill('Mine');
+  await button(page, 'Create key').click();
+  await page.getByText('Copy it now').waitFor();
+}
+
+async function loseConnection(page: Page): Promise<void> {
+  await page.route('**/api/v1/audit*', (route) => route.abort());
+  await page.getByRole('link', { name: 'Audit', exact: true }).click();
+  await page.getByText('The connection is lost').waitFor();
+}
+
+describe('the look of the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream } = dashboard;
+    const tool = {
+      name: 'read',
+      description: 'Reads items.',
+      method: 'GET',
+      url: `${upstream.url}/items`,
+      input_schema: { q: { type: 'string', description: 'What to look for' } },
+      headers: { Accept: 'application/json' },
+    };
+    const items = { name: 'Items', slug: 'items', description: 'Reads.', tools: [tool] };
+    await toolhost.createServer({ ...items, authentication: { type: 'Bearer', token: '{{KEY}}' } });
+    await toolhost.createServer({
+      name: 'People',
+      slug: 'people',
+      oauth: {
+        authorization_url: 'https://id.example.com/authorize',
+        token_url: 'https://id.example.com/token',
+        client_id: 'toolhost',
+        client_secret: 'of-the-test',
+        scopes: ['read'],
+      },
+      tools: [tool],
+    });
+    await toolhost.rest('PUT', '/servers/items/secrets/KEY', { body: { value: 'of-the-test' } });
+    await toolhost.rest('PATCH', '/servers/items', { body: { description: 'Reads items.' } });
+    await toolhost.rest('POST', '/servers/items/capture', { body: { hours: 1 } });
+    const key = await toolhost.key();
+    await toolhost.callTool('items', key, 'read', { q: 'x' });
+    await toolhost.callTool('items', key, 'read', {});
+  });
+  after(() => dashboard?.stop());
+
+  /** What is too wide for the window, and what axe finds serious. */
+  async function faults(page: Page, what: string): Promise<string[]> {
+    await page.waitForLoadState('networkidle');
+    await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
+    await page.evaluate(axe.source);
+    const found: string[] = [];
+    for (const { width, colorScheme, rules } of views) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+      const place = `${what}, ${colorScheme}, ${width} px`;
+      const tooWide = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+      if (tooWide > 0) found.push(`${place}: ${tooWide} px too wide`);
+      const runOnly =
+        rules === 'colours' ? ['color-contrast'] : ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+      const options = { resultTypes: ['violations'], runOnly };
+      const { violations, passes } = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as axe.AxeResults;
+      assert.ok(passes.length + violations.length > 0, 'axe has looked');
+      for (const { id, impact, nodes } of violations) {
+        if (impact !== 'serious' && impact !== 'critical') continue;
+        for (const node of nodes) found.push(`${place}: ${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`);
+      }
+    }
+    return found;
+  }
+
+  async function faultsOf(page: Page, states: readonly State[]): Promise<string[]> {
+    const found: string[] = [];
+    for (const [path, ready, more] of states) {
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.goto(path);
+      await ready(page);
+      await more?.(page);
+      found.push(...(await faults(page, path)));
+    }
+    return found;
+  }
+
+  const options = { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' } as const;
+  const middle = Math.ceil(pages.length / 2);
+
+  for (const [name, states] of [
+    ['the first half of the pages', pages.slice(0, middle)],
+    ['the second half of the pages', pages.slice(middle)],
+  ] as const) {
+    it(`fits and is accessible in both schemes, wide and narrow: ${name}`, async () => {
+      await dashboard.at('/servers', async (page) => assert.deepEqual(await faultsOf(page, states), []), { options });
+    });
+  }
+
+  it('fits and is accessible where there is nothing yet', async () => {
+    const person = { name: 'New', workspace: 'wsp_empty' };
+    const look = async (page: Page) => assert.deepEqual(await faultsOf(page, emptyPages), []);
+    await dashboard.at('/servers', look, { person, options });
+  });
+
+  it('fits and is accessible for a viewer', async () => {
+    const states: State[] = [
+      ['/servers/items', heading('Items')],
+      ['/servers/items/connect', heading('Items')],
+      ['/servers/items/options', heading('Items')],
+      ['/settings', loaded('Members')],
+    ];
+    const look = async (page: Page) => assert.deepEqual(await faultsOf(page, states), []);
+    await dashboard.at('/servers', look, { person: { name: 'Vera', role: 'viewer' }, options });
+  });
+
+  it('fits and is accessible for who is not signed in, and with the menu open', async () => {
+    await dashboard.at(
+      '/servers',
+      async (page, context) => {
+        await page.setViewportSize({ width: 400, height: 900 });
+        await button(page, 'Open the menu').click();
+        await page.getByRole('link', { name: 'API keys', exact: true }).waitFor();
+        assert.deepEqual(await faults(page, 'the menu'), []);
+        await context.clearCookies();
+        await page.goto('/');
+        await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
+        assert.deepEqual(await faults(page, 'the landing page'), []);
+      },
+      { options },
+    );
+  });
+});

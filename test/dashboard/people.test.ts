@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../support/browser/check-page.ts';
+import {
+  alert,
+  button,
+  choose,
+  type Dashboard,
+  field,
+  type Person,
+  personSession,
+  startDashboard,
+} from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+const viewer: Person = { name: 'Vera', role: 'viewer' };
+const whyNot = 'You are a viewer of this workspace.';
+
+describe('people in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    await dashboard.toolhost.createServer(dashboard.config('viewed'));
+    await dashboard.toolhost.rest('PATCH', '/servers/viewed', { body: { description: 'Again.' } });
+  });
+  after(() => dashboard?.stop());
+
+  it('find nothing to change with as viewers, and why', async () => {
+    await dashboard.at(
+      '/servers',
+      async (page) => {
+        await page.getByRole('link', { name: 'The viewed' }).waitFor();
+        assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
+        for (const [path, absent, disabled] of [
+          ['/servers/new?from=form', ['Create server'], []],
+          ['/servers/viewed', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
+          ['/servers/viewed/try', [], ['Call the tool']],
+          ['/servers/viewed/connect', [], ['Make a key for this server']],
+          ['/servers/viewed/secrets', ['Store secret', /^Delete/], []],
+          ['/servers/viewed/versions', [/^Restore/], []],
+          ['/servers/viewed/options', ['Delete server…', 'Save limits'], ['Start capturing']],
+          ['/keys', ['New API key', /^Revoke/, /^Replace/], []],
+        ] as const) {
+          await page.goto(path);
+          await page.getByRole('heading', { level: 1 }).waitFor();
+          if (path !== '/servers/viewed/versions') await page.getByText(whyNot).first().waitFor();
+          await page.waitForLoadState('networkidle');
+          for (const name of absent) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
+          for (const name of disabled) assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);
+        }
+        await page.goto('/servers/viewed');
+        await field(page, 'Name').waitFor();
+        const editable =
+          'main :is(input:not([readonly], [disabled], [type=radio], [type=hidden]), textarea:not([readonly]))';
+        assert.deepEqual(
+          await page.evaluate(`[...document.querySelectorAll('${editable}')].map((e) => e.outerHTML)`),
+          [],
+        );
+        await page.goto('/settings');
+        await page.getByRole('table', { name: 'Members' }).waitFor();
+        for (const name of ['Invite', 'Rename', /^Remove/, /^Withdraw/] as const)
+          assert.equal(await button(page, name).count(), 0, `settings has ${name}`);
+      },
+      { person: viewer },
+    );
+  });
+
+  it('are told when they lose a role while a page is open', async () => {
+    const person: Person = { name: 'Demoted', role: 'editor' };
+    await dashboard.at(
+      '/keys',
+      async (page) => {
+        await button(page, 'New API key').first().click();
+        await field(page.getByRole('dialog'), 'Name').fill('Too late');
+        const { members } = (await page.evaluate(`fetch('/api/v1/members').then((a) => a.json())`)) as {
+          members: { id: string; name: string }[];
+        };
+        const demoted = members.find(({ name }) => name === 'Demoted')?.id ?? assert.fail();
+        const { db } = dashboard.toolhost.running.app.runner;
+        await db.updateTable('members').set({ role: 'viewer' }).where('user_id', '=', demoted).execute();
+        await button(page.getByRole('dialog'), 'Create key').click();
+        await alert(page, 'needs the scope manage:write').waitFor();
+        assert.equal(await field(page.getByRole('dialog'), 'Name').inputValue(), 'Too late');
+      },
+      { person },
+    );
+  });
+
+  it('see the servers of another workspace like unknown ones', async () => {
+    const { toolhost } = dashboard;
+    const [call] = (await toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
+    await dashboard.at(
+      '/servers/viewed',
+      async (page) => {
+        const nothing = page.getByRole('heading', { name: 'There is nothing here' });
+        await nothing.waitFor();
+        const said = await page.getByRole('main').textContent();
+        for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
+          await page.goto(path);
+          await nothing.waitFor();
+          assert.equal(await page.getByRole('main').textContent(), said);
+        }
+        await page.goto(`/calls?server=viewed&key=${call?.id}`);
+        await page.getByRole('heading', { name: 'No calls' }).waitFor();
+      },
+      { person: { name: 'Mallory', workspace: 'wsp_other' } },
+    );
+  });
+
+  it('are invited by an owner, join with their sign-in, and change workspaces', async () => {
+    const { toolhost } = dashboard;
+    const { db } = toolhost.running.app.runner;
+    await dashboard.at(
+      '/settings',
+      async (page, context) => {
+        await field(page, 'Workspace name').fill('The garden');
+        await button(page, 'Rename').click();
+        await page.getByText('Renamed the workspace').waitFor();
+        // The address of local mode's one person.
+        await field(page, 'Invite by e-mail address').fill('you@localhost.example');
+        await button(page, 'Invite').click();
+        await page.getByRole('table', { name: 'Invitations' }).getByText('you@localhost.example').waitFor();
+        await context.clearCookies();
+        await page.goto('/servers');
+        await page.getByRole('link', { name: 'Sign in', exact: true }).click();
+        await button(page, 'Continue').click();
+        await page.getByRole('button', { name: /^Workspace/ }).click();
+        const garden = page.getByRole('menuitem', { name: /The garden/ });
+        await garden.getByText('editor').waitFor();
+        const rows = await db.selectFrom('members').select('role').where('workspace_id', '=', 'wsp_garden').execute();
+        assert.deepEqual(rows.map(({ role }) => role).toSorted(), ['editor', 'owner']);
+        await garden.click();
+        await page.getByRole('button', { name: /Workspace.*The garden/ }).waitFor();
+        await page.getByRole('button', { name: /editor/ }).waitFor();
+      },
+      { person: { name: 'Olga', workspace: 'wsp_garden' } },
+    );
+    const { body } = await toolhost.rest('GET', '/audit');
+    assert.ok(!JSON.stringify((body as Json).events).includes('garden'), 'that is of another workspace');
+  });
+
+  it('[find B8] are removed with or without the keys that they made, which the list of keys then says', async () => {
+    const { toolhost } = dashboard;
+    const workspace = 'wsp_leaving';
+    const session = await personSession(toolhost, { name: 'Ed', role: 'editor', workspace });
+    for (const name of ['deploy', 'nightly']) {
+      await personRequest(toolhost, session, 'POST', '/keys', { name, scopes: ['manage:read'] });
+    }
+    const other = await personSession(toolhost, { name: 'Ada', role: 'editor', workspace });
+    await personRequest(toolhost, other, 'POST', '/keys', { name: 'of Ada', scopes: ['call'] });
+    await dashboard.at(
+      '/settings',
+      async (page) => {
+        await choose(page, 'Role of Ada', 'Viewer');
+        await page.getByText('The role is viewer now; one API key that they made still works').waitFor();
+        await button(page, 'Remove Ada').click();
+        await page.getByRole('dialog').getByText('They made one API key that still works').waitFor();
+        await button(page.getByRole('dialog'), 'Remove member').click();
+        await page.getByText('Removed the member', { exact: true }).waitFor();
+        await button(page, 'Remove Ed').click();
+        await page
+          .getByRole('dialog')
+          .getByText(/They made 2 API keys that still work.*(deploy, nightly|nightly, deploy)/)
+          .waitFor();
+        await checkPage(page);
+        await page.getByRole('checkbox', { name: 'Revoke them too' }).check();
+        await button(page.getByRole('dialog'), 'Remove member').click();
+        await page.getByText('Removed the member and revoked 2 API keys').waitFor();
+        await page.goto('/keys');
+        await page.getByText('Made by Ada; its maker has left the workspace.').waitFor();
+        assert.equal(await page.getByText('its maker has left').count(), 1, 'of a revoked key it does not matter');
+      },
+      { person: { name: 'Olga', workspace } },
+    );
+  });
+});

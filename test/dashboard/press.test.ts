@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
+
+/** Presses the pointer's button in the middle of something, and lets go where it was pressed. */
+async function press(page: Page, target: Locator, meanwhile: () => Promise<void> = async () => undefined) {
+  await target.scrollIntoViewIfNeeded();
+  const before = await target.boundingBox();
+  if (!before) throw new Error('it is not on the page');
+  await page.mouse.move(before.x + before.width / 2, before.y + before.height / 2);
+  await page.mouse.down();
+  await drawn(page);
+  await meanwhile();
+  const during = await target.boundingBox();
+  await page.mouse.up();
+  await drawn(page);
+  // A pressed button goes down by a pixel.
+  assert.ok(during && Math.hypot(during.x - before.x, during.y - before.y) < 2, JSON.stringify({ before, during }));
+}
+
+describe('while the pointer is pressed', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  it('[find D2] the first click after a URL was typed counts', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Pressed');
+      await field(page, 'Tool name').fill('read');
+      await field(page, 'URL').fill('nowhere');
+      await page.getByText('Not stored yet').waitFor();
+      await press(page, button(page, 'Add an argument'));
+      await field(page, 'Name of argument 1').waitFor();
+      await page.getByText('Not a URL').first().waitFor();
+    });
+  });
+
+  /** Every field that somebody can leave with something wrong in it, and a button below that fields. */
+  const wrong: readonly (readonly [label: string, text: string, below: string])[] = [
+    ['Name', '', 'Add a header'],
+    ['Slug', 'Not a slug', 'Add an argument'],
+    ['Tool name', 'has spaces', 'Add a header'],
+    ['Tool description', '', 'Add an argument'],
+    ['URL', 'https://', 'Add a header'],
+    ['Fields to keep', 'one, two, three and a long way more, so that it needs a second line here, a.b.c', 'Advanced'],
+  ];
+  for (const [label, text, below] of wrong) {
+    it(`[find D2] nothing moves that was pressed after leaving ${label}`, async () => {
+      await dashboard.at('/servers/new?from=form', async (page) => {
+        await button(page, 'Add an argument').click();
+        await page.getByText('Not stored yet').waitFor();
+        const input =
+          label === 'Fields to keep' ? page.getByRole('combobox', { name: label, exact: true }) : field(page, label);
+        await input.fill(text);
+        await drawn(page);
+        await press(page, button(page, below));
+        if (below === 'Add a header') await field(page, 'Name of header 1').waitFor();
+        else if (below === 'Add an argument') await field(page, 'Name of argument 2').waitFor();
+        else await field(page, 'Timeout in ms').waitFor();
+      });
+    });
+  }
+
+  it('[find D2] an answer that arrives meanwhile is shown after the click', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Meanwhile');
+      await button(page, 'Create server').click();
+      const checks = await holdAnswers(page, 'POST', '/api/v1/check', 'far away');
+      await field(page, 'Slug').fill('far away from a slug');
+      const answer = await checks.next();
+      await press(page, button(page, 'Add an argument'), answer);
+      await field(page, 'Name of argument 1').waitFor();
+      await page
+        .getByText(/found "far away/i)
+        .first()
+        .waitFor();
+    });
+  });
+
+  it('[find D2] a list that grows meanwhile opens what was pressed', async () => {
+    const { toolhost, config, upstream } = dashboard;
+    await toolhost.createServer(config('growing'));
+    const key = await toolhost.key();
+    upstream.on('GET /items', () => ({ body: { ok: true } }));
+    await toolhost.callTool('growing', key, 'read', { count: 1 });
+    await toolhost.callTool('growing', key, 'read', {});
+    await dashboard.at('/calls?server=growing', async (page) => {
+      const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody').getByRole('row');
+      const refused = rows.filter({ hasText: 'Arguments refused' });
+      await refused.waitFor();
+      for (let call = 0; call < 3; call++) await toolhost.callTool('growing', key, 'read', { count: 2 });
+      const lists = await holdAnswers(page, 'GET', '/api/v1/calls');
+      const answer = await lists.next();
+      await press(page, refused.getByRole('button'), answer);
+      await page.getByRole('dialog').getByText('Arguments refused').waitFor();
+      await lists.stop();
+    });
+  });
+
+  it('[find D2] what is typed into a field counts for the button that leaves it', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('kept-tags'));
+    await dashboard.at('/servers/kept-tags', async (page) => {
+      await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).fill('name');
+      await drawn(page);
+      await field(page, 'Description').fill('Makes it savable.');
+      await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).pressSequentially('id');
+      await press(page, button(page, 'Save'));
+      await page.getByText('Saved as version 2').waitFor();
+      const { body } = await dashboard.toolhost.rest('GET', '/servers/kept-tags');
+      const [tool] = (body.config as { tools: { response_fields: string[] }[] }).tools;
+      assert.deepEqual(tool?.response_fields, ['name', 'id']);
+    });
+  });
+
+  it('[find D2] JSON is put in order after the click', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await json.fill(JSON.stringify(dashboard.config('in-order')));
+      await drawn(page);
+      await press(page, button(page, 'Create server'));
+      await page.waitForURL('**/servers/in-order/connect');
+    });
+  });
+
+  it('[find D2] the same with a finger', async () => {
+    const options = { viewport: { width: 500, height: 900 }, hasTouch: true };
+    await dashboard.at(
+      '/servers/new?from=form',
+      async (page) => {
+        await field(page, 'URL').fill('nowhere');
+        await page.getByText('Not stored yet').waitFor();
+        await button(page, 'Add an argument').tap();
+        await field(page, 'Name of argument 1').waitFor();
+        await page.getByText('Not a URL').first().waitFor();
+      },
+      { options },
+    );
+  });
+});

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+describe('what happens, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  let replaced: Json;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    const [tool] = config('busy').tools as Json[];
+    const tools = [tool, { ...tool, name: 'write', method: 'POST' }];
+    await toolhost.createServer(config('busy', { authentication: { type: 'Bearer', token: '{{KEY}}' }, tools }));
+    await toolhost.createServer(config('idle'));
+    await toolhost.rest('PUT', '/servers/busy/secrets/KEY', { body: { value: 'secret-of-the-api' } });
+    const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'The agent', scopes: ['call'] } });
+    const other = await toolhost.key();
+    upstream.on('POST /items', () => ({ status: 500, body: { error: 'broken' } }));
+    await toolhost.callTool('busy', String(body.key), 'read', { count: 1 });
+    await toolhost.callTool('busy', other, 'read', { count: 2 });
+    await toolhost.rest('POST', '/servers/busy/capture', { body: { hours: 1 } });
+    await toolhost.callTool('busy', other, 'write', { count: 3 });
+    await toolhost.callTool('idle', other, 'read', { count: 4 });
+    replaced = (await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } })).body;
+    await toolhost.callTool('idle', String(replaced.key), 'read', { count: 5 });
+  });
+  after(() => dashboard?.stop());
+
+  it('is counted in the list of servers, beside who may call and how many tools there are', async () => {
+    await dashboard.at('/servers', async (page) => {
+      const row = page.getByRole('row').filter({ hasText: 'The busy' });
+      await row.getByText('API key', { exact: true }).waitFor();
+      await row.getByRole('cell', { name: '2', exact: true }).waitFor();
+      await row.getByRole('img', { name: '3 calls in the last 24 hours, 1 with errors' }).waitFor();
+      const other = page.getByRole('row').filter({ hasText: 'The idle' });
+      await other.getByText('Open', { exact: true }).waitFor();
+      await other.getByRole('img', { name: '2 calls in the last 24 hours' }).waitFor();
+    });
+  });
+
+  it('is narrowed by server, tool, outcome, key and time, and exported as it is narrowed', async () => {
+    await dashboard.at('/calls', async (page) => {
+      const calls = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
+      const shows = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
+      const narrow = async (label: string, option: string | RegExp, count: number) => {
+        await choose(page, label, option);
+        await shows(count);
+        await button(page, 'Clear').click();
+        await shows(5);
+      };
+      await shows(5);
+      await narrow('Server', 'The busy', 3);
+      await narrow('API key', 'The agent', 1);
+      await narrow('Outcome', 'API answered with an error', 1);
+      await field(page, 'Tool').fill('write');
+      await shows(1);
+      const download = page.waitForEvent('download');
+      await page.getByRole('link', { name: 'Export as CSV' }).click();
+      const lines = readFileSync(await (await download).path(), 'utf8')
+        .trim()
+        .split('\r\n');
+      assert.equal(lines.length, 2, 'a head and one call');
+      assert.match(lines[1] ?? '', /write/);
+      await button(page, 'Clear').click();
+      await choose(page, 'Time', 'Last 7 days');
+      await shows(5);
+      assert.equal(new URL(page.url()).searchParams.get('period'), '7d');
+    });
+  });
+
+  it('is drawn over time, and told by tool with p50 and p95', async () => {
+    await dashboard.at('/calls?server=busy', async (page) => {
+      await page.getByRole('region', { name: 'Calls: 3 in this time, 1 failed' }).locator('svg').first().waitFor();
+      await page
+        .getByRole('region', { name: /^Time in ms/ })
+        .locator('svg')
+        .first()
+        .waitFor();
+      await button(page, 'By tool').click();
+      const row = page
+        .getByRole('table', { name: 'Calls by tool' })
+        .getByRole('row')
+        .filter({ hasText: 'busy / read' });
+      const cells = await row.getByRole('cell').allTextContents();
+      assert.deepEqual(cells.slice(1, 3), ['2', '0']);
+      for (const cell of cells.slice(3)) assert.match(cell, /^\d+ ms$/);
+    });
+  });
+
+  it('is shown call by call, with what went over the wire where it was captured', async () => {
+    await dashboard.at('/calls', async (page) => {
+      const dialog = page.getByRole('dialog');
+      await button(page, /^write/).click();
+      await dialog.getByText('API answered 500').waitFor();
+      await dialog.getByRole('region', { name: 'arguments' }).getByText('"count": 3').waitFor();
+      await dialog.getByText('POST /items HTTP/1.1').waitFor();
+      await dialog.getByRole('region', { name: 'body of the answer' }).getByText('broken').waitFor();
+      assert.ok(!(await dialog.textContent())?.includes('secret-of-the-api'));
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await page.getByRole('row').filter({ hasText: 'idle' }).getByRole('button').first().click();
+      await dialog.getByText('was not captured').waitFor();
+    });
+  });
+
+  it('is told as who changed what', async () => {
+    await dashboard.at(
+      '/settings',
+      async (page) => {
+        await field(page, 'Workspace name').fill('Audited');
+        await button(page, 'Rename').click();
+        await page.getByText('Renamed the workspace').first().waitFor();
+        await page.goto('/audit');
+        const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
+        const renamed = changes.filter({ hasText: 'Renamed the workspace' });
+        await renamed.getByText('Audrey').waitFor();
+        await renamed.getByText('name: Audited').waitFor();
+        await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
+        assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));
+      },
+      { person: { name: 'Audrey' } },
+    );
+  });
+
+  it('of keys is shown with their last use, and a key is replaced without a gap', async () => {
+    const { toolhost } = dashboard;
+    const body = replaced;
+    await dashboard.at('/keys', async (page) => {
+      const row = page.getByRole('row').filter({ hasText: 'Replaced' });
+      await button(page, 'Replace Replaced').click();
+      const dialog = page.getByRole('dialog', { name: 'Replace Replaced' });
+      await choose(page, 'Expires', 'In 30 days');
+      await choose(page, 'Servers', 'The idle');
+      await page.keyboard.press('Escape');
+      await button(dialog, 'Make the new key').click();
+      const shown = page.getByRole('dialog').getByRole('region', { name: 'API key', exact: true });
+      await shown.waitFor();
+      const key = (await shown.textContent()) ?? '';
+      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 200, 'the old one works on');
+      assert.equal((await toolhost.rpc('idle', key, 'ping')).status, 200);
+      assert.equal((await toolhost.rpc('busy', key, 'ping')).status, 403);
+      await button(page, 'I have copied it, revoke the old key').click();
+      await row.getByText(/^revoked/).waitFor();
+      await row.getByText('expires in 30 days').waitFor();
+      await eventually(async () => {
+        const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };
+        assert.ok(keys.find(({ id }) => id === body.id)?.last_used_at);
+      });
+      await page.reload();
+      await row
+        .filter({ hasText: 'revoked' })
+        .getByRole('cell', { name: /just now|second|minute/ })
+        .first()
+        .waitFor();
+      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 401);
+    });
+  });
+
+  it('[find D4] of servers says what a caller sends and the API receives', async () => {
+    const { toolhost, config } = dashboard;
+    const badges: [slug: string, more: Json, badge: string][] = [
+      ['badge-open', {}, 'Open'],
+      ['badge-own', { authentication: { type: 'Bearer' } }, "Caller's token"],
+      ['badge-key', { authentication: { type: 'Bearer', token: 'of-the-service' } }, 'API key'],
+    ];
+    for (const [slug, more] of badges) await toolhost.createServer(config(slug, more));
+    await dashboard.at('/servers', async (page) => {
+      for (const [slug, , badge] of badges) {
+        const row = page.getByRole('row').filter({ hasText: `/mcp/${slug}` });
+        await row.getByText(badge, { exact: true }).waitFor();
+      }
+    });
+    const servers = (await toolhost.rest('GET', '/servers?limit=50')).body.servers as Json[];
+    assert.deepEqual(
+      badges.map(([slug]) => servers.find((server) => server.slug === slug)?.open),
+      [true, undefined, undefined],
+    );
+  });
+});

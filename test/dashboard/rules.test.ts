@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+
+const root = resolve(import.meta.dirname, '..', '..', 'web', 'src');
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name));
+const textOf = (name: string) => readFileSync(join(root, name), 'utf8');
+const filesWith = (pattern: RegExp) => files.filter((name) => pattern.test(textOf(name))).sort();
+
+describe('the sources of the dashboard', () => {
+  it('[find D1] keep an older answer only where it carries what it answers', () => {
+    assert.deepEqual(filesWith(/keepPreviousData/), ['servers/editor/use-verdict.ts', 'servers/try/outgoing.tsx']);
+  });
+
+  it('[find D2] leave a field only through what waits for the pointer', () => {
+    const handlers = files.flatMap((name) =>
+      [...textOf(name).matchAll(/onBlur=\{(.*)\}$/gm)].map(([, handler = '']) => ({ name, handler })),
+    );
+    const allowed = /^(field\.touch|leave|onBlur|\(\) => beforeClick\(.*\))$/;
+    assert.deepEqual(
+      handlers.filter(({ handler }) => !allowed.test(handler)),
+      [],
+    );
+    assert.ok(handlers.length > 5);
+    assert.deepEqual(filesWith(/\bTagsInput\b[^;]*from '@mantine\/core'/), ['ui/tags-input.tsx']);
+  });
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type CookieBrowser, createCookieBrowser } from '../support/browser/cookie-browser.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+/** Signs in through the identity provider, as a person would. */
+async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Promise<string> {
+  let url = new URL(`${base}/login?return_to=${encodeURIComponent(returnTo)}`);
+  let step = await browser.open(url);
+  for (let hops = 0; hops < 10; hops++) {
+    const location = step.response.headers.get('location');
+    if (location === null) {
+      assert.match(step.html, /<form method="post"/, step.html);
+      step = await browser.open(url, { method: 'POST', body: new URLSearchParams() });
+      continue;
+    }
+    url = new URL(location, url);
+    if (url.origin === base && url.pathname !== '/login/callback') return url.pathname;
+    step = await browser.open(url);
+  }
+  throw new Error('the sign-in does not end');
+}
+
+describe('signing in to the dashboard', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  const api = async (browser: CookieBrowser, method: string, path: string, headers: Record<string, string> = {}) => {
+    const { response, html } = await browser.open(`${toolhost.url}/api/v1${path}`, { method, headers });
+    return { status: response.status, body: JSON.parse(html) as Record<string, unknown> };
+  };
+
+  it('leads through the provider to the page that was asked for, with a session for the REST API', async () => {
+    const browser = createCookieBrowser();
+    assert.equal((await api(browser, 'GET', '/session')).status, 401);
+    assert.equal(await signIn(browser, toolhost.url, '/servers'), '/servers');
+    const { status, body } = await api(browser, 'GET', '/session');
+    assert.equal(status, 200);
+    assert.deepEqual((body.workspace as { id: string; role: string }).role, 'owner');
+    assert.equal((await api(browser, 'GET', '/servers')).status, 200);
+  });
+
+  it('[sec E6] gives a new session with every sign-in, and none after signing out', async () => {
+    const browser = createCookieBrowser();
+    const { host } = new URL(toolhost.url);
+    await signIn(browser, toolhost.url);
+    const first = browser.cookies(host).get('toolhost-session');
+    await signIn(browser, toolhost.url);
+    const second = browser.cookies(host).get('toolhost-session');
+    assert.notEqual(first, second);
+    browser.cookies(host).set('toolhost-session', first ?? '');
+    assert.equal((await api(browser, 'GET', '/session')).status, 401, 'the earlier session is over');
+    browser.cookies(host).set('toolhost-session', second ?? '');
+    const out = await browser.open(`${toolhost.url}/logout`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin' },
+    });
+    assert.equal(out.response.status, 303);
+    browser.cookies(host).set('toolhost-session', second ?? '');
+    assert.equal((await api(browser, 'GET', '/session')).status, 401);
+  });
+
+  it('[sec E6] refuses changes that do not come from its own pages', async () => {
+    const browser = createCookieBrowser();
+    await signIn(browser, toolhost.url);
+    assert.equal((await api(browser, 'DELETE', '/keys/key_none')).status, 403, 'no word of where it comes from');
+    assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'cross-site' })).status, 403);
+    assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'same-origin' })).status, 404);
+    assert.equal((await api(browser, 'DELETE', '/keys/key_none', { origin: toolhost.url })).status, 404);
+    const out = await browser.open(`${toolhost.url}/logout`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'cross-site' },
+    });
+    assert.equal(out.response.status, 403);
+  });
+
+  it('[sec E6] refuses a return with a foreign state, and one in another browser', async () => {
+    const browser = createCookieBrowser();
+    await browser.open(`${toolhost.url}/login`);
+    const wrong = await browser.open(`${toolhost.url}/login/callback?code=x&state=y`);
+    assert.equal(wrong.response.status, 401);
+    const other = await createCookieBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
+    assert.equal(other.response.status, 403);
+    assert.match(other.html, /another browser/);
+  });
+
+  it('never leads to another site', async () => {
+    for (const target of ['https://evil.example/', '//evil.example', '/\\evil.example', 'javascript:alert(1)']) {
+      assert.equal(await signIn(createCookieBrowser(), toolhost.url, target), '/', target);
+    }
+  });
+
+  it('keeps the only owner of a workspace, and asks owners alone for members', async () => {
+    const browser = createCookieBrowser();
+    await signIn(browser, toolhost.url);
+    const { body } = await api(browser, 'GET', '/members');
+    const [me] = body.members as { id: string }[];
+    const own = { 'sec-fetch-site': 'same-origin' };
+    assert.equal((await api(browser, 'DELETE', `/members/${me?.id}`, own)).status, 409);
+    assert.equal((await toolhost.rest('GET', '/members')).status, 403, 'an API key is no person');
+  });
+});

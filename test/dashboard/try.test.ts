@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+const token = 'token-of-the-api-0123456789';
+
+describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    const read = {
+      name: 'read',
+      description: 'Reads an item.',
+      method: 'GET',
+      url: `${upstream.url}/items/:id`,
+      input_schema: {
+        id: { type: 'string', description: 'Which one', maxLength: 8 },
+        count: { type: 'integer', description: 'How many', minimum: 1, optional: true },
+        kind: { type: 'string', description: 'Of which kind', enum: ['big', 'small'], optional: true },
+        tags: { type: 'array', items: { type: 'string' }, description: 'All of them', optional: true },
+      },
+    };
+    await toolhost.createServer(config('tried', { authentication: { type: 'Bearer', token }, tools: [read] }));
+    await toolhost.createServer(config('forwarding', { authentication: { type: 'Bearer' }, tools: [read] }));
+    upstream.on('GET /items/seven', () => ({ body: { items: [{ name: 'Seventh' }], total: 1 } }));
+  });
+  after(() => dashboard?.stop());
+
+  it('says at an argument what is wrong with it, and keeps what was typed', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await button(page, 'Call the tool').click();
+      await saysAtField(field(page, 'id'), /is missing/i);
+      await field(page, 'id').fill('far too long');
+      await field(page, 'count').fill('many');
+      await button(page, 'Call the tool').click();
+      await saysAtField(field(page, 'id'), /maxLength 8/);
+      await saysAtField(field(page, 'count'), /found "many"; allowed: integer/i);
+      assert.equal(await field(page, 'id').inputValue(), 'far too long');
+      assert.equal(await field(page, 'count').inputValue(), 'many');
+      await field(page, 'id').fill('..');
+      await field(page, 'count').fill('0');
+      await saysAtField(field(page, 'count'), /minimum 1/);
+      await field(page, 'count').fill('2');
+      await saysAtField(field(page, 'id'), /must not be empty/i);
+      await field(page, 'id').fill('seven');
+      await eventually(async () => assert.equal(await field(page, 'id').getAttribute('aria-invalid'), null));
+      await button(page, 'Call the tool').click();
+      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+      assert.equal(await field(page, 'count').inputValue(), '2');
+    });
+  });
+
+  it('shows the exact request before and after, as curl too, with the credential masked', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('seven');
+      await choose(page, 'kind', 'small');
+      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+      await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+      await outgoing.getByText('curl', { exact: true }).click();
+      await outgoing.getByText(`${dashboard.upstream.url}/items/seven?kind=small`).waitFor();
+      await button(page, 'Call the tool').click();
+      const result = page.getByRole('region', { name: 'Result' });
+      await button(result, 'The request that was sent').click();
+      await result.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+      await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
+      const shown = (await page.getByRole('main').textContent()) ?? '';
+      assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
+      assert.match(shown, /About \d+ tokens/);
+      assert.ok(!shown.includes(token));
+    });
+  });
+
+  it('[find D4] says of a file what it is and how large, instead of no tokens', async () => {
+    const pdf = Buffer.from(`%PDF-1.7\n${'\x00x'.repeat(6000)}`);
+    const zip = 'Content-Type: application/zip\r\n\r\nPK\x03\x04';
+    const parts = `--cut\r\nContent-Type: text/csv\r\n\r\na,b\r\n--cut\r\n${zip}\r\n--cut--`;
+    dashboard.upstream.on('GET /items/pdf', () => ({ headers: { 'content-type': 'application/pdf' }, body: pdf }));
+    dashboard.upstream.on('GET /items/parts', () => ({
+      headers: { 'content-type': 'multipart/mixed; boundary=cut' },
+      body: Buffer.from(parts, 'latin1'),
+    }));
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const result = page.getByRole('region', { name: 'Result' });
+      await field(page, 'id').fill('pdf');
+      await button(page, 'Call the tool').click();
+      await result.getByText('A file (application/pdf, 11.7 KiB)').waitFor();
+      assert.doesNotMatch((await result.textContent()) ?? '', /tokens/);
+      await field(page, 'id').fill('parts');
+      await button(page, 'Call the tool').click();
+      await result.getByText('About 1 tokens and application/zip, 4 B').waitFor();
+      await result.getByText('a,b').waitFor();
+    });
+  });
+
+  it('takes a value of the answer over as response_transform, as an edit', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('seven');
+      await button(page, 'Call the tool').click();
+      await button(page, 'Pick a part of the answer').click();
+      await button(page, 'Pick items.0.name').click();
+      await button(page, 'Use it in the configuration').click();
+      await page.getByText('Unsaved changes').waitFor();
+      await page.getByText('"response_transform": "items.0.name"').waitFor();
+      await button(page, 'Discard').click();
+    });
+  });
+
+  it('shows what the agent would see of a failure', async () => {
+    dashboard.upstream.on('GET /items/broken', () => ({ status: 503, body: { error: 'down for <b>today</b>' } }));
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('broken');
+      await button(page, 'Call the tool').click();
+      const result = page.getByRole('region', { name: 'Result' });
+      await result.getByText('Error', { exact: true }).waitFor();
+      await result.getByText('down for <b>today</b>').waitFor();
+    });
+  });
+
+  it('asks for the token of a server that forwards it, at its field, and stores it nowhere', async () => {
+    await dashboard.at('/servers/forwarding/try', async (page) => {
+      const own = page.locator('input[type=password]');
+      await field(page, 'id').fill('seven');
+      await button(page, 'Call the tool').click();
+      await saysAtField(own, /forwards the token/);
+      await own.fill('a token with spaces');
+      await button(page, 'Call the tool').click();
+      await saysAtField(own, /without spaces/);
+      assert.equal(await own.inputValue(), 'a token with spaces');
+      assert.equal(await field(page, 'id').inputValue(), 'seven');
+      dashboard.upstream.take();
+      await own.fill(token);
+      await button(page, 'Call the tool').click();
+      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+      assert.ok(dashboard.upstream.take().some(({ headers }) => headers.authorization === `Bearer ${token}`));
+      assert.equal(await page.evaluate('localStorage.length + sessionStorage.length'), 0);
+    });
+  });
+
+  it('shows that it is at work while the API takes its time', async () => {
+    const { upstream } = dashboard;
+    upstream.on('GET /items/slow', () => 'hold');
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('slow');
+      await button(page, 'Call the tool').click();
+      const held = await eventually(() => upstream.requests.find(({ url }) => url === '/items/slow') ?? assert.fail());
+      assert.equal(await button(page, 'Call the tool').getAttribute('data-loading'), 'true');
+      assert.equal(await button(page, 'Call the tool').isDisabled(), true);
+      held.release({ body: { done: true } });
+      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+      assert.equal(await button(page, 'Call the tool').isDisabled(), false);
+    });
+  });
+});

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { assertRefused, echoConfig, noId, resultOf } from '../support/mcp.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { untilClosed, wire } from '../support/upstreams/wire.ts';
+
+const token = 'caller-token';
+const mebibyte = 1024 * 1024;
+
+/**
+ * Processor time since `begun`, in ms: nothing can hold the event loop for longer than that, and other than the time on
+ * the clock it does not grow when other programs are busy. It holds the client's own work.
+ */
+function workMs(begun: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(begun);
+  return (user + system) / 1000;
+}
+
+describe('hostile requests', { timeout: 20_000 }, () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let host: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    host = new URL(toolhost.url).host;
+    await toolhost.createServer(echoConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const post = (body: string) => toolhost.post('echo', body, { token });
+  const head = (extra: string[]) =>
+    [
+      'POST /mcp/echo HTTP/1.1',
+      `Host: ${host}`,
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      ...extra,
+      '',
+      '',
+    ].join('\r\n');
+  const alive = async () => assert.deepEqual(resultOf(await toolhost.rpc('echo', token, 'ping')), {});
+  const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' });
+
+  const large: [string, () => string, number, number][] = [
+    ['5 MB of one string', () => JSON.stringify('x'.repeat(5 * mebibyte)), 413, -32600],
+    ['a batch of 10,000', () => JSON.stringify(Array.from({ length: 10_000 }, (_, id) => ping(id))), 400, -32600],
+    ['1,000,000 elements', () => `[${'0,'.repeat(999_999)}0]`, 413, -32600],
+    ['400,000 elements below the size limit', () => `[${'0,'.repeat(399_999)}0]`, 413, -32600],
+    ['100,001 empty objects below the size limit', () => `[${'{},'.repeat(100_000)}{}]`, 413, -32600],
+    ['a depth of 100,000', () => '['.repeat(100_000) + ']'.repeat(100_000), 413, -32600],
+    ['a depth of 100,000 objects', () => '{"a":'.repeat(100_000), 413, -32600],
+    ['a depth of 65', () => '['.repeat(65) + ']'.repeat(65), 413, -32600],
+    [
+      'a number of a million digits',
+      () => `{"jsonrpc":"2.0","method":"ping","id":${'9'.repeat(1_000_000)}}`,
+      400,
+      -32600,
+    ],
+    ['a million escapes', () => `["${'\\n'.repeat(500_000)}`, 400, -32700],
+  ];
+  for (const [what, make, status, code] of large) {
+    it(`[sec F3] ${what}: ${status}, quickly, and nobody else waits`, async () => {
+      const body = make();
+      const memory = process.memoryUsage.rss();
+      const begun = process.cpuUsage();
+      assertRefused(await post(body), status, code, noId);
+      assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
+      assert.ok(process.memoryUsage.rss() - memory < 100 * mebibyte);
+      await alive();
+    });
+  }
+
+  it('[sec F3] 5 MB in chunks of no announced length: 413, and the connection can be used again', async () => {
+    const begun = process.cpuUsage();
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    const next = `GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const answers = await untilClosed(
+      toolhost.url,
+      `${head(['Transfer-Encoding: chunked'])}${chunk.repeat(80)}0\r\n\r\n${next}`,
+    );
+    assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
+    assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
+  });
+
+  for (const length of ['Content-Length: 5242880', 'Transfer-Encoding: chunked']) {
+    it(`[sec F3] a client that sends 5 MB (${length}) before it reads still gets its 413`, async () => {
+      const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+      const body = 'x'.repeat(5 * mebibyte);
+      socket.pause();
+      socket.write(head([length]));
+      const framed = length.startsWith('T') ? `500000\r\n${body}\r\n0\r\n\r\n` : body;
+      await new Promise((resolve, reject) => {
+        socket.once('error', reject);
+        socket.write(framed, resolve);
+      });
+      socket.resume();
+      const [answer] = await once(socket, 'data');
+      assert.match(String(answer), /^HTTP\/1\.1 413 /);
+      socket.destroy();
+    });
+  }
+
+  it('[sec F3] a body in thousands of tiny chunks is refused, and who goes on sending is cut off', async () => {
+    const text = `{"jsonrpc":"2.0","id":1,"method":"ping"${' '.repeat(100_000)}}`;
+    const chunks = `${[...text].map((character) => `1\r\n${character}\r\n`).join('')}0\r\n\r\n`;
+    const begun = process.cpuUsage();
+    const answers = await untilClosed(toolhost.url, head(['Transfer-Encoding: chunked']) + chunks).catch(String);
+    assert.match(answers, /^HTTP\/1\.1 413 |ECONNRESET/);
+    assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
+    const few = chunks.slice(0, 6 * 16_000);
+    const next = `0\r\n\r\nGET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const read = await untilClosed(toolhost.url, `${head(['Transfer-Encoding: chunked'])}${few}${next}`);
+    assert.deepEqual(read.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400', 'HTTP/1.1 200']);
+    await alive();
+  });
+
+  it('[sec F3] a body without an end is cut off', async () => {
+    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.resume();
+    socket.write(head(['Transfer-Encoding: chunked']));
+    const chunk = `100000\r\n${'x'.repeat(mebibyte)}\r\n`;
+    let sent = 0;
+    while (!socket.destroyed && sent < 200) {
+      sent++;
+      if (!socket.write(chunk))
+        await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
+    }
+    assert.ok(sent < 60, `${sent} MB`);
+    await alive();
+  });
+
+  it('[sec F3] bytes that are no UTF-8 are no JSON, whatever they would be replaced with', async () => {
+    const call = Buffer.from(
+      JSON.stringify({ ...ping(1), method: 'tools/call', params: { name: 'note', arguments: { text: '?' } } }),
+    );
+    const broken = Buffer.from(call);
+    broken[call.indexOf('?')] = 0xff;
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const reply = await wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, broken);
+    assert.deepEqual([reply.status, /-32700/.test(reply.text)], [400, true]);
+    assert.equal(upstream.requests.length, 0);
+  });
+
+  /** Each is sent as it stands; in front of a second request that must not be served. */
+  const smuggled: [string, () => string, number][] = [
+    [
+      'Content-Length and Transfer-Encoding',
+      () => `${head(['Content-Length: 5', 'Transfer-Encoding: chunked'])}0\r\n\r\n`,
+      400,
+    ],
+    [
+      'Transfer-Encoding and Content-Length',
+      () => `${head(['Transfer-Encoding: chunked', 'Content-Length: 5'])}0\r\n\r\n`,
+      400,
+    ],
+    ['two different Content-Length', () => `${head(['Content-Length: 2', 'Content-Length: 3'])}{}`, 400],
+    ['two equal Content-Length', () => `${head(['Content-Length: 2', 'Content-Length: 2'])}{}`, 400],
+    ['a list of Content-Length', () => `${head(['Content-Length: 2, 2'])}{}`, 400],
+    ['an unknown Transfer-Encoding', () => `${head(['Transfer-Encoding: xchunked'])}0\r\n\r\n`, 400],
+    ['a Transfer-Encoding that is twisted', () => `${head(['Transfer-Encoding : chunked'])}0\r\n\r\n`, 400],
+    ['two Host', () => `${head([`Host: ${host}`, 'Content-Length: 2'])}{}`, 400],
+    ['a foreign second Host', () => `${head(['Host: evil.example', 'Content-Length: 2'])}{}`, 400],
+    ['two Authorization', () => `${head(['Authorization: Bearer other', 'Content-Length: 2'])}{}`, 400],
+    [
+      'two Origin',
+      () => `${head([`Origin: ${toolhost.url}`, 'Origin: https://evil.example', 'Content-Length: 2'])}{}`,
+      400,
+    ],
+    ['two Content-Type', () => `${head(['Content-Type: text/plain', 'Content-Length: 2'])}{}`, 400],
+    ['a folded header', () => `${head(['X-Folded: a\r\n b', 'Content-Length: 2'])}{}`, 400],
+    ['a bare line feed', () => `${head(['X-A: b\nX-B: c', 'Content-Length: 2'])}{}`, 400],
+    ['a NUL in a header', () => `${head(['X-A: b\0c', 'Content-Length: 2'])}{}`, 400],
+    ['a header of 17 KB', () => `${head([`X-Large: ${'x'.repeat(17 * 1024)}`, 'Content-Length: 2'])}{}`, 431],
+    ['no Host', () => 'POST /mcp/echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}', 400],
+    ['no Host in HTTP/1.0', () => 'GET /mcp/echo HTTP/1.0\r\n\r\n', 421],
+    ['TLS on the plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ];
+  for (const [what, make, status] of smuggled) {
+    it(`[sec F4] ${what}: ${status} and closed`, async () => {
+      const second = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+      const answers = await untilClosed(toolhost.url, make() + second);
+      assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`]);
+      assert.match(answers, /Connection: close/);
+      assert.equal(upstream.requests.length, 0);
+    });
+  }
+
+  const paths = [
+    '/mcp/../mcp/echo',
+    '/mcp/../x',
+    '/mcp/./echo',
+    '/mcp/%2e%2e/x',
+    '/mcp/%2E%2e/x',
+    '/mcp/echo/..',
+    '/mcp/echo%2fx',
+  ];
+  for (const path of [
+    ...paths,
+    '/mcp/echo%5cx',
+    '/mcp\\echo',
+    '//mcp/echo',
+    '/mcp//echo',
+    'http://evil.example/mcp/echo',
+    '*',
+  ]) {
+    it(`[sec F4] the path ${path}: 400 and closed`, async () => {
+      const method = path === '*' ? 'OPTIONS' : 'POST';
+      const request = head(['Content-Length: 2']).replace('POST /mcp/echo', `${method} ${path}`);
+      const answers = await untilClosed(toolhost.url, `${request}{}`);
+      assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400']);
+      assert.match(answers, /Connection: close/);
+    });
+  }
+
+  it('[sec F4] the service lives', alive);
+});

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { serverAt } from '../support/configs.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+const connectionsOfAKind = 333;
+const dripMs = 100;
+const silentMs = 400;
+
+/** A connection that says `begins` and then a byte at a time, or nothing more when there is nothing to drip. */
+type SlowClient = { closed: Promise<void>; said(): string };
+
+function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowClient {
+  const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+  let said = '';
+  let left = drip;
+  socket.on('data', (data) => {
+    said += data.toString('latin1');
+  });
+  // What it says after it was cut off is refused.
+  socket.on('error', () => undefined);
+  socket.write(begins);
+  const timer = setInterval(() => {
+    if (!socket.writable || left === '') return;
+    socket.write(left.slice(0, 1));
+    left = left.slice(1);
+  }, dripMs);
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve())).then(() => clearInterval(timer));
+  return { closed, said: () => said };
+}
+
+describe('slow connections', { timeout: 60_000 }, () => {
+  it('[sec F4] a thousand are closed on time, whatever they drip, while the calls of others are answered', async () => {
+    const upstream = await startRecordingUpstream();
+    const patience = { headersMs: 1000, requestMs: 2000 };
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: patience });
+    await toolhost.createServer(serverAt('quick', upstream.url));
+    const { host } = new URL(toolhost.url);
+    const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`];
+    const body = ['Content-Type: application/json', 'Content-Length: 10000', '', '{"jsonrpc":'];
+    const kinds: [begins: string, drip: string][] = [
+      ['', ''],
+      [`${head.join('\r\n')}\r\nX-Slow: `, 'a'.repeat(1000)],
+      [[...head, ...body].join('\r\n'), ' '.repeat(1000)],
+    ];
+    const clients = kinds.map(([begins, drip]) =>
+      Array.from({ length: connectionsOfAKind }, () => slowClient(toolhost, begins, drip)),
+    );
+    const begun = performance.now();
+    let open = true;
+    const allClosed = Promise.all(clients.flat().map(({ closed }) => closed)).then(() => {
+      open = false;
+    });
+    let answered = 0;
+    while (open) {
+      assert.notEqual((await toolhost.callTool('quick', token, 'get')).isError, true);
+      answered += 1;
+    }
+    await allClosed;
+    // Without the two limits it would be Node's own, a minute and more; far longer than a busy machine is late.
+    assert.ok(performance.now() - begun < 20_000);
+    assert.ok(answered > 10, `${answered} calls were answered`);
+    assert.equal(upstream.requests.length, answered);
+    const [, headers = [], bodies = []] = clients;
+    for (const { said } of [...headers, ...bodies]) assert.match(said(), /^$|^HTTP\/1\.1 408 /);
+    assert.ok([...headers, ...bodies].some(({ said }) => said() !== ''));
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  it('[sec F4] a request that comes slowly but in time is served', async () => {
+    const upstream = await startRecordingUpstream();
+    const toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(serverAt('quick', upstream.url));
+    const { host, port } = new URL(toolhost.url);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
+    const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`, 'Connection: close'];
+    const text = [...head, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n');
+    const socket = connect(Number(port), '127.0.0.1');
+    const answered = read(socket);
+    for (const byte of text) {
+      socket.write(byte);
+      await delay(1);
+    }
+    assert.match(await answered, /^HTTP\/1\.1 200 .*"result":\{\}/s);
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  it('[sec F4] an idle connection is closed, and not before', async () => {
+    const toolhost = await startToolhost({ surroundings: { silentMs } });
+    const { host, port } = new URL(toolhost.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    const startedAt = performance.now();
+    const answered = read(socket);
+    socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    assert.match(await answered, /^HTTP\/1\.1 200 .*connection: keep-alive/is);
+    assert.ok(performance.now() - startedAt >= silentMs);
+    await toolhost.stop();
+  });
+
+  it('[sec G3] a client that reads nothing is cut off on every route', async () => {
+    const upstream = await startRecordingUpstream();
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { silentMs } });
+    const description = 'x'.repeat(2000);
+    const tools = Array.from({ length: 200 }, (_, n) => ({
+      ...(serverAt('wide', upstream.url).tools as object[])[0],
+      name: `get-${n}`,
+      description,
+    }));
+    await toolhost.createServer({ name: 'wide', slug: 'wide', tools });
+    const key = await toolhost.key();
+    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+    const head = `Host: ${new URL(toolhost.url).host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+    socket.on('error', () => undefined);
+    // More than the buffers between the two hold.
+    for (let n = 0; n < 40; n += 1) socket.write(`GET /api/v1/servers/wide HTTP/1.1\r\n${head}`);
+    await once(socket, 'readable');
+    // Who reads nothing learns by writing that the connection is gone; without the rule that would never be.
+    const probing = setInterval(() => socket.write('\r\n'), 2.5 * silentMs);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    await closed;
+    clearInterval(probing);
+    await toolhost.stop();
+    await upstream.close();
+  });
+});
+
+async function read(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (data) => {
+    text += data.toString('latin1');
+  });
+  await once(socket, 'close');
+  return text;
+}

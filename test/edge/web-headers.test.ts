@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const baseUrl = 'https://tools.example.com';
+
+describe('the headers of the dashboard behind https', () => {
+  let provider: ForgingProvider;
+  let toolhost: TestToolhost;
+  let port: number;
+  before(async () => {
+    provider = await startForgingProvider();
+    port = await freePort();
+    toolhost = await startToolhost({
+      env: {
+        BASE_URL: baseUrl,
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        OIDC_ISSUER: provider.url,
+        OIDC_CLIENT_ID: provider.clientId,
+        OIDC_CLIENT_SECRET: 'of-the-client',
+      },
+    });
+  });
+  after(() => Promise.all([toolhost.stop(), provider.close()]));
+
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    wire(`http://127.0.0.1:${port}${path}`, { headers: { host: new URL(baseUrl).host, ...headers } });
+
+  const directives = (policy: string) =>
+    Object.fromEntries(policy.split('; ').map((part) => [part.split(' ')[0], part.split(' ').slice(1).join(' ')]));
+
+  it('[sec M10] allow its own scripts and styles, no frame, no other site', async () => {
+    for (const path of ['/', '/servers', '/servers/x/connect', '/keys', '/calls', '/audit', '/settings']) {
+      const { status, headers, text } = await get(path);
+      assert.equal(status, 200, path);
+      const policy = directives(String(headers['content-security-policy']));
+      const { 'style-src': styles = '', ...others } = policy;
+      assert.deepEqual(others, {
+        'default-src': "'none'",
+        'script-src': "'self'",
+        'connect-src': "'self'",
+        'font-src': "'self'",
+        'img-src': "'self' data:",
+        'base-uri': "'none'",
+        'form-action': "'self'",
+        'frame-ancestors': "'none'",
+      });
+      const nonce = /^'self' 'nonce-([\w+/=-]{16,})'$/.exec(styles)?.[1];
+      assert.ok(nonce, styles);
+      assert.ok(text.includes(`<meta name="style-nonce" content="${nonce}"`), 'the page knows it');
+      assert.match(String(headers['referrer-policy']), /^(no-referrer|same-origin)$/);
+      assert.match(String(headers['strict-transport-security']), /^max-age=31536000/);
+      assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
+      assert.equal(headers['x-content-type-options'], 'nosniff');
+      assert.equal(headers['cache-control'], 'no-store');
+      assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\son\w+=|<style/, 'nothing inline');
+      assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//, 'nothing of other sites');
+    }
+  });
+
+  it('[sec M10] let styles be added by one page view alone', async () => {
+    const nonces = await Promise.all(
+      [1, 2].map(async () => /nonce" content="([^"]+)"/.exec((await get('/')).text)?.[1]),
+    );
+    assert.notEqual(nonces[0], nonces[1]);
+  });
+
+  it('[sec M10] bind its cookies to this very host, out of reach of scripts', async () => {
+    const departure = await get('/login');
+    assert.equal(departure.status, 302);
+    const [cookie] = departure.headers['set-cookie'] ?? [];
+    const flags = '; Path=/; HttpOnly; Secure; SameSite=Lax';
+    assert.match(cookie ?? '', /^__Host-toolhost-sign-in=[^;]+; /);
+    for (const flag of flags.split('; ').slice(1)) assert.ok(cookie?.split('; ').includes(flag), `${cookie}`);
+    const { searchParams: sent } = new URL(String(departure.headers.location));
+    assert.equal(sent.get('redirect_uri'), `${baseUrl}/login/callback`);
+    provider.issue(sent.get('nonce') ?? '');
+    const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
+    const back = await get(`/login/callback?${query}`, { cookie: cookie?.split(';')[0] ?? '' });
+    assert.equal(back.status, 302, back.text);
+    const session = back.headers['set-cookie']?.find((line) => line.startsWith('__Host-toolhost-session='));
+    assert.ok(session, String(back.headers['set-cookie']));
+    for (const flag of flags.split('; ').slice(1)) assert.ok(session.split('; ').includes(flag), session);
+    assert.doesNotMatch(session, /Domain=/i);
+  });
+});

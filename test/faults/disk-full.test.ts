@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { type Disk, limitedDisk, smallDisk } from '../support/store/full-disk.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const kinds: [name: string, make: () => Disk | undefined][] = [
+  ['a limit on the size of files', limitedDisk],
+  ['a file system that is full', smallDisk],
+];
+
+for (const [name, make] of kinds) {
+  const disk = make();
+  // The other kind is there for whoever may not mount one.
+  if (!disk) continue;
+  describe(`a full disk under SQLite: ${name}`, { timeout: 60_000 }, () => {
+    let upstream: RecordingUpstream;
+    let child: ChildToolhost;
+    let key: string;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      const env = {
+        DATA_DIR: disk.folder,
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+      };
+      const first = await startToolhost({ dataDir: disk.folder, env, egress: [upstream.port] });
+      key = await first.key();
+      await first.createServer(serverAt('before', upstream.url));
+      await first.stop();
+      child = await startChildToolhost(env);
+    });
+    after(async () => {
+      await child?.end('SIGKILL');
+      await upstream.close();
+      disk.remove();
+    });
+
+    const ask = async (method: string, path: string, body?: Json) => {
+      const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) };
+      const response = await fetch(child.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
+    };
+    const rest = (method: string, path: string, body?: Json) => ask(method, `/api/v1${path}`, body);
+    const callTool = async (slug: string) => {
+      const params = { name: 'get', arguments: {} };
+      const { body } = await ask('POST', `/mcp/${slug}`, { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      return body.result as Json | undefined;
+    };
+    const called = async () => ((await rest('GET', '/calls?limit=200')).body.calls as Json[]).length;
+
+    it('[sec G5] writes answer 503, what is stored is read and called, and it recovers by itself with nothing lost', async () => {
+      assert.equal((await rest('POST', '/servers', serverAt('kept', upstream.url))).status, 201);
+      disk.fill(child.pid);
+      for (let n = 0; n < 3; n += 1) {
+        const lost = await rest('POST', '/servers', serverAt(`lost-${n}`, upstream.url));
+        assert.equal(lost.status, 503, lost.text);
+        assert.match(lost.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+        assert.match(lost.text, /the disk is full, so nothing can be changed|the disk of the database fails/);
+        assert.doesNotMatch(lost.text, /sqlite|toolhost-/i);
+        assert.equal((await rest('PATCH', '/servers/before', { description: 'Lost' })).status, 503);
+        assert.equal(((await rest('GET', '/servers')).body.servers as Json[]).length, 2);
+        for (const slug of ['before', 'kept']) assert.notEqual((await callTool(slug))?.isError, true);
+        assert.equal((await rest('GET', '/calls')).status, 200);
+        assert.equal((await fetch(`${child.url}/readyz`)).status, 200);
+      }
+      disk.empty(child.pid);
+      await eventually(async () =>
+        assert.equal((await rest('POST', '/servers', serverAt('recovered', upstream.url))).status, 201),
+      );
+      const { body } = await rest('GET', '/servers');
+      assert.deepEqual((body.servers as Json[]).map(({ slug }) => slug).toSorted(), ['before', 'kept', 'recovered']);
+      await eventually(async () => assert.equal(await called(), 6));
+      assert.equal(await child.end(), 0);
+      const file = new DatabaseSync(join(disk.folder, 'toolhost.sqlite'));
+      assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+      file.close();
+    });
+  });
+}

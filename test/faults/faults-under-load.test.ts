@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import tls from 'node:tls';
+import type { Outcome } from '../../src/errors.ts';
+import { activeResources, reachableBytes } from '../support/collect-garbage.ts';
+import { toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { errorOf, textOf } from '../support/one-tool.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { selfSigned } from '../support/upstreams/certificate.ts';
+import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { freePort, type Listener, startListener } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** For faults that nothing but the deadline ends. */
+const shortMs = 400;
+/** For the others, whose end must not be the deadline, however busy the machine is. */
+const longMs = 15_000;
+const limitBytes = 256 * 1024;
+const mebibyte = 1024 * 1024;
+
+type Ending = { outcome: Outcome; said: RegExp };
+
+const ending = (outcome: Outcome, said: RegExp): Ending => ({ outcome, said });
+const late = ending('timeout', /^upstream did not answer within 400 ms$/);
+const closed = ending('unreachable', /^the upstream closed the connection before it had answered$/);
+const broken = ending('malformed', /^the upstream closed the connection in the middle of its answer$/);
+const noHttp = ending('malformed', /^the upstream answered with something that is not valid HTTP$/);
+const noJson = ending('malformed', /^the upstream answered with something that is not valid JSON$/);
+const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
+const malformed = (said: RegExp) => ending('malformed', said);
+const nobody = ending('unreachable', /^the upstream refused the connection$/);
+const noTls = ending(
+  'unreachable',
+  /^no TLS connection to the upstream could be made; does it speak https on this port\?$/,
+);
+const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
+
+/** How many of these are whole HTTP answers, after which a connection may be used again. */
+const wholeAnswers = 9;
+/** Every way in which the hostile upstream misbehaves, and what a tool then says. */
+const faults: Record<string, Ending> = {
+  silence: late,
+  'drip-headers': late,
+  'drip-body': late,
+  'long-length': late,
+  reset: closed,
+  close: closed,
+  'reset-in-headers': broken,
+  'reset-after-interim': broken,
+  'reset-mid-body': broken,
+  'close-in-headers': broken,
+  'half-close': broken,
+  upgrade: broken,
+  bomb: oversize,
+  'gzip-bomb': oversize,
+  'deflate-bomb': oversize,
+  'br-bomb': oversize,
+  'zstd-bomb': oversize,
+  endless: oversize,
+  drip: oversize,
+  'huge-headers': noHttp,
+  'endless-headers': noHttp,
+  garbage: noHttp,
+  'two-lengths': noHttp,
+  'no-length': noHttp,
+  'length-and-chunks': noHttp,
+  'bad-chunks': noHttp,
+  http2: noHttp,
+  banner: noHttp,
+  'short-length': noJson,
+  'bad-json': noJson,
+  'deep-json': malformed(/^the answer is nested deeper than 1000 levels$/),
+  'wrong-type': malformed(/^the upstream said image\/png and answered with text$/),
+  'bad-gzip': malformed(/^the upstream answered with a body that does not decompress$/),
+  'bad-utf8': malformed(/^the upstream answered with JSON that is not valid UTF-8$/),
+  'interim-flood': malformed(/^the upstream answered with too many interim answers$/),
+  'tiny-chunks': malformed(/^the upstream answered with too many pieces of a body$/),
+};
+
+describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
+  let good: RecordingUpstream;
+  let hostile: HostileUpstream;
+  let foreign: tls.Server;
+  let silent: Listener;
+  let toolhost: TestToolhost;
+  let key: string;
+  let endings: Map<string, Ending & { timeoutMs: number }>;
+  /** Tools that say what they are told, with the connections of each fault and elsewhere. */
+  let sayings: string[];
+  let socketsBefore: number;
+  before(async () => {
+    socketsBefore = activeResources('TCPSocketWrap');
+    [good, hostile, silent] = await Promise.all([startRecordingUpstream(), startHostileUpstream(), startListener()]);
+    foreign = tls.createServer(selfSigned('elsewhere.example'));
+    foreign.on('tlsClientError', () => undefined);
+    await once(foreign.listen(0, '127.0.0.1'), 'listening');
+    const tlsPort = (foreign.address() as AddressInfo).port;
+    const closedPort = await freePort();
+    // Each fault has an origin of its own, or the circuit breaker would keep most of them from being tried.
+    const originOf = (name: string) => `http://${name}.example:${hostile.port}`;
+    const allowed = Object.keys(faults).map((name) => `${name}.example:${hostile.port}`);
+    const ports = [good.port, silent.port, tlsPort, closedPort].map((port) => `127.0.0.1:${port}`);
+    toolhost = await startToolhost({
+      env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0', EGRESS_ALLOW: [...allowed, ...ports].join(',') },
+      surroundings: { resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]) },
+    });
+    key = await toolhost.key();
+    const places: (readonly [name: string, origin: string, path: string, ending: Ending])[] = [
+      ...Object.entries(faults).map(([name, end]) => [name, originOf(name), `/${name}`, end] as const),
+      ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', selfSignedTls],
+      ['plain-on-tls', `https://127.0.0.1:${good.port}`, '/', noTls],
+      ['silent-on-tls', `https://127.0.0.1:${silent.port}`, '/', late],
+      ['nobody', `http://127.0.0.1:${closedPort}`, '/', nobody],
+    ];
+    endings = new Map();
+    const tools: Json[] = [];
+    for (const [place, origin, path, end] of places) {
+      for (const method of ['GET', 'POST']) {
+        const name = `${method.toLowerCase()}-${place}`;
+        const timeoutMs = end === late ? shortMs : longMs;
+        endings.set(name, { ...end, timeoutMs });
+        const url = `${origin}${path}?q=secret-query`;
+        tools.push(toolAt(url, { name, method, timeout_ms: timeoutMs, response_limit_bytes: limitBytes }));
+      }
+    }
+    const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
+    const input_schema = { text: { type: 'string' } };
+    const spoken = [
+      ...Object.keys(faults).map((name) =>
+        toolAt(`${originOf(name)}/say/:text`, { name: `beside-${name}`, input_schema, timeout_ms: longMs }),
+      ),
+      toolAt(`${good.url}/say`, { name: 'elsewhere', input_schema, timeout_ms: longMs }),
+    ];
+    sayings = spoken.map(({ name }) => String(name));
+    good.on('GET /say', ({ url }) => ({ body: { said: new URL(url, good.url).searchParams.get('text') } }));
+    await toolhost.createServer({ name: 'Faults', slug: 'faults', tools, ...stored });
+    await toolhost.createServer({ name: 'Good', slug: 'good', tools: spoken, ...stored });
+  });
+  let stopped = false;
+  const stop = async () => {
+    if (stopped) return;
+    stopped = true;
+    await toolhost.stop();
+    // A service that has ended holds no connection, so nothing is closed for it here.
+    await eventually(() => assert.equal(hostile.openSockets, 0));
+    await Promise.all([good, hostile, silent].map((server) => server.close()));
+    await new Promise((resolve) => foreign.close(resolve));
+  };
+  after(stop);
+
+  /** What a good call took, in ms, when its answer was its own. */
+  const goodCall = async (name: string, text: string): Promise<number> => {
+    const begun = performance.now();
+    assert.equal(textOf(await toolhost.callTool('good', key, name, { text })), JSON.stringify({ said: text }));
+    return performance.now() - begun;
+  };
+  const faultyCall = async (name: string) => {
+    const begun = performance.now();
+    const text = errorOf(await toolhost.callTool('faults', key, name));
+    return { name, text, took: performance.now() - begun };
+  };
+
+  let rounds = 0;
+  /** Every fault once as GET and once as POST, among as many good calls over the same connections. */
+  const round = async () => {
+    const number = ++rounds;
+    const fine: Promise<number>[] = [];
+    const wrong = [...endings.keys()].map((name, n) => {
+      fine.push(goodCall(sayings[n % sayings.length] ?? '', `${number}-${n}`));
+      return faultyCall(name);
+    });
+    return { fine: await Promise.all(fine), wrong: await Promise.all(wrong) };
+  };
+
+  it('[sec G1] each call says what its own upstream did, in time, and the good calls among them get their own answers', async () => {
+    const { fine, wrong } = await round();
+    // What a call takes on this machine at this moment besides waiting for its upstream.
+    const slack = 500 + Math.max(...fine);
+    for (const { name, text, took } of wrong) {
+      const expected = endings.get(name);
+      assert.match(text, expected?.said ?? /^$/, name);
+      assert.doesNotMatch(text, /127\.0\.0\.1|secret-query|stored-token/);
+      assert.ok(took < (expected?.timeoutMs ?? 0) + slack, `${name} took ${took} ms of ${slack} ms besides its own`);
+    }
+    const { body } = await toolhost.rest('GET', '/calls?slug=faults&limit=200');
+    const recorded = (body.calls as Json[]).map(({ tool, outcome }) => `${tool}: ${outcome}`);
+    const expected = [...endings].map(([name, { outcome }]) => `${name}: ${outcome}`);
+    assert.deepEqual(recorded.toSorted(), expected.toSorted());
+  });
+
+  it('[sec G3] POST was sent once whatever happened to it, GET twice only when no byte of an answer had come', async () => {
+    const sent = new Map<string, number>();
+    const seen = hostile.requests.length;
+    await round();
+    for (const { line } of hostile.requests.slice(seen)) sent.set(line, (sent.get(line) ?? 0) + 1);
+    for (const [name, end] of Object.entries(faults)) {
+      const [post = 0, get = 0] = ['POST', 'GET'].map((method) => sent.get(`${method} /${name}?q=secret-query`));
+      // On a busy machine a short deadline may pass before anything is sent.
+      const wanted = end === late ? [Math.min(post, 1), Math.min(get, 1)] : [1, end === closed ? 2 : 1];
+      assert.deepEqual([post, get], wanted, name);
+    }
+  });
+
+  it('[sec G1] nothing is left behind: no memory, no timer, no connection', async () => {
+    /** When every connection that a fault has spoilt is closed; those that are kept are for the next call. */
+    const settled = async () => {
+      const kept = endings.size + 2 * wholeAnswers;
+      await eventually(() => assert.ok(hostile.openSockets <= kept, `${hostile.openSockets} connections`));
+      // Also waits for the records that are written later.
+      await toolhost.rest('GET', '/calls?limit=1');
+      good.take();
+    };
+    await settled();
+    const timers = activeResources('Timeout');
+    const bytes = reachableBytes();
+    const memory = process.memoryUsage.rss();
+    for (let n = 0; n < 4; n += 1) {
+      for (const { name, text } of (await round()).wrong) assert.match(text, endings.get(name)?.said ?? /^$/, name);
+    }
+    await settled();
+    await eventually(() => assert.ok(activeResources('Timeout') <= timers + 2));
+    const grown = reachableBytes() - bytes;
+    assert.ok(grown < 4 * mebibyte, `${grown} bytes more are held`);
+    assert.ok(process.memoryUsage.rss() - memory < 200 * mebibyte);
+    assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
+    await stop();
+    await eventually(() => assert.ok(activeResources('TCPSocketWrap') <= socketsBefore));
+  });
+});

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { assertOAuthError } from '../support/oauth/oauth-client.ts';
+import { signInAgent } from '../support/oauth/signed-in-agent.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+
+for (const engine of engines) {
+  describe(`[find B8] whoever leaves a workspace, or has less of a role, on ${engine}`, () => {
+    let toolhost: TestToolhost;
+    let postgres: TestPostgres | undefined;
+    let owner: string;
+    before(async () => {
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      const url = await postgres?.createDatabase();
+      toolhost = await startToolhost({ env: { ...(url !== undefined && { DATABASE_URL: url }) } });
+      owner = await personSession(toolhost, { name: 'Olga' });
+    });
+    after(async () => {
+      await toolhost.stop();
+      await postgres?.stop();
+    });
+
+    const asOwner = (method: string, path: string, body?: Json) => personRequest(toolhost, owner, method, path, body);
+    const nameless = (session: string) => `usr_${session}`;
+    const join = async (role: 'owner' | 'editor' = 'editor', name = 'Ed') => {
+      const session = await personSession(toolhost, { name, role });
+      return { session, id: nameless(session) };
+    };
+    async function makeKey(session: string, name: string, more: Json = {}): Promise<{ id: string; key: string }> {
+      const input = { name, scopes: ['manage'], ...more };
+      const { status, body } = await personRequest(toolhost, session, 'POST', '/keys', input);
+      assert.equal(status, 201, JSON.stringify(body));
+      return body as { id: string; key: string };
+    }
+    const works = async (key: string) => (await toolhost.rest('GET', '/servers', { key })).status === 200;
+    async function lastEvent(): Promise<Json> {
+      const { body } = await asOwner('GET', '/audit?limit=1');
+      return (body.events as Json[])[0] ?? assert.fail();
+    }
+    async function listed(id: string): Promise<Json> {
+      const { body } = await asOwner('GET', '/keys');
+      return (body.keys as Json[]).find((key) => key.id === id) ?? assert.fail();
+    }
+
+    it('leaves keys that go on working: the answer, the audit log and the list of keys say which', async () => {
+      const { session, id } = await join();
+      const direct = await makeKey(session, 'deploy');
+      const { body: second } = await toolhost.rest('POST', '/keys', {
+        key: direct.key,
+        body: { name: 'made with it', scopes: ['manage:read'] },
+      });
+      const over = await makeKey(session, 'over');
+      await asOwner('DELETE', `/keys/${over.id}`);
+      const before = await listed(direct.id);
+      assert.deepEqual([before.created_by_name, before.creator_left], ['Ed', undefined]);
+      const { body: found } = await asOwner('GET', `/keys?made_by=${id}`);
+      const ids = (found.keys as Json[]).map((key) => key.id);
+      assert.deepEqual(ids.toSorted(), [direct.id, second.id].toSorted());
+
+      const { status, body } = await asOwner('DELETE', `/members/${id}`);
+      assert.equal(status, 200);
+      const { keys, ...rest } = body as { keys: { id: string; name: string }[] };
+      assert.deepEqual(keys.map((key) => key.name).toSorted(), ['deploy', 'made with it']);
+      assert.partialDeepStrictEqual(rest, { removed: id, key_count: 2, revoked_keys: [], revoked_key_count: 0 });
+      const { operation, detail } = await lastEvent();
+      assert.equal(operation, 'removeMember');
+      assert.deepEqual((detail as { working_keys: string[] }).working_keys.toSorted(), ids.toSorted());
+      for (const key of [direct.key, String(second.key)]) assert.equal(await works(key), true);
+      for (const key of [direct.id, String(second.id)]) assert.equal((await listed(key)).creator_left, true);
+      assert.equal((await listed(direct.id)).created_by_name, 'Ed');
+      assert.ok(!JSON.stringify([body, detail]).includes(direct.key));
+    });
+
+    it('takes the keys along when the owner says so, also those made with them', async () => {
+      const { session, id } = await join();
+      const direct = await makeKey(session, 'deploy');
+      const { body: second } = await toolhost.rest('POST', '/keys', {
+        key: direct.key,
+        body: { name: 'made with it', scopes: ['manage:read'] },
+      });
+      const other = await makeKey(owner, 'of somebody else');
+      assert.equal(await works(direct.key), true);
+      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_keys: true });
+      assert.deepEqual((body.revoked_keys as string[]).toSorted(), [direct.id, second.id].toSorted());
+      assert.deepEqual([body.revoked_key_count, body.key_count], [2, 0]);
+      for (const key of [direct.key, String(second.key)]) assert.equal(await works(key), false);
+      assert.equal(await works(other.key), true);
+      assert.equal(((await lastEvent()).detail as Json).revoked_key_count, 2);
+    });
+
+    it('tells whom they had invited', async () => {
+      const { session, id } = await join('owner');
+      await personRequest(toolhost, session, 'POST', '/invitations', { email: 'Friend@mail.example', role: 'owner' });
+      const { body } = await asOwner('DELETE', `/members/${id}`);
+      assert.deepEqual(body.invitations, ['friend@mail.example']);
+      assert.deepEqual(((await lastEvent()).detail as Json).invitations, ['friend@mail.example']);
+    });
+
+    it('has no session and no signed-in agent from then on, also when they come back', async () => {
+      const { db } = toolhost.running.app.runner;
+      const { client, tokens } = await signInAgent(toolhost);
+      const grant = await db
+        .selectFrom('grants')
+        .select('user_id')
+        .where('revoked_at', 'is', null)
+        .executeTakeFirstOrThrow();
+      const id = grant.user_id ?? assert.fail();
+      const list = () => toolhost.rpc('manage', tokens.access_token, 'tools/list');
+      assert.equal((await list()).status, 200);
+      const { status, body } = await asOwner('DELETE', `/members/${id}`);
+      assert.equal(status, 200, JSON.stringify(body));
+      assert.equal((await list()).status, 401);
+      assertOAuthError(await client.refresh(tokens.refresh_token), 400, 'invalid_grant');
+      await db
+        .insertInto('members')
+        .values({ workspace_id: 'local', user_id: id, role: 'editor', created_at: 1 })
+        .execute();
+      assert.equal((await list()).status, 401);
+
+      const { session, id: editor } = await join();
+      assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 200);
+      await asOwner('DELETE', `/members/${editor}`);
+      assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
+    });
+
+    it('with less of a role has to sign in again, and so have their agents; their keys are named', async () => {
+      const { db } = toolhost.running.app.runner;
+      const { tokens } = await signInAgent(toolhost);
+      const grant = await db
+        .selectFrom('grants')
+        .select('user_id')
+        .where('revoked_at', 'is', null)
+        .executeTakeFirstOrThrow();
+      const agent = () => toolhost.rpc('manage', tokens.access_token, 'tools/list');
+      const person = grant.user_id ?? assert.fail();
+      assert.equal((await asOwner('PATCH', `/members/${person}`, { role: 'owner' })).status, 200);
+      assert.equal((await agent()).status, 200, 'with more of a role nothing ends');
+      assert.equal((await asOwner('PATCH', `/members/${person}`, { role: 'viewer' })).status, 200);
+      assert.equal((await agent()).status, 401);
+
+      const { session, id } = await join();
+      const { key, id: keyId } = await makeKey(session, 'of an editor');
+      const { body } = await asOwner('PATCH', `/members/${id}`, { role: 'viewer' });
+      assert.deepEqual(
+        (body.keys as { id: string }[]).map((made) => made.id),
+        [keyId],
+      );
+      assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
+      assert.equal(await works(key), true);
+      await asOwner('PATCH', `/members/${id}`, { role: 'viewer', revoke_keys: true });
+      assert.equal(await works(key), false);
+    });
+
+    it('who gives up their own role keeps the session they do it in', async () => {
+      const { session, id } = await join('owner');
+      const { status } = await personRequest(toolhost, session, 'PATCH', `/members/${id}`, { role: 'editor' });
+      assert.equal(status, 200);
+      assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 200);
+    });
+
+    it('is told of nothing that another workspace has', async () => {
+      const elsewhere = await personSession(toolhost, { name: 'Mallory', workspace: 'wsp_other' });
+      const { session, id } = await join();
+      const { key } = await makeKey(session, 'ours');
+      const { body } = await personRequest(toolhost, elsewhere, 'GET', `/keys?made_by=${id}`);
+      assert.deepEqual(body.keys, []);
+      const { status } = await personRequest(toolhost, elsewhere, 'DELETE', `/members/${id}`, { revoke_keys: true });
+      assert.deepEqual([status, await works(key)], [404, true]);
+    });
+  });
+}

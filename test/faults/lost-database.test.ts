@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+
+const noticedMs = 10_000;
+
+describe('the files of SQLite under a service', () => {
+  let folder: string;
+  let file: string;
+  let env: Record<string, string>;
+  let child: ChildToolhost | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-files-'));
+    file = join(folder, 'toolhost.sqlite');
+    env = { DATA_DIR: folder, DEMO: '0' };
+  });
+  afterEach(async () => {
+    await child?.end('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const makeKey = () => toolhostJson(['keys', 'create', '--name', 'kept', '--scopes', 'call'], { env });
+  const names = async () => (await toolhost(['keys', 'list', '--json'], { env })).stdout;
+
+  for (const WORKERS of ['1', '2']) {
+    it(`[find C1] a second service is refused although the lock file was deleted (${WORKERS} processes)`, async () => {
+      child = await startChildToolhost({ ...env, WORKERS });
+      rmSync(`${file}.lock`);
+      const { code, stderr, stdout } = await toolhost(['serve'], { env: { ...env, PORT: '0' } });
+      assert.equal(code, 1, stdout);
+      assert.match(stderr, /another toolhost process serves from/);
+      assert.match(child.output(), /\.lock was deleted or replaced while the service ran; it was made anew/);
+      assert.equal((await fetch(`${child.url}/readyz`)).status, 200);
+      assert.equal(await child.end(), 0);
+    });
+
+    const losses: [how: string, said: RegExp, lose: () => void][] = [
+      ['deleted', /toolhost\.sqlite was deleted while the service ran/, () => rmSync(file)],
+      [
+        'replaced',
+        /toolhost\.sqlite was replaced by another file while the service ran/,
+        () => {
+          renameSync(file, `${file}.moved`);
+          writeFileSync(file, 'another file');
+        },
+      ],
+    ];
+    for (const [how, said, lose] of losses) {
+      it(`[find C1] a service whose database is ${how} saves it, says so and ends with 1 (${WORKERS} processes)`, async () => {
+        child = await startChildToolhost({ ...env, WORKERS });
+        await makeKey();
+        lose();
+        assert.equal(await child.ended(), 1);
+        assert.match(child.output(), said);
+        const copy = /had open is in (\S+\.rescued-\d+)/.exec(child.output())?.[1] ?? assert.fail(child.output());
+        assert.equal(statSync(copy).mode & 0o777, 0o600);
+        if (how === 'deleted') {
+          const again = await toolhost(['serve'], { env: { ...env, PORT: '0' } });
+          assert.deepEqual(
+            [again.code, /holds what a service had open|is missing or empty/.test(again.stderr)],
+            [1, true],
+          );
+        }
+        for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
+        renameSync(copy, file);
+        assert.match(await names(), /kept/);
+      });
+    }
+  }
+
+  it('[find C1] a service whose database is emptied says so and ends with 1', async () => {
+    child = await startChildToolhost(env);
+    truncateSync(file);
+    assert.equal(await child.ended(), 1);
+    assert.match(child.output(), /toolhost\.sqlite was emptied while the service ran/);
+  });
+
+  it('[find C1] an empty database file beside a master key is refused, by every command', async () => {
+    child = await startChildToolhost(env);
+    await child.end();
+    assert.ok(existsSync(join(folder, 'master.key')));
+    rmSync(file);
+    writeFileSync(file, '');
+    for (const args of [['serve'], ['keys', 'list'], ['keys', 'create', '--name', 'x', '--scopes', 'call']]) {
+      const { code, stderr } = await toolhost(args, { env: { ...env, PORT: '0' } });
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /toolhost\.sqlite is empty, but the master key \S+master\.key of an earlier one is there; restore/,
+      );
+    }
+    assert.equal(statSync(file).size, 0);
+  });
+
+  it('[find C1] a start after a crash whose lock file is gone works', async () => {
+    child = await startChildToolhost(env);
+    await makeKey();
+    await child.end('SIGKILL');
+    rmSync(`${file}.lock`);
+    child = await startChildToolhost(env);
+    assert.match(await names(), /kept/);
+    await eventually(async () => assert.equal((await fetch(`${child?.url}/readyz`)).status, 200), noticedMs);
+  });
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+
+describe('a service that stops while its database is down', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let proxy: SilentProxy;
+  let dataDir: string;
+  let env: Record<string, string>;
+  let child: ChildToolhost | undefined;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    upstream.on('*', () => ({ body: { fine: true } }));
+  });
+  beforeEach(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
+    const url = new URL(await postgres.createDatabase());
+    proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    env = { DATABASE_URL: url.href, MASTER_KEY: randomBytes(32).toString('base64') };
+    const toolhost = await startToolhost({ egress: [upstream.port], env });
+    await toolhost.createServer(serverAt('things', upstream.url, { authentication: { type: 'Bearer' } }));
+    await toolhost.stop();
+  });
+  afterEach(async () => {
+    await child?.end('SIGKILL');
+    await proxy.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  after(() => Promise.all([postgres.stop(), upstream.close()]));
+
+  const serve = (more: Record<string, string>) =>
+    startChildToolhost({ ...env, EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DATA_DIR: dataDir, ...more });
+  const call = async ({ url }: ChildToolhost) => {
+    const reply = await fetch(`${url}/mcp/things`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer a-token' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } }),
+    });
+    assert.match(await reply.text(), /fine/);
+  };
+  /** Calls while the database is there, calls while it is not, then the signal. */
+  const stopInOutage = async (more: Record<string, string>, calls: number) => {
+    child = await serve(more);
+    // Every worker has the server before the database goes.
+    for (let n = 0; n < 20; n++) await call(child);
+    proxy.cut();
+    for (let n = 0; n < calls; n++) await call(child);
+    return child.end('SIGTERM');
+  };
+  const recorded = async (): Promise<number> => {
+    const toolhost = await startToolhost({ env, dataDir });
+    try {
+      for (;;) {
+        const { body } = await toolhost.rest('GET', '/calls?slug=things&limit=100');
+        const count = (body.calls as Json[]).length;
+        if (count >= 25 || !spooled()) return count;
+      }
+    } finally {
+      await toolhost.stop();
+    }
+  };
+  const spooled = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls')).length > 0;
+
+  for (const WORKERS of ['1', '2']) {
+    it(`[find C5] with ${WORKERS} process(es) keeps its call records in a file, and the next start writes them`, async () => {
+      assert.equal(await stopInOutage({ WORKERS }, 5), 0, child?.output() ?? '');
+      assert.match(child?.output() ?? '', /call records could not be written.*they are in a file/);
+      const files = readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
+      assert.ok(files.length >= 1);
+      for (const file of files) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
+      proxy.heal();
+      assert.equal(await recorded(), 25);
+      assert.equal(spooled(), false);
+      assert.equal(await recorded(), 25);
+    });
+  }
+
+  it('[find C5] ends with 1 and says how many are lost where there is no data folder', async () => {
+    const none = join(dataDir, 'none');
+    assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
+    assert.match(child?.output() ?? '', /\d+ call records could not be written.*they are lost, because the folder/);
+  });
+
+  it('[find C5] reads what it can of a file whose last line was cut off', async () => {
+    await stopInOutage({}, 5);
+    const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
+    writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });
+    proxy.heal();
+    assert.equal(await recorded(), 25);
+    assert.equal(spooled(), false);
+  });
+});

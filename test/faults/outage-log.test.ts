@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { scrape } from '../support/service/scrape.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+
+describe('what an outage of the database leaves in the log', () => {
+  let postgres: TestPostgres;
+  let proxy: SilentProxy;
+  let dataDir: string;
+  let url: URL;
+  let service: ChildToolhost;
+  let logged: string;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-outage-'));
+    postgres = await startPostgres();
+    url = new URL(await postgres.createDatabase());
+    proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const MASTER_KEY = randomBytes(32).toString('base64');
+    service = await startChildToolhost({ DATABASE_URL: url.href, MASTER_KEY, PORT: '0', DEMO: '0', DATA_DIR: dataDir });
+    proxy.cut();
+    await eventually(async () => {
+      assert.ok((await scrape(service.url)).value('toolhost_changes_age_seconds') > 3);
+    }, 10_000);
+    proxy.heal();
+    await eventually(() => assert.match(service.output('stderr'), /looking for changes succeeds again/), 10_000);
+    logged = service.output('stderr');
+    await service.end();
+  });
+  after(async () => {
+    await proxy.close();
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  it('[find C4] is a line of each loop at its beginning and one at its end with a count, without stacks', () => {
+    assert.equal(logged.match(/could not look for changes/g)?.length, 1, logged);
+    const last = logged.split('\n').find((line) => line.includes('looking for changes succeeds again')) ?? '{}';
+    assert.ok((JSON.parse(last) as { failures: number }).failures >= 2, last);
+    assert.doesNotMatch(logged, /\.ts:\d+/);
+  });
+
+  it('[find C4] holds neither the password nor the settings of a connection', () => {
+    assert.match(logged, /a database connection was lost/);
+    assert.ok(!logged.includes(url.password));
+    assert.doesNotMatch(logged, /"client"|connectionParameters|secretKey|processID|_events/);
+  });
+});

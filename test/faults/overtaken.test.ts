@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import type { FaultKind } from '../../src/store/engine/faults.ts';
+import { transact } from '../../src/store/transact.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+
+/** A gate that opens once so many have come. */
+function barrier(count: number): () => Promise<void> {
+  const open = Promise.withResolvers<void>();
+  let left = count;
+  return () => {
+    if (--left <= 0) open.resolve();
+    return open.promise;
+  };
+}
+
+describe('work that PostgreSQL ends in favour of other work', () => {
+  let stores: Stores;
+  let database: Database;
+  let url: string;
+  const faults: FaultKind[] = [];
+  before(async () => {
+    stores = await startStores('postgres');
+    const location = await stores.place();
+    url = location.postgres?.url ?? assert.fail();
+    database = await openDatabase({ ...location, onFault: (kind) => faults.push(kind) });
+    for (const id of ['one', 'two'])
+      await database.db.insertInto('workspaces').values({ id, name: '', created_at: 0 }).execute();
+  });
+  after(async () => {
+    await database.close();
+    await stores.stop();
+  });
+  const name = async (id: string) =>
+    (await database.db.selectFrom('workspaces').select('name').where('id', '=', id).executeTakeFirstOrThrow()).name;
+  const rename = (db: Database['db'], id: string, to: string) =>
+    db.updateTable('workspaces').set({ name: to }).where('id', '=', id).execute();
+
+  it('[find C4] is begun again after a serialisation failure (40001), and is done once', async () => {
+    let attempts = 0;
+    faults.length = 0;
+    await transact(database.db, async (db) => {
+      attempts++;
+      await sql`set transaction isolation level repeatable read`.execute(db);
+      const before = await db.selectFrom('workspaces').select('name').where('id', '=', 'one').executeTakeFirstOrThrow();
+      if (attempts === 1) await rename(database.db, 'one', 'first');
+      await rename(db, 'one', `${before.name} second`);
+    });
+    assert.deepEqual([attempts, faults, await name('one')], [2, ['serialization'], 'first second']);
+  });
+
+  it('[find C4] is begun again after a deadlock (40P01), so both of two are done', async () => {
+    faults.length = 0;
+    const met = barrier(2);
+    let attempts = 0;
+    const both = (first: string, second: string, to: string) =>
+      transact(database.db, async (db) => {
+        attempts++;
+        await rename(db, first, to);
+        await met();
+        await rename(db, second, to);
+      });
+    await Promise.all([both('one', 'two', 'ann'), both('two', 'one', 'bob')]);
+    assert.deepEqual([attempts, faults], [3, ['serialization']]);
+    assert.equal(await name('one'), await name('two'));
+  });
+
+  it('[find C4] is told as unavailable when it is overtaken again and again', async () => {
+    let attempts = 0;
+    const overtaken = transact(database.db, async (db) => {
+      attempts++;
+      await sql`set transaction isolation level repeatable read`.execute(db);
+      await db.selectFrom('workspaces').selectAll().execute();
+      await rename(database.db, 'one', `other ${attempts}`);
+      await rename(db, 'one', 'never');
+    });
+    await assert.rejects(overtaken, { kind: 'unavailable', fault: 'serialization', retryAfterS: 1 });
+    assert.equal(attempts, 4);
+  });
+
+  describe('of a service whose transactions are strictly isolated', () => {
+    let toolhost: TestToolhost;
+    let other: pg.Client;
+    before(async () => {
+      const { pathname } = new URL(url);
+      other = new pg.Client({ connectionString: url });
+      await other.connect();
+      await other.query(`alter database ${pathname.slice(1)} set default_transaction_isolation = 'repeatable read'`);
+      toolhost = await startToolhost({
+        env: { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') },
+      });
+      await toolhost.createServer(serverAt('contended', 'https://api.example.com'));
+    });
+    after(async () => {
+      await toolhost.stop();
+      await other.end();
+    });
+    const untilSomebodyWaits = () =>
+      eventually(async () => {
+        const { rows } = await other.query("select 1 from pg_stat_activity where wait_event_type = 'Lock'");
+        assert.equal(rows.length, 1);
+      });
+
+    it('[find C4] a request whose transaction was overtaken is answered as if nothing had been', async () => {
+      await other.query('begin');
+      await other.query("update servers set name = 'theirs' where slug = 'contended'");
+      const reply = toolhost.rest('PATCH', '/servers/contended', { body: { name: 'Ours' } });
+      await untilSomebodyWaits();
+      await other.query('commit');
+      assert.equal((await reply).status, 200, (await reply).text);
+      const { body } = await toolhost.rest('GET', '/servers/contended');
+      assert.equal((body.server as { name: string }).name, 'Ours');
+    });
+
+    it('[find C4] a single statement that was overtaken is sent again', async () => {
+      const made = await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'] } });
+      await other.query('begin');
+      await other.query('update api_keys set name = name');
+      const reply = toolhost.rest('DELETE', `/keys/${made.body.id}`);
+      await untilSomebodyWaits();
+      await other.query('commit');
+      assert.equal((await reply).status < 300, true, (await reply).text);
+    });
+  });
+});

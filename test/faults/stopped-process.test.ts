@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const timeoutMs = 1000;
+/** Well beyond the time-out of the tools: the time itself is what the test is about. */
+const stoppedMs = 3000;
+
+describe('a process that is stopped for a while and goes on', () => {
+  let upstream: RecordingUpstream;
+  /** An upstream that never answers, and its connections once they have carried a request. */
+  let silent: Server;
+  const asked: Socket[] = [];
+  let dataDir: string;
+  let key: string;
+  let child: ChildToolhost;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopped-'));
+    upstream = await startRecordingUpstream();
+    silent = createServer((socket) => socket.on('error', () => undefined).once('data', () => asked.push(socket)));
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const silentPort = (silent.address() as AddressInfo).port;
+    const env = { MASTER_KEY: randomBytes(32).toString('base64') };
+    const toolhost = await startToolhost({ dataDir, env, egress: [upstream.port, silentPort] });
+    key = await toolhost.key();
+    const tools = [
+      toolAt(`${upstream.url}/things`, { timeout_ms: timeoutMs }),
+      toolAt(`http://127.0.0.1:${silentPort}/`, { name: 'post', method: 'POST', timeout_ms: timeoutMs }),
+    ];
+    await toolhost.createServer(serverAt('things', upstream.url, { authentication: { type: 'Bearer' }, tools }));
+    await toolhost.stop();
+    const EGRESS_ALLOW = [upstream.port, silentPort].map((port) => `127.0.0.1:${port}`).join(',');
+    child = await startChildToolhost({ ...env, DATA_DIR: dataDir, EGRESS_ALLOW, CONCURRENT_CALLS_PER_KEY: '0' });
+  });
+  beforeEach(() => {
+    upstream.on('*', () => 'hold');
+    upstream.take();
+  });
+  afterEach(() => child.signal('SIGCONT'));
+  after(async () => {
+    await child.end('SIGKILL');
+    silent.close();
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const call = async (name: string) => {
+    const reply = await fetch(`${child.url}/mcp/things`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer a-token' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+    });
+    return reply.text();
+  };
+  const get = async (path: string) => {
+    const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
+    return (await reply.json()) as Json;
+  };
+  const failures = async (at = 0) => ((await get('/servers/things/limits')).upstreams as Json[])[at] as Json;
+  /** Calls that have reached the upstream when the process stops. */
+  const stopDuring = async (calls: number, name: string, meanwhile: () => void) => {
+    const replies = Array.from({ length: calls }, () => call(name));
+    if (name === 'get') await upstream.waitForRequest(calls);
+    else await eventually(() => assert.equal(asked.length, calls));
+    child.signal('SIGSTOP');
+    meanwhile();
+    await delay(stoppedMs);
+    child.signal('SIGCONT');
+    return Promise.all(replies);
+  };
+
+  it('[find C5] reads the answers that came meanwhile, instead of blaming the upstream for its own pause', async () => {
+    const texts = await stopDuring(25, 'get', () => {
+      for (const request of upstream.requests) request.release({ body: { fine: true } });
+    });
+    for (const text of texts) assert.match(text, /fine/);
+    const { state, failures: failed } = await failures();
+    assert.deepEqual([state, failed], ['closed', 0]);
+  });
+
+  it('[find C5] leaves an upstream that did not answer the rest of its time, and then says so', async () => {
+    const texts = await stopDuring(1, 'get', () => undefined);
+    assert.match(texts[0] ?? '', /upstream did not answer within 1000 ms/);
+  });
+
+  it('[find C5] does not count connections that were lost meanwhile as failures of the upstream', async () => {
+    const texts = await stopDuring(25, 'post', () => {
+      for (const socket of asked) socket.destroy();
+    });
+    for (const text of texts) assert.match(text, /this service was stopped for a while during the call/);
+    const { state, failures: failed } = await failures(1);
+    assert.deepEqual([state, failed], ['closed', 0]);
+    const { calls } = await get('/calls?slug=things&outcome=unavailable&limit=100');
+    assert.equal((calls as Json[]).length, 25);
+  });
+});

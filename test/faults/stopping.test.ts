@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { startToolhost } from '../support/service/toolhost.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRoundRobin } from '../support/upstreams/round-robin.ts';
+
+const host = 'tools.example.com';
+const headers = { host };
+
+/** What production mode asks for; nobody signs in here. */
+function production(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
+  return {
+    BASE_URL: `https://${host}`,
+    HOST: '127.0.0.1',
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    OIDC_ISSUER: 'https://login.example.com',
+    OIDC_CLIENT_ID: 'toolhost',
+    OIDC_CLIENT_SECRET: 'not-used-here',
+    DATA_DIR: dataDir,
+    EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+    CALLS_PER_SECOND: '0',
+    ...more,
+  };
+}
+
+/** A server `things` and a key for it, in a service that is not started yet. */
+async function prepare(env: Record<string, string>, dataDir: string, upstream: RecordingUpstream): Promise<string> {
+  const { MASTER_KEY = '', DATABASE_URL } = env;
+  const local = { MASTER_KEY, ...(DATABASE_URL !== undefined && { DATABASE_URL }) };
+  const toolhost = await startToolhost({ dataDir, egress: [upstream.port], env: local });
+  await toolhost.createServer(serverAt('things', upstream.url));
+  const key = await toolhost.key();
+  await toolhost.stop();
+  return key;
+}
+
+/** The end of a call that the test's upstream answered. */
+function assertAnswered({ status, text }: { status: number; text: string }): void {
+  assert.equal(status, 200, text);
+  assert.match(text, /from the upstream/);
+}
+
+const answer = { body: { said: 'from the upstream' } };
+
+describe('stopping', () => {
+  let upstream: RecordingUpstream;
+  let dataDir: string;
+  let env: Record<string, string>;
+  let key: string;
+  let child: ChildToolhost | undefined;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
+    env = production(dataDir, upstream);
+    key = await prepare(env, dataDir, upstream);
+  });
+  beforeEach(() => {
+    upstream.on('*', () => 'hold');
+    upstream.take();
+  });
+  after(async () => {
+    await child?.end('SIGKILL');
+    await upstream.close();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  for (const WORKERS of ['1', '2']) {
+    it(`[sec G4] with ${WORKERS} process(es): not ready at once, while calls are still taken and all of them finish, then exit code 0`, async () => {
+      const PORT = String(await freePort());
+      const serving = await startChildToolhost({ ...env, PORT, WORKERS });
+      child = serving;
+      const url = `http://127.0.0.1:${PORT}`;
+      const call = () => freshCall(url, 'things', { key, headers });
+      const early = Array.from({ length: 4 }, call);
+      await upstream.waitForRequest(early.length);
+      serving.signal('SIGTERM');
+      await eventually(async () => {
+        const probes = await Promise.all(Array.from({ length: 4 }, () => freshRequest(`${url}/readyz`)));
+        for (const { status } of probes) assert.equal(status, 503);
+      });
+      const late = call();
+      await upstream.waitForRequest(early.length + 1);
+      for (const request of upstream.requests) request.release(answer);
+      for (const reply of await Promise.all([...early, late])) assertAnswered(reply);
+      assert.equal((await late).headers.connection, 'close');
+      assert.equal(await serving.ended(), 0);
+    });
+  }
+
+  it('a second signal ends it at once, with an exit code of 1', async () => {
+    const serving = await startChildToolhost({ ...env, PORT: String(await freePort()), WORKERS: '2' });
+    child = serving;
+    serving.signal('SIGTERM');
+    await eventually(() => assert.match(serving.output(), /running calls finish first/));
+    assert.equal(await serving.end('SIGTERM'), 1);
+  });
+
+  it('says that something was cut off when a call takes longer than the time that is left', async () => {
+    const toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(serverAt('slow', upstream.url));
+    const cut = assert.rejects(toolhost.callTool('slow', await toolhost.key(), 'get'));
+    await upstream.waitForRequest();
+    assert.equal(await toolhost.running.stop(1), false);
+    await cut;
+    rmSync(toolhost.dataDir, { recursive: true });
+  });
+});
+
+describe('two replicas that are restarted in turn under load', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let dataDir: string;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
+  });
+  after(async () => {
+    await Promise.all([postgres.stop(), upstream.close()]);
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it('[sec G4] fail no call', async () => {
+    const env = production(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
+    const key = await prepare(env, dataDir, upstream);
+    upstream.on('*', () => ({ ...answer, delayMs: 20 }));
+    const proxy = await startRoundRobin();
+    const startReplica = async () => {
+      const PORT = String(await freePort());
+      const child = await startChildToolhost({ ...env, PORT });
+      const url = `http://127.0.0.1:${PORT}`;
+      proxy.add(url);
+      await proxy.seen(url, true);
+      return { child, url };
+    };
+    const first = await Promise.all([startReplica(), startReplica()]);
+    const started = [...first];
+    let over = false;
+    let calls = 0;
+    const callOn = async () => {
+      while (!over) {
+        assertAnswered(await freshCall(proxy.url, 'things', { key, headers }));
+        calls += 1;
+      }
+    };
+    const load = Promise.all(Array.from({ length: 8 }, callOn));
+    try {
+      for (const { child, url } of first) {
+        started.push(await startReplica());
+        const before = calls;
+        assert.equal(await child.end(), 0);
+        proxy.remove(url);
+        assert.ok(calls > before);
+      }
+    } finally {
+      over = true;
+      await Promise.allSettled([load]);
+      await Promise.all(started.map(({ child }) => child.end('SIGKILL')));
+      await proxy.close();
+    }
+    await load;
+  });
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { next } from '../support/browser/browser.ts';
+import { serverAt } from '../support/configs.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+const visible = Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => String.fromCharCode(0x21 + index));
+const anyCredential = fc.string({ unit: fc.constantFrom(...visible), minLength: 1, maxLength: 300 });
+const oauth = {
+  authorization_url: 'https://id.example/authorize',
+  token_url: 'https://id.example/token',
+  client_id: 'c',
+  client_secret: 's',
+  token_mode: 'passthrough',
+};
+
+/** The schemes of a server, and how the upstream sees a token by each. */
+const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => unknown][] = [
+  [{ type: 'Bearer' }, (headers) => String(headers.authorization).replace(/^Bearer /, '')],
+  [{ type: 'Basic' }, (headers) => String(headers.authorization).replace(/^Basic /, '')],
+  [{ type: 'ApiKey' }, (headers) => headers.authorization],
+  [{ type: 'ApiKey', header: 'apikey' }, (headers) => headers.apikey],
+  [{ type: 'QueryParam' }, (_, url) => new URL(url, 'http://x').searchParams.get('api_key')],
+];
+
+describe('a credential of any visible characters', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  const slugs: string[] = [];
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    for (const [authentication] of schemes) {
+      for (const more of [{}, { oauth }]) {
+        const slug = `any-${slugs.length}`;
+        await toolhost.createServer(serverAt(slug, upstream.url, { authentication, ...more }));
+        slugs.push(slug);
+      }
+    }
+  });
+  beforeEach(() => void upstream.take());
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const send = (slug: string, headers: Record<string, string>): Promise<Reply> =>
+    toolhost.post(slug, call, { headers });
+  const arrives = async (index: number, credential: string, headers: Record<string, string>) => {
+    const { status, text } = await send(slugs[index] as string, headers);
+    assert.equal(status, 200, text);
+    const [request, ...more] = upstream.take();
+    assert.ok(request);
+    assert.deepEqual(more, []);
+    const [, seen] = schemes[Math.floor(index / 2)] as (typeof schemes)[number];
+    assert.equal(seen(request.headers, request.url), credential);
+  };
+
+  const issued = [
+    '12|abcdef',
+    '123:ABC-def',
+    'a,b',
+    'a&b',
+    'a@b',
+    '"quoted"',
+    "'",
+    '=',
+    '{x}',
+    'Bearer',
+    'a%20b',
+    '\\',
+  ];
+  it('[find E1] goes up as it came, in Authorization and in the header that the server names', async () => {
+    for (const credential of [...issued, ...visible, visible.join(''), visible.join('').repeat(20)]) {
+      for (const index of slugs.keys()) await arrives(index, credential, { authorization: `Bearer ${credential}` });
+      for (const index of [6, 7]) await arrives(index, credential, { apikey: credential });
+    }
+  });
+
+  it('[find E1] goes up byte for byte, whatever its characters (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyCredential, fc.nat({ max: slugs.length - 1 }), async (credential, index) => {
+        fc.pre(!/^th[a-z]_/i.test(credential));
+        await arrives(index, credential, { authorization: `Bearer ${credential}` });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('[find E1] two credentials in one field, and what no header can hold, are refused', async () => {
+    const two = [
+      'Bearer one, Bearer two',
+      'Bearer one,Bearer two',
+      'Bearer one two',
+      'Bearer one,\ttwo',
+      'Bearer',
+      'Bearer é',
+    ];
+    for (const authorization of [...two, 'Basic one', 'one']) {
+      for (const slug of slugs) assert.equal((await send(slug, { authorization })).status, 401, authorization);
+    }
+    for (const apikey of ['one, two', 'Bearer one, Bearer two', 'one two', 'é']) {
+      const { status, text } = await send(slugs[6] as string, { apikey });
+      assert.deepEqual([status, /one credential|apikey/.test(text)], [401, true], text);
+    }
+    assert.deepEqual(upstream.take(), []);
+  });
+
+  it('[find E1] a tool is tried out with such a token too', async () => {
+    for (const token of issued) {
+      const { status, text } = await toolhost.rest('POST', `/servers/${slugs[0]}/tools/get/call`, { body: { token } });
+      assert.equal(status, 200, text);
+      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
+    }
+  });
+});
+
+describe('a credential of any visible characters that a login gave', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+    world.upstream.on('*', () => ({ body: { things: [] } }));
+  });
+  after(() => world.stop());
+
+  it('[find E1] is handed out by /token and goes up unchanged', async () => {
+    const slug = await world.serve({}, { token_mode: 'passthrough' });
+    const client = await world.client(slug);
+    for (const access_token of ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', visible.join('')]) {
+      world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
+      const tokens = await world.tokens(client);
+      assert.equal(tokens.access_token, access_token);
+      world.upstream.take();
+      assert.notEqual((await world.call(slug, tokens.access_token)).isError, true);
+      assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
+    }
+  });
+
+  it('[find E1] ends the login where it would be refused at every call, which would only lead to the next login', async () => {
+    const slug = await world.serve({}, { token_mode: 'passthrough' });
+    const client = await world.client(slug);
+    for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.key()}"`, 'two words', 'é']) {
+      world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
+      const { searchParams } = next(await world.returned(client.authorization()));
+      assert.deepEqual([searchParams.get('error'), searchParams.get('code')], ['server_error', null], access_token);
+    }
+  });
+});

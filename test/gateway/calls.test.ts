@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { Outcome } from '../../src/errors.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const text = { type: 'string', optional: true };
+
+describe('the record of a call', () => {
+  let upstream: RecordingUpstream;
+  let hostile: HostileUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let keyId: string;
+  before(async () => {
+    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
+    const closed = await startListener();
+    await closed.close();
+    toolhost = await startToolhost({
+      egress: [upstream.port, hostile.port, closed.port],
+      surroundings: { resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]) },
+    });
+    key = await toolhost.key();
+    keyId = `key_${key.split('_')[1]}`;
+    const at = (name: string, url: string, more: Json = {}) =>
+      toolAt(url, { name, input_schema: { q: text }, ...more });
+    await toolhost.createServer(
+      serverAt('recorded', upstream.url, {
+        tools: [
+          at('ok', `${upstream.url}/fine`),
+          at('post', `${upstream.url}/fine`, { method: 'POST', headers: { 'X-Api-Key': '{{KEY}}' } }),
+          at('secret_missing', `${upstream.url}/fine`, { headers: { 'X-Other': '{{MISSING}}' } }),
+          at('transform', `${upstream.url}/fine`, { response_transform: 'no.such.path' }),
+          at('upstream_status', `${hostile.url}/status/404`),
+          at('redirect', `${hostile.url}/redirect/302?to=x`),
+          at('timeout', `${hostile.url}/silence`, { timeout_ms: 50 }),
+          at('oversize', `${hostile.url}/endless`, { response_limit_bytes: 1000 }),
+          at('malformed', `${hostile.url}/bad-json`),
+          at('unreachable', `http://127.0.0.1:${closed.port}/`),
+          at('blocked', 'https://name.example/'),
+        ],
+      }),
+    );
+    await toolhost.rest('PUT', '/servers/recorded/secrets/KEY', { body: { value: 'canary-secret' } });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]));
+
+  const records = async (query = '') =>
+    (await toolhost.rest('GET', `/calls?slug=recorded${query}`)).body.calls as Json[];
+
+  it('says when, where, who, how it ended, how long it took and how much was carried', async () => {
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'post', arguments: { q: 'ö' } } };
+    const begun = Date.now();
+    const reply = await toolhost.post('recorded', message, { token: key });
+    const [record = {}] = await records();
+    const { id, at, duration_ms, upstream_ms, bytes_out, ...rest } = record;
+    assert.deepEqual(rest, {
+      server: 'recorded',
+      tool: 'post',
+      outcome: 'ok',
+      caller_kind: 'api_key',
+      key_id: keyId,
+      upstream_host: `127.0.0.1:${upstream.port}`,
+      upstream_status: 200,
+      bytes_in: Buffer.byteLength(JSON.stringify(message)),
+      request_id: reply.headers.get('x-request-id'),
+    });
+    assert.match(String(id), /^call_/);
+    assert.ok(Date.parse(String(at)) >= begun && Date.parse(String(at)) <= Date.now());
+    assert.ok(Number(upstream_ms) >= 0 && Number(duration_ms) + 1 >= Number(upstream_ms));
+    assert.ok(Number(bytes_out) > 0);
+  });
+
+  const endings: Outcome[] = [
+    'ok',
+    'secret_missing',
+    'transform',
+    'upstream_status',
+    'redirect',
+    'timeout',
+    'oversize',
+    'malformed',
+    'unreachable',
+    'blocked',
+  ];
+  for (const outcome of endings) {
+    it(`tells ${outcome} apart`, async () => {
+      const result = await toolhost.callTool('recorded', key, outcome);
+      assert.equal(result.isError === true, outcome !== 'ok', JSON.stringify(result.content));
+      const [record] = await records();
+      assert.deepEqual([record?.tool, record?.outcome], [outcome, outcome]);
+    });
+  }
+
+  it('tells arguments that do not fit apart, and nothing was sent for them', async () => {
+    const { requests } = upstream;
+    const sent = requests.length;
+    await toolhost.callTool('recorded', key, 'ok', { q: 1 });
+    const [record] = await records();
+    assert.deepEqual(
+      [record?.outcome, record?.upstream_host, record?.upstream_ms],
+      ['invalid_arguments', undefined, undefined],
+    );
+    assert.equal(requests.length, sent);
+  });
+
+  it('is written for calls that are tried out, and not for calls of tools that do not exist', async () => {
+    const before = (await records()).length;
+    await toolhost.rest('POST', '/servers/recorded/tools/ok/call', { body: {} });
+    await toolhost.rpc('recorded', key, 'tools/call', { name: 'none' });
+    assert.equal((await records()).length, before + 1);
+  });
+
+  it('is found by outcome, tool, key and time, newest first, page by page', async () => {
+    const [newest = {}] = await records();
+    for (const outcome of endings)
+      assert.ok((await records(`&outcome=${outcome}`)).every((record) => record.outcome === outcome));
+    assert.deepEqual(new Set((await records('&tool=timeout')).map((record) => record.tool)), new Set(['timeout']));
+    assert.ok((await records(`&key_id=${keyId}`)).length > 5);
+    assert.deepEqual(await records('&key_id=key_other'), []);
+    const later = new Date(Date.parse(String(newest.at)) + 1).toISOString();
+    assert.deepEqual(await records(`&since=${encodeURIComponent(later)}`), []);
+    const everything = (await records('&limit=200')).map((record) => record.id);
+    const paged: unknown[] = [];
+    for (let cursor = ''; ; ) {
+      const { body } = await toolhost.rest('GET', `/servers/recorded/calls?limit=4${cursor && `&cursor=${cursor}`}`);
+      paged.push(...(body.calls as Json[]).map((record) => record.id));
+      if (body.next_cursor === undefined) break;
+      cursor = String(body.next_cursor);
+    }
+    assert.deepEqual(paged, everything);
+    assert.equal(new Set(paged).size, paged.length);
+  });
+
+  it('is asked for with filters that make sense, or with an explanation why not', async () => {
+    const forged = ['1', '1.', '.x', 'x.y', `1.${'x'.repeat(350)}`, '1.\0', '1.a b'].map((cursor) =>
+      Buffer.from(cursor).toString('base64url'),
+    );
+    const queries = [
+      'limit=0',
+      'limit=201',
+      'limit=x',
+      'outcome=fine',
+      'since=yesterday',
+      'tenant_id=x',
+      'cursor=',
+      ...forged.map((cursor) => `cursor=${cursor}`),
+    ];
+    for (const query of queries) {
+      const { status, body } = await toolhost.rest('GET', `/calls?${query}`);
+      assert.equal(status, 400, query);
+      assert.equal((body.problems as Json[])[0]?.path, query.split('=')[0], query);
+    }
+  });
+
+  it('holds nothing of arguments, credentials, paths or answers', async () => {
+    upstream.on('GET /fine', () => ({ body: { answer: 'canary-answer' } }));
+    await toolhost.callTool('recorded', key, 'ok', { q: 'canary-argument' });
+    await toolhost.callTool('recorded', key, 'ok', { q: 1, canary_name: 1 });
+    await toolhost.callTool('recorded', key, 'post', { q: 'canary-argument' });
+    const listed = JSON.stringify(await records('&limit=200'));
+    assert.doesNotMatch(listed, /canary|\/fine/);
+    const files = readdirSync(toolhost.dataDir).filter((name) => name.startsWith('toolhost.sqlite'));
+    const stored = Buffer.concat(files.map((name) => readFileSync(join(toolhost.dataDir, name))));
+    for (const canary of ['canary-argument', 'canary-answer', 'canary-secret', 'canary_name', key])
+      assert.equal(stored.includes(canary), false, canary);
+    assert.ok(stored.includes('recorded'));
+  });
+
+  it('[sec E1] is shown to its own workspace and to keys of its server alone', async () => {
+    const [foreign, limited] = [
+      await toolhost.key({ workspace: 'other' }),
+      await toolhost.key({ servers: ['elsewhere'] }),
+    ];
+    assert.deepEqual((await toolhost.rest('GET', '/calls', { key: foreign })).body.calls, []);
+    assert.deepEqual((await toolhost.rest('GET', `/calls?key_id=${keyId}`, { key: foreign })).body.calls, []);
+    assert.deepEqual((await toolhost.rest('GET', '/calls', { key: limited })).body.calls, []);
+    for (const other of [foreign, limited])
+      assert.equal((await toolhost.rest('GET', '/servers/recorded/calls', { key: other })).status, 404);
+  });
+});
+
+describe('the first call', () => {
+  it('after a start needs nothing but the database, also when many come at once', async () => {
+    const upstream = await startRecordingUpstream();
+    const toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(serverAt('cold', upstream.url));
+    await toolhost.running.stop();
+    const again = await startToolhost({ egress: [upstream.port], dataDir: toolhost.dataDir });
+    const results = await Promise.all(Array.from({ length: 20 }, () => again.callTool('cold', 'some-token', 'get')));
+    assert.ok(results.every((result) => result.isError !== true));
+    assert.equal(upstream.requests.length, 20);
+    await Promise.all([again.stop(), upstream.close()]);
+  });
+});

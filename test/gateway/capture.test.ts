@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { capturesPerServer, insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import type { Json, Reply } from '../support/service/toolhost.ts';
+import { engines } from '../support/store/stores.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const hour = 60 * 60_000;
+const mask = '********';
+const secret = 'sk-live-0123456789/abc"x';
+
+type Wire = { method: string; url: string; headers: [string, string][]; body?: string };
+type Capture = {
+  expires_at: string;
+  arguments?: Json;
+  arguments_bytes: number;
+  request?: Wire;
+  curl?: string;
+  response?: { status: number; headers: [string, string][]; body?: string; body_bytes: number };
+};
+
+for (const engine of engines) {
+  describe(`capturing calls on ${engine}`, () => {
+    let upstream: RecordingUpstream;
+    let world: EngineToolhost;
+    let key: string;
+    let refusedPort: number;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      const listener = await startListener();
+      refusedPort = listener.port;
+      await listener.close();
+      world = await startOn(engine, { egress: [upstream.port, refusedPort] });
+      key = await world.toolhost.key();
+    });
+    beforeEach(() => upstream.on('*', () => ({ body: { ok: true } })));
+    after(async () => {
+      await Promise.all([world?.stop(), upstream.close()]);
+    });
+
+    const post = (path: string, body: unknown, bearer = key) =>
+      world.toolhost.rest('POST', path, { key: bearer, body });
+    const get = async (path: string) => {
+      const reply = await world.toolhost.rest('GET', path);
+      assert.equal(reply.status, 200, reply.text);
+      return reply;
+    };
+    const capture = async (slug: string, hours: number): Promise<Json> => {
+      const { status, body, text } = await post(`/servers/${slug}/capture`, { hours });
+      assert.equal(status, 200, text);
+      return body;
+    };
+    let servers = 0;
+    /** A server with a stored credential in a header, one in the query, and a tool that takes anything. */
+    const serve = async (more: Json = {}, tool: Json = {}) => {
+      const slug = `captured-${++servers}`;
+      const input_schema = {
+        name: { type: 'string' },
+        size: { type: 'number', optional: true },
+        more: { type: 'object', optional: true },
+      };
+      const url = `${upstream.url}/things?x=1`;
+      const headers = { 'X-Service': 'Key {{KEY}}' };
+      const tools = [toolAt(url, { method: 'POST', input_schema, headers, ...tool })];
+      const authentication = { type: 'QueryParam', token: '{{TOKEN}}' };
+      await world.toolhost.createServer({ ...serverAt(slug, upstream.url), authentication, tools, ...more });
+      for (const [name, value] of [
+        ['KEY', secret],
+        ['TOKEN', 'token-9876543210'],
+      ]) {
+        await world.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+      }
+      return slug;
+    };
+    /** The newest call of a server as `getCall` gives it. */
+    const newest = async (slug: string): Promise<Reply> => {
+      const { body } = await get(`/calls?slug=${slug}&limit=1`);
+      return get(`/calls/${(body.calls as Json[])[0]?.id}`);
+    };
+    /** Calls in a millisecond of its own, so that no other call is as new. */
+    const call = async (slug: string, args: Json, token = key) => {
+      await world.wait(1);
+      return world.toolhost.callTool(slug, token, 'get', args);
+    };
+    const capturedBy = async (slug: string, args: Json, token = key): Promise<Capture> => {
+      await call(slug, args, token);
+      const { body } = await newest(slug);
+      assert.ok(body.capture, 'nothing was captured');
+      return body.capture as Capture;
+    };
+    const rows = () => world.toolhost.running.app.runner.db.selectFrom('captures').selectAll();
+
+    it('[behaviour Calls] happens only when it was turned on, and ends when it is turned off', async () => {
+      const slug = await serve();
+      const isCaptured = async () => {
+        await call(slug, { name: 'n' });
+        return 'capture' in (await newest(slug)).body;
+      };
+      assert.equal(await isCaptured(), false);
+      assert.deepEqual(await rows().execute(), []);
+      await capture(slug, 1);
+      assert.equal(await isCaptured(), true);
+      await capture(slug, 0);
+      assert.equal(await isCaptured(), false);
+    });
+
+    it('[behaviour Calls] is shown with the server, audited, and ends by itself', async () => {
+      const slug = await serve();
+      await world.wait(1);
+      const shown = async () => (await get(`/servers/${slug}`)).body.capture_until;
+      assert.equal(await shown(), undefined);
+      const until = new Date(world.now() + 2 * hour).toISOString();
+      assert.deepEqual(await capture(slug, 2), { slug, capture_until: until });
+      assert.equal(await shown(), until);
+      const [event] = (await get('/audit?limit=1')).body.events as Json[];
+      assert.deepEqual([event?.operation, event?.target, event?.detail], ['captureCalls', slug, { hours: 2 }]);
+      await world.wait(2 * hour - 2);
+      assert.ok(await capturedBy(slug, { name: 'last' }));
+      await world.wait(1);
+      assert.equal(await shown(), undefined);
+      await call(slug, { name: 'late' });
+      assert.equal('capture' in (await newest(slug)).body, false);
+      await capture(slug, 24);
+      assert.deepEqual(await capture(slug, 0), { slug });
+      assert.equal(await shown(), undefined);
+    });
+
+    it('is for who may change the server, and for 24 hours at most', async () => {
+      const slug = await serve();
+      const reader = await world.toolhost.key({ scopes: ['manage:read', 'call'] });
+      assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, reader)).status, 403);
+      const stranger = await world.toolhost.key({ workspace: 'theirs' });
+      assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, stranger)).status, 404);
+      for (const hours of [25, -1, 0.5, '1', undefined]) {
+        assert.equal((await post(`/servers/${slug}/capture`, { hours })).status, 400, String(hours));
+      }
+      await capture(slug, 1);
+      await capturedBy(slug, { name: 'n' });
+      const { id } = (await newest(slug)).body.call as { id: string };
+      assert.equal((await world.toolhost.rest('GET', `/calls/${id}`, { key: stranger })).status, 404);
+    });
+
+    it('[sec M8] keeps arguments, request and answer without any credential, whatever the upstream echoes', async () => {
+      const slug = await serve();
+      upstream.on('POST /things', ({ headers, url, body }) => ({
+        status: 201,
+        headers: {
+          'set-cookie': ['session=abcdef', 'other=1'],
+          'x-echo': String(headers['x-service']),
+          'x-plain': 'kept',
+        },
+        body: {
+          headers,
+          url,
+          body: body.toString(),
+          secret,
+          encoded: encodeURIComponent(secret),
+          base64: btoa(secret),
+        },
+      }));
+      await capture(slug, 1);
+      const given = { name: 'Ada', more: { echo: ['token-9876543210'] } };
+      const kept = await capturedBy(slug, given);
+      const { arguments: args, request, response, curl } = kept;
+      assert.deepEqual(args, { name: 'Ada', more: { echo: ['[redacted]'] } });
+      assert.equal(kept.arguments_bytes, JSON.stringify(given).length);
+      assert.equal(kept.expires_at, new Date(world.now() + 24 * hour).toISOString());
+      assert.deepEqual([request?.method, request?.url], ['POST', `${upstream.url}/things?x=1&api_key=${mask}`]);
+      assert.deepEqual(
+        request?.headers.find(([name]) => name === 'X-Service'),
+        ['X-Service', `Key ${mask}`],
+      );
+      assert.deepEqual(JSON.parse(request?.body ?? ''), { name: 'Ada', more: { echo: ['[redacted]'] } });
+      assert.match(curl ?? '', /^curl -X POST 'http.*api_key=\*{8}' /);
+      assert.equal(response?.status, 201);
+      const header = (wanted: string) => response?.headers.filter(([name]) => name === wanted);
+      assert.deepEqual(header('set-cookie'), []);
+      assert.deepEqual(header('x-echo'), [['x-echo', 'Key [redacted]']]);
+      assert.deepEqual(header('x-plain'), [['x-plain', 'kept']]);
+      const echoed = JSON.parse(response?.body ?? '') as Json;
+      assert.deepEqual([echoed.secret, echoed.encoded, echoed.base64], ['[redacted]', '[redacted]', '[redacted]']);
+      const all = JSON.stringify(kept);
+      for (const credential of [secret, 'sk-live', 'token-9876543210', 'abcdef', btoa(secret), key]) {
+        assert.equal(all.includes(credential), false, credential);
+      }
+      for (const row of await rows().execute()) assert.match(row.sealed_document, /^v1\.\w+\.[\w-]+\.[\w-]+$/);
+    });
+
+    it("[sec M8] keeps nothing of the caller's own token", async () => {
+      const slug = await serve({ authentication: { type: 'Bearer' } }, { headers: {} });
+      upstream.on('POST /things', ({ headers }) => ({ body: { got: headers.authorization } }));
+      await capture(slug, 1);
+      const { request, response } = await capturedBy(slug, { name: 'my-own-token-123' }, 'my-own-token-123');
+      assert.deepEqual(
+        request?.headers.find(([name]) => name === 'Authorization'),
+        ['Authorization', `Bearer ${mask}`],
+      );
+      assert.equal(request?.body, '{"name":"[redacted]"}');
+      assert.equal(response?.body, '{"got":"Bearer [redacted]"}');
+    });
+
+    it('keeps the first 8 KiB of a body, without the beginning of a credential or of a character at its end', async () => {
+      const slug = await serve();
+      await capture(slug, 1);
+      const bodyOf = async (body: string | Buffer) => {
+        upstream.on('POST /things', () => ({ headers: { 'content-type': 'text/plain' }, body }));
+        return (await capturedBy(slug, { name: 'n' })).response;
+      };
+      const long = await bodyOf('a'.repeat(8190) + secret + 'b'.repeat(100_000));
+      assert.deepEqual([long?.body, long?.body_bytes], [`${'a'.repeat(8190)}[r`, 8190 + secret.length + 100_000]);
+      for (const times of [200, 400, 1000, 5000]) {
+        const secrets = await bodyOf(`${secret} `.repeat(times));
+        assert.match(secrets?.body ?? '', /^(\[redacted\] ?)+(\[r?e?d?a?c?t?e?d?)?$/);
+      }
+      assert.equal((await bodyOf(`a${'€'.repeat(4000)}`))?.body, `a${'€'.repeat(2730)}`);
+      assert.equal((await bodyOf('nul \u0000 and \ud83d\ude00'))?.body, 'nul \u0000 and \ud83d\ude00');
+      const binary = await bodyOf(Buffer.from([0xff, 0xfe, 0x00]));
+      assert.deepEqual([binary?.body, binary?.body_bytes], [undefined, 3]);
+    });
+
+    it('keeps digits, and leaves out arguments that are too long', async () => {
+      const slug = await serve();
+      await capture(slug, 1);
+      const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":ARGS}}';
+      await world.wait(1);
+      await world.toolhost.post(slug, text.replace('ARGS', '{"name":"n","size":12345678901234567890}'), { token: key });
+      const { text: shown } = await newest(slug);
+      assert.match(shown, /"arguments":\{"name":"n","size":12345678901234567890\}/);
+      const long = await capturedBy(slug, { name: 'n'.repeat(40_000) });
+      assert.deepEqual([long.arguments, long.arguments_bytes], [undefined, 40_011]);
+      assert.equal(long.request?.body?.length, 8192);
+    });
+
+    it('keeps what there is of a call that fails', async () => {
+      const slug = await serve();
+      await capture(slug, 1);
+      const refused = await capturedBy(slug, { name: 7 });
+      assert.deepEqual([refused.arguments, refused.request, refused.response], [{ name: 7 }, undefined, undefined]);
+      upstream.on('POST /things', () => ({ status: 500, body: 'broken' }));
+      const failed = await capturedBy(slug, { name: 'n' });
+      assert.deepEqual([failed.response?.status, failed.response?.body], [500, 'broken']);
+      const url = `http://127.0.0.1:${refusedPort}/`;
+      const silent = await serve({}, { url, method: 'GET', headers: {} });
+      await capture(silent, 1);
+      const unanswered = await capturedBy(silent, { name: 'n' });
+      assert.equal(unanswered.request?.url, `${url}?name=n&api_key=${mask}`);
+      assert.equal(unanswered.response, undefined);
+    });
+
+    it('keeps a capture for a day, and none of a deleted server', async () => {
+      const slug = await serve();
+      await capture(slug, 1);
+      await capturedBy(slug, { name: 'n' });
+      const { id } = (await newest(slug)).body.call as { id: string };
+      await world.wait(24 * hour - 1);
+      assert.equal('capture' in (await get(`/calls/${id}`)).body, true);
+      await world.wait(1);
+      assert.equal('capture' in (await get(`/calls/${id}`)).body, false);
+      const { db } = world.toolhost.running.app.runner;
+      const mine = async () => (await rows().where('call_id', '=', id).execute()).length;
+      await pruneCaptures(db, world.now() - 24 * hour);
+      assert.equal(await mine(), 1);
+      await pruneCaptures(db, world.now() - 24 * hour + 1);
+      assert.equal(await mine(), 0);
+
+      await capture(slug, 1);
+      await capturedBy(slug, { name: 'n' });
+      await world.toolhost.rest('DELETE', `/servers/${slug}`);
+      assert.deepEqual((await newest(slug)).body.capture, undefined);
+    });
+
+    it('keeps the newest of very many calls of a server', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const keyring = createKeyring([Buffer.alloc(32, 7)]);
+      const row = (n: number, serverId: string) => ({
+        callId: `call_${serverId}_${n}`,
+        workspaceId: 'local',
+        serverId,
+        at: n,
+        document: '{}',
+      });
+      const many = Array.from({ length: capturesPerServer + 5 }, (_, n) => row(n, 'srv_many'));
+      await insertCaptures(db, keyring, [row(1, 'srv_other'), ...many]);
+      await insertCaptures(db, keyring, many.slice(-2));
+      const of = (id: string) => rows().where('server_id', '=', id).orderBy('at').execute();
+      const kept = await of('srv_many');
+      assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [capturesPerServer, 5, 1]);
+    });
+  });
+}

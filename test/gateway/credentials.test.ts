@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+
+describe('who may call a hosted server, and what the upstream receives', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let now = 0;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: () => Date.now() + now } });
+    key = await toolhost.key();
+  });
+  beforeEach(() => void upstream.take());
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  let count = 0;
+  const create = async (more: Json = {}) => {
+    const slug = `access-${++count}`;
+    await toolhost.createServer(serverAt(slug, upstream.url, more));
+    return slug;
+  };
+  const accessOf = async (slug: string) =>
+    ((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access;
+  const send = (slug: string, headers: Record<string, string>) => toolhost.post(slug, call, { headers });
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+  /** The one request that the upstream got for an answered call. */
+  const received = async (reply: Promise<Reply>) => {
+    assert.equal((await reply).status, 200);
+    const [request, ...more] = upstream.take();
+    assert.ok(request);
+    assert.deepEqual(more, []);
+    return request;
+  };
+  const refused = async (reply: Promise<Reply>, status = 401) => {
+    const { headers, body, ...answer } = await reply;
+    assert.equal(answer.status, status, answer.text);
+    assert.match(headers.get('www-authenticate') ?? '', /^Bearer/);
+    assert.equal(body.id, 1);
+    assert.deepEqual(upstream.take(), []);
+    return { text: answer.text, challenge: headers.get('www-authenticate') ?? '' };
+  };
+
+  it("caller_token: the caller's own token goes up by the scheme of the server, and nothing else of it", async () => {
+    const schemes: [Json, string, string][] = [
+      [{ type: 'Bearer' }, 'authorization', 'Bearer their-token'],
+      [{ type: 'Basic' }, 'authorization', 'Basic their-token'],
+      [{ type: 'ApiKey' }, 'authorization', 'their-token'],
+      [{ type: 'ApiKey', header: 'apikey' }, 'apikey', 'their-token'],
+      [{ type: 'Bearer', header: 'X-Token' }, 'x-token', 'Bearer their-token'],
+    ];
+    for (const [authentication, header, value] of schemes) {
+      const slug = await create({ authentication });
+      assert.equal(await accessOf(slug), 'caller_token');
+      const request = await received(send(slug, bearer('their-token')));
+      assert.equal(request.headers[header], value);
+      assert.equal(request.rawHeaders.filter((text) => text.includes('their-token')).length, 1);
+    }
+    const query = await create({ authentication: { type: 'QueryParam' } });
+    const request = await received(send(query, bearer('their+token/1')));
+    assert.equal(request.url, '/thing?api_key=their%2Btoken%2F1');
+    assert.equal(request.headers.authorization, undefined);
+  });
+
+  it('caller_token: without authentication nothing goes up, and an API key of the workspace identifies its caller', async () => {
+    const slug = await create();
+    for (const token of ['anything', key]) {
+      const request = await received(send(slug, bearer(token)));
+      assert.equal(request.rawHeaders.join(' ').includes(token), false);
+    }
+    await refused(send(slug, bearer(await toolhost.key({ workspace: 'strangers' }))));
+  });
+
+  it('[sec A1] one of our keys, valid or not, is never sent to an upstream in place of its own token', async () => {
+    const madeUp = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
+    for (const authentication of [{ type: 'Bearer' }, { type: 'ApiKey', header: 'apikey' }, { type: 'QueryParam' }]) {
+      const slug = await create({ authentication });
+      for (const token of [
+        key,
+        await toolhost.key({ workspace: 'strangers' }),
+        madeUp,
+        'thk_x',
+        'THK_x',
+        'tha_x',
+        'thr_x',
+        'thc_x',
+      ]) {
+        const { text, challenge } = await refused(send(slug, bearer(token)));
+        assert.match(text, /never sent there/);
+        assert.match(challenge, /error="invalid_token"/);
+      }
+    }
+    const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey' } });
+    await refused(send(slug, { apikey: key }));
+    await refused(send(slug, { apikey: `Bearer ${key}` }));
+    for (const token of [key, madeUp]) {
+      const { status, text } = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token } });
+      assert.equal(status, 400);
+      assert.match(text, /never sent to an upstream/);
+      assert.equal(text.includes(token), false);
+    }
+    assert.deepEqual(upstream.take(), []);
+  });
+
+  it('api_key: the stored credential goes up, and the API key does not', async () => {
+    const stored: [Json, string][] = [
+      [{ authentication: { type: 'Bearer', token: 'stored-literal' } }, 'authorization'],
+      [{ authentication: { type: 'ApiKey', header: 'apikey', token: '{{KEY}}' } }, 'apikey'],
+      [{ tools: [toolAt(`${upstream.url}/thing`, { headers: { 'X-Service': 'pre {{KEY}} post' } })] }, 'x-service'],
+    ];
+    for (const [more, header] of stored) {
+      const slug = await create(more);
+      assert.equal(await accessOf(slug), 'api_key');
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'stored-secret' } });
+      const request = await received(send(slug, bearer(key)));
+      assert.match(String(request.headers[header]), /stored-(literal|secret)/);
+      assert.equal(request.rawHeaders.join(' ').includes(key), false);
+      await refused(send(slug, bearer('their-token')));
+      await refused(send(slug, {}));
+    }
+  });
+
+  it('api_key: keys of another workspace, expired, revoked, unknown or of the wrong kind are refused alike', async () => {
+    const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    const revoked = await toolhost.key();
+    await received(send(slug, bearer(revoked)));
+    await toolhost.rest('DELETE', `/keys/key_${revoked.split('_')[1]}`);
+    const expiring = await toolhost.key({ expiresAt: new Date(Date.now() + 60_000).toISOString() });
+    await received(send(slug, bearer(expiring)));
+    now = 61_000;
+    const last = key.at(-1) === 'x' ? 'y' : 'x';
+    const answers = new Set<string>();
+    for (const token of [
+      revoked,
+      expiring,
+      await toolhost.key({ workspace: 'strangers' }),
+      key.slice(0, -1) + last,
+      key.slice(0, -1),
+      `${key}x`,
+      key.toLowerCase(),
+    ]) {
+      answers.add((await refused(send(slug, bearer(token)))).text);
+    }
+    now = 0;
+    assert.equal(answers.size, 1);
+  });
+
+  it('api_key: a key without the scope call, or limited to other servers, is told so', async () => {
+    const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    for (const token of [
+      await toolhost.key({ scopes: ['manage'] }),
+      await toolhost.key({ servers: ['elsewhere', 'access-1'] }),
+    ]) {
+      const { challenge } = await refused(send(slug, bearer(token)), 403);
+      assert.match(challenge, /error="insufficient_scope"/);
+    }
+    await received(send(slug, bearer(await toolhost.key({ scopes: ['call'], servers: [slug] }))));
+  });
+
+  it('passthrough: any token of the provider goes up, none of ours does, and its refusal is a 401 with hints', async () => {
+    const oauth = {
+      authorization_url: 'https://id.example/authorize',
+      token_url: 'https://id.example/token',
+      client_id: 'c',
+      client_secret: 's',
+      scopes: ['read'],
+      token_mode: 'passthrough',
+    };
+    const slug = await create({ authentication: { type: 'Bearer' }, oauth });
+    assert.equal(await accessOf(slug), 'passthrough');
+    assert.equal(
+      (await received(send(slug, bearer('token-of-the-provider')))).headers.authorization,
+      'Bearer token-of-the-provider',
+    );
+    for (const token of [key, 'thk_x', 'tha_x']) await refused(send(slug, bearer(token)));
+    assert.match((await refused(send(slug, {}))).challenge, /resource_metadata="[^"]*access-\d+", scope="read"$/);
+    upstream.on('GET /thing', () => ({ status: 401, body: { error: 'expired' } }));
+    const reply = await send(slug, bearer('expired-token'));
+    assert.equal(reply.status, 401);
+    assert.match(reply.headers.get('www-authenticate') ?? '', /resource_metadata=.*error="invalid_token"/);
+    // Who tries the tool out is signed in here, whatever the upstream thinks of the token that they gave.
+    const given = { slug, tool: 'get', token: 'expired-token' };
+    assert.match(JSON.stringify((await toolhost.callTool('manage', key, 'callTool', given)).content), /log in again/);
+    assert.equal(
+      (await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token: 'expired-token' } })).status,
+      400,
+    );
+    upstream.on('GET /thing', () => ({ body: {} }));
+    upstream.take();
+  });
+
+  it('[sec A3] oauth: nothing but a token of ours is taken, and no other kind of credential falls back', async () => {
+    const oauth = {
+      authorization_url: 'https://id.example/authorize',
+      token_url: 'https://id.example/token',
+      client_id: 'c',
+      client_secret: 's',
+    };
+    const slug = await create({ authentication: { type: 'Bearer' }, oauth });
+    assert.equal(await accessOf(slug), 'oauth');
+    for (const token of ['raw-provider-token', key, 'tha_madeup']) {
+      assert.match(
+        (await refused(send(slug, bearer(token)))).challenge,
+        /resource_metadata="[^"]*".*error="invalid_token"/,
+      );
+    }
+  });
+
+  it('a credential may come in the header that the server names, but not a second one besides', async () => {
+    const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey' } });
+    assert.equal((await received(send(slug, { apikey: 'their-token' }))).headers.apikey, 'their-token');
+    assert.equal((await received(send(slug, { apikey: 'Bearer their-token' }))).headers.apikey, 'their-token');
+    await received(send(slug, { apikey: 'their-token', ...bearer('their-token') }));
+    assert.match((await refused(send(slug, { apikey: 'one', ...bearer('two') }))).text, /two different credentials/);
+    await refused(send(slug, { apikey: 'two words' }));
+    await refused(send(slug, { 'x-api-key': 'their-token' }));
+    for (const authorization of ['their-token', 'Basic their-token', 'Bearer', 'Bearer two words']) {
+      await refused(send(slug, { authorization }));
+    }
+  });
+
+  it('[mcp 39] a token in the query is ignored', async () => {
+    const slug = await create({ authentication: { type: 'Bearer' } });
+    for (const query of [
+      'access_token=their-token',
+      'token=their-token',
+      'authorization=Bearer%20their-token',
+      `api_key=${key}`,
+    ]) {
+      await refused(toolhost.post(`${slug}?${query}`, call));
+    }
+  });
+
+  it('[sec A9] nothing of the request but its credential and its trace goes up', async () => {
+    const slug = await create({ authentication: { type: 'Bearer' } });
+    const stray = {
+      cookie: 'session=stray',
+      'x-forwarded-for': '203.0.113.9',
+      'x-forwarded-host': 'stray.example',
+      forwarded: 'for=203.0.113.9',
+      'proxy-authorization': 'Basic stray',
+      'x-anything': 'stray',
+      'x-api-key': 'stray',
+      'mcp-session-id': 'stray',
+      'user-agent': 'stray/1',
+      'accept-language': 'xx',
+      'x-http-method-override': 'DELETE',
+      referer: 'https://stray.example/',
+    };
+    const request = await received(send(slug, { ...bearer('their-token'), ...stray }));
+    assert.doesNotMatch(request.rawHeaders.join('\n'), /stray|203\.0\.113\.9|xx/);
+    const names = Object.keys(request.headers).toSorted();
+    assert.deepEqual(names, ['accept', 'authorization', 'connection', 'host', 'toolhost-hop', 'user-agent']);
+    assert.equal(request.headers.host, `127.0.0.1:${upstream.port}`);
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { check, configWith, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'of-the-caller';
+
+describe('a disabled tool', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const tool = (name: string, more: Json = {}) => toolWith({ name, url: `${upstream.url}/${name}`, ...more });
+  const both = () => [tool('shown'), tool('hidden', { disabled: true })];
+  const create = (slug: string, tools = both()) => toolhost.createServer(configWith({ slug, tools }));
+  const read = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body;
+  const listed = async (slug: string) => {
+    const replies = [
+      await toolhost.rpc(slug, token, 'tools/list'),
+      await toolhost.modern(slug, token, 'tools/list', {}),
+    ];
+    return replies.map(({ body }) => (body.result as { tools: Json[] }).tools.map(({ name }) => name));
+  };
+  const called = async (slug: string, name: string) => {
+    const replies = [
+      await toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} }),
+      await toolhost.modern(slug, token, 'tools/call', { name, arguments: {} }),
+    ];
+    return replies.map(({ status, body }) => [status, (body.error as Json | undefined)?.code]);
+  };
+
+  it('is in no list of tools, and a call of it is one of an unknown tool', async () => {
+    await create('in-part');
+    assert.deepEqual(await listed('in-part'), [['shown'], ['shown']]);
+    upstream.take();
+    assert.deepEqual(await called('in-part', 'hidden'), await called('in-part', 'none'));
+    assert.deepEqual((await called('in-part', 'hidden'))[0], [200, -32602]);
+    assert.deepEqual(upstream.take(), []);
+    assert.deepEqual(await called('in-part', 'shown'), [
+      [200, undefined],
+      [200, undefined],
+    ]);
+  });
+
+  it('stays in the configuration and its versions, and comes back by an update or a restore', async () => {
+    await create('switched');
+    const config = (await read('switched')).config as { tools: Json[] };
+    assert.deepEqual(
+      config.tools.map(({ name, disabled }) => [name, disabled]),
+      [
+        ['shown', undefined],
+        ['hidden', true],
+      ],
+    );
+    const tools = [tool('shown', { disabled: true }), tool('hidden', { disabled: false })];
+    const updated = await toolhost.rest('PATCH', '/servers/switched', { body: { tools } });
+    assert.equal(updated.status, 200, updated.text);
+    assert.deepEqual(await listed('switched'), [['hidden'], ['hidden']]);
+    await toolhost.rest('POST', '/servers/switched/versions/1/restore', { body: {} });
+    assert.deepEqual(await listed('switched'), [['shown'], ['shown']]);
+    assert.deepEqual(await called('switched', 'hidden'), await called('switched', 'none'));
+  });
+
+  it('counts neither where the server is described nor in what its tools cost', async () => {
+    const { body } = await create('counted');
+    assert.equal((body.server as Json).tool_count, 1);
+    const page = await fetch(`${toolhost.url}/mcp/counted`, { headers: { accept: 'text/html' } });
+    assert.match(await page.text(), /An MCP server with 1 tool\./);
+    const many = Array.from({ length: 60 }, (_, n) =>
+      tool(`t${n}`, { description: 'd'.repeat(2000), disabled: n > 3 }),
+    );
+    assert.deepEqual((await check(toolhost, configWith({ tools: many }))).warnings, []);
+    const { warnings } = await check(toolhost, configWith({ tools: many.map((t) => ({ ...t, disabled: false })) }));
+    assert.deepEqual(
+      warnings.map((warning) => warning.slice(0, 20)),
+      ['tools: 60 tools: som', 'tools: the list of t'],
+    );
+  });
+
+  it('is checked like any other, and needs no secret', async () => {
+    const wrong = toolWith({ disabled: true, url: 'nowhere', headers: { 'X-Key': '{{KEY}}' } });
+    const { problems } = await check(toolhost, configWith({ tools: [wrong] }));
+    assert.deepEqual(
+      problems.map((problem) => problem.split(':')[0]),
+      ['tools[0].url'],
+    );
+    const { warnings } = await check(toolhost, configWith({ tools: [{ ...wrong, url: 'https://api.example.com/' }] }));
+    assert.deepEqual(warnings, ['tools: every tool of the server is disabled; agents see none']);
+    const odd = await check(toolhost, configWith({ tools: [toolWith({ disabled: 'yes' })] }));
+    assert.deepEqual(odd.problems, ['tools[0].disabled: found "yes"; allowed: a boolean']);
+  });
+
+  it('is left out of the connection check', async () => {
+    await create('connected', [
+      tool('shown'),
+      tool('a.b', { disabled: true }),
+      tool('wants', { headers: { 'X-Key': '{{KEY}}' }, disabled: true }),
+    ]);
+    const { body } = await toolhost.rest('POST', '/servers/connected/connection-check', { body: {} });
+    const judged = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
+    assert.match(judged.get('tool_list') ?? '', /^ok/);
+    assert.match(judged.get('tool_count') ?? '', /^ok 1 tool;/);
+    assert.match(judged.get('tool_names') ?? '', /^ok/);
+    assert.match(judged.get('secrets') ?? '', /^ok/);
+  });
+
+  it('cannot be tried out or previewed, and the answer says why', async () => {
+    await create('tried');
+    for (const what of ['call', 'preview']) {
+      const reply = await toolhost.rest('POST', `/servers/tried/tools/hidden/${what}`, { body: {} });
+      assert.deepEqual([reply.status, reply.body.detail], [404, 'the tool "hidden" is disabled; enable it first']);
+    }
+  });
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { streamedRows } from '../support/upstreams/broken-answers.ts';
+import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+
+const closed = /^the upstream closed the connection before it had answered$/;
+const broken = /^the upstream closed the connection in the middle of its answer$/;
+const oversize = /^the answer is larger than 1048576 bytes; /;
+const late = /^upstream did not answer within 300 ms$/;
+const noHttp = /^the upstream answered with something that is not valid HTTP$/;
+
+/** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
+const endings: [path: string, timeoutMs: number, said: RegExp][] = [
+  ['/silence', 300, late],
+  ['/drip', 300, oversize],
+  ['/reset', 2000, closed],
+  ['/reset-mid-body', 2000, broken],
+  ['/half-close', 2000, broken],
+  ['/bomb', 10_000, oversize],
+  ['/endless', 10_000, oversize],
+  ['/garbage', 2000, noHttp],
+  ['/huge-headers', 2000, /^the upstream answered with too many bytes (of headers|around its body)$/],
+  ['/bad-json', 2000, /^the upstream answered with something that is not valid JSON$/],
+  ['/deep-json', 2000, /^the answer is nested deeper than 1000 levels$/],
+  ['/wrong-type', 2000, /^the upstream said image\/png and answered with text$/],
+  ['/bad-gzip', 2000, /^the upstream answered with a body that does not decompress$/],
+  ['/bad-utf8', 2000, /^the upstream answered with JSON that is not valid UTF-8$/],
+  ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
+  ['/status/599', 2000, /^HTTP 599 Chosen\n/],
+  [
+    '/redirect/302?to=https://target.example/?secret',
+    2000,
+    /^HTTP 302 Elsewhere: the upstream redirects to https:\/\/target\.example\/; redirects are not followed$/,
+  ],
+];
+
+describe('hostile upstreams', () => {
+  let one: OneTool;
+  let hostile: HostileUpstream;
+  let dripPort: number;
+  before(async () => {
+    hostile = await startHostileUpstream();
+    const listener = await startListener();
+    dripPort = listener.port;
+    await listener.close();
+    one = await startOneTool({ egress: [hostile.port, dripPort] });
+  });
+  after(async () => {
+    await one.stop();
+    await hostile.close();
+  });
+
+  const serve = (path: string, timeout_ms: number, method = 'GET') =>
+    one.serve({ method, url: `${hostile.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 });
+
+  for (const [path, timeoutMs, said] of endings) {
+    it(`[sec G1] ${path} ends as a tool error within timeout_ms + 0.5 s, and the connection is gone`, async () => {
+      const slug = await serve(path, timeoutMs, 'POST');
+      const seen = hostile.requests.length;
+      const started = performance.now();
+      assert.match(errorOf(await one.call(slug)), said);
+      const took = performance.now() - started;
+      assert.ok(took < timeoutMs + 500, `took ${took} ms`);
+      assert.equal(hostile.requests.length, seen + 1);
+      if (said === late || said === oversize) await hostile.requests[seen]?.closed;
+    });
+  }
+
+  it('[sec G1] an answer that drips without ever ending is cut off at timeout_ms, not at the last byte', async () => {
+    const dripping = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(timer));
+    });
+    await once(dripping.listen(dripPort, '127.0.0.1'), 'listening');
+    const left = once(dripping, 'request').then(([, response]) => once(response, 'close'));
+    const slug = await one.serve({ url: `http://127.0.0.1:${dripPort}/`, timeout_ms: 300 });
+    const started = performance.now();
+    assert.match(errorOf(await one.call(slug)), late);
+    assert.ok(performance.now() - started < 800);
+    await left;
+    dripping.close();
+  });
+
+  it('[sec G1] an answer that nobody asked for never becomes the answer of the next call', async () => {
+    const slug = await serve('/extra-response', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"first":true}');
+  });
+
+  it('[sec G1] a kept connection that dies between two calls is not an error of the second one', async () => {
+    const slug = await serve('/keep-alive-close', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"last":true}');
+  });
+
+  it('[sec G1] a long list that comes row by row is an answer like any other, a flood of bytes one by one is none', async () => {
+    const rows = await one.serve({ url: `${hostile.url}/rows`, timeout_ms: 10_000 });
+    assert.equal(JSON.parse(textOf(await one.call(rows))).length, streamedRows);
+    const flood = await one.serve({ url: `${hostile.url}/tiny-chunks`, timeout_ms: 10_000 });
+    assert.match(errorOf(await one.call(flood)), /^the upstream answered with too many pieces of a body$/);
+  });
+
+  it('[sec G1] all at once leave the process up and serving', async () => {
+    const slugs = await Promise.all(endings.filter(([path]) => path !== '/bomb').map(([path]) => serve(path, 500)));
+    const results = await Promise.all(slugs.map((slug) => one.call(slug)));
+    for (const result of results) errorOf(result);
+    const { method } = JSON.parse(textOf(await one.call(await one.serve({}))));
+    assert.equal(method, 'GET');
+    assert.equal((await fetch(`${one.toolhost.url}/readyz`)).status, 200);
+  });
+});

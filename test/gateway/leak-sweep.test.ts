@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { startTraceCollector, type TraceCollector } from '../support/service/trace-collector.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** Different in every encoding. */
+const canary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
+
+/** The ways in which a value may lie somewhere. */
+function forms(value: string): Map<string, string> {
+  const bytes = Buffer.from(value);
+  // Base64 looks different at each of the three places where a value can begin; its ends depend on what is around it.
+  const inner = [0, 1, 2].map((shift) =>
+    Buffer.concat([Buffer.alloc(shift), bytes])
+      .toString('base64')
+      .slice(4, -4),
+  );
+  return new Map([
+    ['raw', value],
+    ['URL-encoded', encodeURIComponent(value)],
+    ['hex', bytes.toString('hex')],
+    ['JSON', JSON.stringify(value).slice(1, -1)],
+    ...inner.map((text, shift): [string, string] => [`base64 at ${shift}`, text]),
+    ...inner.map((text, shift): [string, string] => [
+      `base64url at ${shift}`,
+      text.replaceAll('+', '-').replaceAll('/', '_'),
+    ]),
+  ]);
+}
+
+function findsIn(text: string, secrets: Record<string, string>): string[] {
+  return Object.entries(secrets).flatMap(([name, value]) =>
+    [...forms(value)].filter(([, form]) => text.includes(form)).map(([how]) => `${name}, ${how}`),
+  );
+}
+
+describe('[sec A10] secrets are found nowhere', () => {
+  let dataDir: string;
+  let upstream: RecordingUpstream;
+  let closedPort: number;
+  let child: ChildToolhost;
+  let collector: TraceCollector;
+  let key: string;
+  let callKey: string;
+  const answers: string[] = [];
+  const masterKey = randomBytes(32);
+  const secrets: Record<string, string> = {
+    clientSecret: canary('client'),
+    storedToken: canary('token'),
+    secret: canary('secret'),
+    callerToken: canary('caller'),
+    queryToken: canary('query'),
+    triedToken: canary('tried'),
+    argument: canary('argument'),
+    answer: canary('answer'),
+    master: masterKey.toString('base64'),
+    masterBytes: masterKey.toString('latin1'),
+  };
+
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
+    upstream = await startRecordingUpstream();
+    const closed = await startListener();
+    closedPort = closed.port;
+    await closed.close();
+    const env = { MASTER_KEY: String(secrets.master) };
+    const preparing = await startToolhost({ dataDir, env });
+    [key, callKey] = [await preparing.key(), await preparing.key({ scopes: ['call'] })];
+    await preparing.stop();
+    Object.assign(secrets, { key, callKey, keySecret: key.split('_')[2] });
+    collector = await startTraceCollector();
+    child = await startChildToolhost({
+      ...env,
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'trace',
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      EGRESS_ALLOW: `127.0.0.1:${upstream.port},127.0.0.1:${closedPort}`,
+    });
+  });
+  after(async () => {
+    await Promise.all([upstream.close(), collector.close()]);
+    rmSync(dataDir, { recursive: true });
+  });
+
+  const send = async (path: string, token: string, body?: unknown, method = body === undefined ? 'GET' : 'POST') => {
+    const response = await fetch(child.url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json' },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    answers.push(JSON.stringify([...response.headers]), text);
+    return { status: response.status, text };
+  };
+  const rest = (method: string, path: string, body?: unknown) => send(`/api/v1${path}`, key, body, method);
+  const call = (slug: string, token: string, name = 'get', args: Json = {}) =>
+    send(`/mcp/${slug}`, token, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+
+  it('while servers are made, changed, refused and shown', async () => {
+    const { clientSecret, storedToken, secret } = secrets;
+    const oauth = {
+      authorization_url: 'https://id.example/a',
+      token_url: 'https://id.example/t',
+      client_id: 'c',
+      client_secret: clientSecret,
+    };
+    const stored = { authentication: { type: 'Bearer', token: storedToken } };
+    assert.equal((await rest('POST', '/servers', serverAt('with-login', upstream.url, { oauth }))).status, 201);
+    assert.equal((await rest('POST', '/servers', serverAt('with-token', upstream.url, stored))).status, 201);
+    const filled = { tools: [toolAt(`${upstream.url}/thing`, { headers: { 'X-Service': '{{KEY}}' } })] };
+    assert.equal((await rest('POST', '/servers', serverAt('with-secret', upstream.url, filled))).status, 201);
+    assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', { value: secret })).status, 200);
+    for (const wrong of [
+      { ...oauth, client_id: '' },
+      { ...oauth, client_secret: { value: clientSecret } },
+      { ...oauth, client_secret: [clientSecret] },
+      { ...oauth, client_secrets: clientSecret },
+    ]) {
+      assert.equal((await rest('POST', '/servers', serverAt('refused', upstream.url, { oauth: wrong }))).status, 400);
+    }
+    for (const wrong of [
+      { type: 'Bearer', token: `${storedToken}\n` },
+      { type: 'Bearer', token: [storedToken] },
+      { type: 'Basic', token: `{{${storedToken}` },
+    ]) {
+      assert.equal(
+        (await rest('POST', '/servers', serverAt('refused', upstream.url, { authentication: wrong }))).status,
+        400,
+      );
+    }
+    for (const wrong of [
+      { value: `${secret}\n` },
+      { value: [secret] },
+      { value: 1, secret },
+      `{"value":"${secret}`,
+      `["${secret}"]`,
+    ]) {
+      assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', wrong)).status, 400);
+    }
+    await call('manage', key, 'setSecret', { slug: 'with-secret', name: 'KEY', value: secret });
+    await call('manage', key, 'updateMcpServer', { slug: 'with-login', oauth });
+    await call('manage', key, 'getMcpServer', { slug: 'with-login' });
+    await call('manage', key, 'previewToolCall', { slug: 'with-token', tool: 'get' });
+    for (const path of [
+      '',
+      '/with-login',
+      '/with-token',
+      '/with-secret',
+      '/with-login/versions',
+      '/with-secret/secrets',
+    ])
+      await rest('GET', `/servers${path}`);
+    await rest('POST', '/servers/with-secret/tools/get/preview', {});
+    await rest('POST', '/servers/with-login/versions/1/restore', {});
+  });
+
+  it('while tools are called, by upstreams that answer, refuse, echo what they were sent, or are not there', async () => {
+    const { callerToken = '', queryToken = '', triedToken, argument, answer } = secrets;
+    const echo = (path: string) =>
+      toolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });
+    upstream.on('GET /fine', () => ({ body: { fine: true } }));
+    upstream.on('GET /echo', ({ headers, url }) => {
+      const sent = String(headers.authorization ?? headers['x-service'] ?? url.split('=')[1]).replace(/^Bearer /, '');
+      return {
+        status: 500,
+        body: `${answer} ${sent} ${encodeURIComponent(sent)} ${Buffer.from(sent).toString('base64')} ${JSON.stringify(sent)}`,
+      };
+    });
+    const servers: [string, Json][] = [
+      ['forwarding', { authentication: { type: 'Bearer' }, tools: [echo('/echo')] }],
+      ['by-query', { authentication: { type: 'QueryParam' }, tools: [echo('/echo')] }],
+      [
+        'not-there',
+        { authentication: { type: 'QueryParam' }, tools: [{ ...echo('/'), url: `http://127.0.0.1:${closedPort}/x` }] },
+      ],
+    ];
+    for (const [slug, more] of servers)
+      assert.equal((await rest('POST', '/servers', serverAt(slug, upstream.url, more))).status, 201);
+    for (const slug of ['with-token', 'with-secret']) {
+      for (const path of ['/fine', '/echo']) {
+        await rest('PATCH', `/servers/${slug}`, {
+          tools: [
+            toolAt(`${upstream.url}${path}`, slug === 'with-secret' ? { headers: { 'X-Service': '{{KEY}}' } } : {}),
+          ],
+        });
+        assert.equal((await call(slug, callKey)).status, 200);
+      }
+    }
+    for (const [slug, token] of [
+      ['forwarding', callerToken],
+      ['by-query', queryToken],
+      ['not-there', queryToken],
+    ] as const) {
+      assert.equal((await call(slug, token)).status, 200);
+      await call(slug, token, 'get', { q: 1 });
+      await call(slug, token, 'none', { q: argument });
+      await rest('POST', `/servers/${slug}/tools/get/call`, { token: triedToken });
+    }
+    await call('forwarding', callerToken, 'get', { other: argument });
+    assert.ok(upstream.requests.some((request) => request.url.includes(encodeURIComponent(queryToken))));
+  });
+
+  it('while credentials are sent to the wrong place', async () => {
+    assert.equal((await call('forwarding', key)).status, 401);
+    // [sec A1] the alert
+    await eventually(() => assert.match(child.output(), /"level":40.*"slug":"forwarding".*an API key was sent/));
+    await call('with-token', `${callKey}x`);
+    await call('with-login', String(secrets.callerToken));
+    await send(`/mcp/forwarding?access_token=${encodeURIComponent(String(secrets.callerToken))}`, 'x y', {});
+    await send(`/api/v1/servers?key=${encodeURIComponent(key)}`, callKey);
+    await send('/api/v1/servers', `${key}x`);
+    await send(`/mcp/manage`, callKey, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    for (const path of ['/calls', '/audit', '/keys']) assert.equal((await rest('GET', path)).status, 200);
+  });
+
+  it('in answers, metrics, traces, logs and the database', async () => {
+    for (const form of forms(secrets.secret ?? '').values())
+      assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the sweep sees');
+    assert.ok(answers.some((answer) => answer.includes('[redacted]')));
+    assert.match((await send('/metrics', key)).text, /toolhost_calls_total/);
+    assert.equal(await child.end(), 0);
+    assert.ok(collector.spans.length > 10);
+    for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
+    // The answer to an upstream's own error is its own text, and is meant to be read.
+    const { answer: _, argument: __, ...unspeakable } = secrets;
+    assert.deepEqual(findsIn(answers.join('\n'), unspeakable), []);
+    assert.deepEqual(findsIn(child.output(), secrets), []);
+    for (const name of readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
+      file.includes('sqlite'),
+    )) {
+      assert.deepEqual(findsIn(readFileSync(join(dataDir, name)).toString('latin1'), secrets), [], name);
+    }
+  });
+});

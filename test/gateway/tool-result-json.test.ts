@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json, ToolReply } from '../support/service/toolhost.ts';
+
+describe('the tool result: parts of a JSON answer', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  let routes = 0;
+  /** A server whose upstream answers with this JSON text. */
+  const serving = (json: string, tool: Json = {}) => {
+    const path = `/json-${++routes}`;
+    one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': 'application/json' }, body: json }));
+    return one.serve({ ...tool, url: path });
+  };
+  const resultOf = async (json: string, tool: Json = {}) => one.call(await serving(json, tool));
+  const part = async (json: string, response_transform: string) => {
+    const result = await resultOf(json, { response_transform });
+    assert.notEqual(result.isError, true, textOf(result));
+    return textOf(result);
+  };
+
+  it('[behaviour The tool result] numbers keep their digits, in the whole and in parts', async () => {
+    const json = '{"id":9007199254740993,"price":1.10,"list":[-0,1e2,0.0000001,12345678.123456789,1E400]}';
+    for (const tool of [{}, { response_fields: ['id', 'price', 'list'] }]) {
+      const slug = await serving(json, tool);
+      const { text } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+      assert.ok(text.includes(`"structuredContent":${json}`), text);
+      assert.ok(text.includes(JSON.stringify(json)), text);
+    }
+    assert.equal(await part(json, 'id'), '9007199254740993');
+    assert.equal(await part(json, 'list'), '[-0,1e2,0.0000001,12345678.123456789,1E400]');
+  });
+
+  for (const length of [10, 4095, 4096, 50_000]) {
+    it(`[behaviour The tool result] ${length} bytes of JSON are passed on as they came, as text and structured`, async () => {
+      const fixed = '{"quote\\"":"back\\\\slash \\u00e9 é 😀","n":1.10,"pad":""}';
+      const json = fixed.replace('""}', `"${'x'.repeat(Math.max(0, length - Buffer.byteLength(fixed)))}"}`);
+      const slug = await serving(json, {});
+      const { text } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+      assert.ok(text.includes(`"structuredContent":${json}`), text.slice(0, 300));
+      const result = (JSON.parse(text) as { result: { content: { type: string; text: string }[] } }).result;
+      assert.deepEqual(result.content, [{ type: 'text', text: json }]);
+    });
+  }
+
+  it('[spec 4.3.9] response_transform selects: everything, a path, an index', async () => {
+    const json = '{"data":{"results":[{"id":1},{"id":2}],"empty":null},"a":{"":{"x":1}}}';
+    assert.equal(await part(json, '.'), json);
+    assert.equal(await part(json, ''), json);
+    assert.equal(await part(json, 'data.results'), '[{"id":1},{"id":2}]');
+    assert.equal(await part(json, '.data.results.1.id'), '2');
+    assert.equal(await part(json, 'data.empty'), 'null');
+    assert.equal(await part('[[1,[2]]]', '0.1.0'), '2');
+    const structured = await resultOf(json, { response_transform: 'data.results.0' });
+    assert.deepEqual(structured.structuredContent, { id: 1 });
+  });
+
+  it('[behaviour The tool result] a path that does not exist is an error naming it and the keys that do exist', async () => {
+    const json = '{"data":{"items":[1,2],"none":[],"text":"x","big":9007199254740993,"o":{}}}';
+    const said = async (path: string) => {
+      const text = errorOf(await resultOf(json, { response_transform: path }));
+      return text.replace(`response_transform "${path}" does not exist in the answer: `, '');
+    };
+    assert.equal(await said('dta.items'), 'the answer has the keys "data"');
+    assert.equal(await said('data.itms'), '"data" has the keys "items", "none", "text", "big", "o"');
+    assert.equal(await said('data.items.2'), '"data.items" has the indexes 0 to 1');
+    assert.equal(await said('data.none.0'), '"data.none" has no entries');
+    assert.equal(await said('data.text.length'), '"data.text" has no keys, it is a single value');
+    assert.equal(await said('data.big.rawJSON'), '"data.big" has no keys, it is a single value');
+    assert.equal(await said('data.o.x'), '"data.o" has no keys');
+    const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`k${i}`, i])));
+    assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more$/);
+  });
+
+  it('[sec C9] a transform reaches own data only', async () => {
+    const json = '{"a":[1],"items":[{"y":1}],"__proto__":{"mine":true}}';
+    assert.equal(await part(json, '__proto__'), '{"mine":true}');
+    assert.equal(await part(json, '__proto__.mine'), 'true');
+    for (const path of [
+      'constructor.prototype',
+      'constructor',
+      'toString',
+      'a.length',
+      'a.-1',
+      'a.01',
+      'items.0.x',
+      'items.0.__proto__',
+      'a.map',
+    ]) {
+      assert.match(
+        errorOf(await resultOf(json, { response_transform: path })),
+        /^response_transform ".*" does not exist/,
+        path,
+      );
+    }
+  });
+
+  it('[behaviour Configuration] response_fields keep only their paths, of an object or of each item of an array', async () => {
+    const json = '[{"id":1,"name":"A","owner":{"id":5,"mail":"m"},"tags":[{"n":"x","s":1},{"n":"y"}]},{"id":2},3]';
+    const kept = async (fields: string[], more: Json = {}) =>
+      textOf(await resultOf(json, { response_fields: fields, ...more }));
+    assert.equal(await kept(['id', 'owner.id']), '[{"id":1,"owner":{"id":5}},{"id":2},3]');
+    assert.equal(await kept(['tags.n', 'name']), '[{"tags":[{"n":"x"},{"n":"y"}],"name":"A"},{},3]');
+    assert.equal(await kept(['owner', 'owner.mail']), '[{"owner":{"id":5,"mail":"m"}},{},3]');
+    assert.equal(
+      await kept(['owner.id', 'owner.mail', 'owner.none']),
+      '[{"owner":{"id":5,"mail":"m"}},{"id":2},3]'.replace('{"id":2}', '{}'),
+    );
+    assert.equal(await kept(['id'], { response_transform: '0.owner' }), '{"id":5}');
+    const proto = await resultOf('{"__proto__":{"a":1},"b":2}', { response_fields: ['__proto__', 'constructor'] });
+    assert.equal(textOf(proto), '{"__proto__":{"a":1}}');
+    const long = await resultOf('{"list":[9007199254740993,{"a":1.10}]}', { response_fields: ['list.a'] });
+    assert.equal(textOf(long), '{"list":[9007199254740993,{"a":1.10}]}');
+  });
+
+  it('[mcp 33] with output_schema structuredContent validates, and legacy clients see an object', async () => {
+    const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
+    const slug = await serving('{"data": {"id": 9007199254740993}}', { output_schema, response_transform: 'data' });
+    const listed = await one.toolhost.rpc(slug, callerToken, 'tools/list');
+    assert.deepEqual((listed.body.result as { tools: Json[] }).tools[0]?.outputSchema, output_schema);
+    const { text } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+    assert.ok(text.includes('"structuredContent":{"id":9007199254740993}'), text);
+    for (const json of ['{"data":{"id":"x"}}', '{"data":{}}', '{"data":[{"id":1}]}', '{"data":null}']) {
+      const misfit = await serving(json, { output_schema, response_transform: 'data' });
+      const said = errorOf(await one.call(misfit));
+      assert.equal(said, `the answer does not fit output_schema: ${JSON.stringify(JSON.parse(json).data)}`);
+      const { body } = await one.toolhost.modern(misfit, callerToken, 'tools/call', { name: 'run', arguments: {} });
+      assert.deepEqual(
+        [(body.result as ToolReply).isError, (body.result as ToolReply).structuredContent],
+        [true, undefined],
+      );
+    }
+    const whole = await resultOf('{"id":1,"more":[1.0]}', { output_schema });
+    assert.equal(textOf(whole), '{"id":1,"more":[1.0]}');
+    const many = `{"id":${JSON.stringify(Array(100_000).fill('x'))}}`;
+    const list = { type: 'object', properties: { id: { type: 'array', items: { type: 'integer' } } } };
+    assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema: /);
+  });
+
+  it('[behaviour The tool result] what calls itself JSON and is none is an error', async () => {
+    const not = 'the upstream answered with something that is not valid JSON';
+    for (const json of ['{"a":', '{a:1}', "{'a':1}", 'NaN', '[1,]', '{"a":1}{"b":2}', '<html>', '01']) {
+      assert.equal(errorOf(await resultOf(json)), not, json);
+      assert.equal(errorOf(await resultOf(json, { response_transform: 'a' })), not, json);
+    }
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    assert.equal(textOf(await resultOf(nested(1000))), nested(1000));
+    assert.equal(errorOf(await resultOf(nested(1001))), 'the answer is nested deeper than 1000 levels');
+    assert.equal(
+      errorOf(await resultOf(nested(100_000), { response_transform: '0' })),
+      'the answer is nested deeper than 1000 levels',
+    );
+  });
+});

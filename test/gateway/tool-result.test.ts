@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json, ToolReply } from '../support/service/toolhost.ts';
+import {
+  BINARY,
+  type ContentUpstream,
+  PNG,
+  startContentUpstream,
+  TEXT,
+  WAV,
+} from '../support/upstreams/content-upstream.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+describe('the tool result: kinds of content', () => {
+  let one: OneTool;
+  let content: ContentUpstream;
+  before(async () => {
+    content = await startContentUpstream();
+    one = await startOneTool({ egress: [content.port] });
+  });
+  after(async () => {
+    await one.stop();
+    await content.close();
+  });
+
+  let routes = 0;
+  /** The result of a tool whose upstream answers so. */
+  const resultOf = async (answer: Answer, tool: Json = {}): Promise<ToolReply> => {
+    const path = `/answer-${++routes}`;
+    const method = String(tool.method ?? 'GET');
+    one.upstream.on(`${method} ${path}`, () => answer);
+    return one.call(await one.serve({ ...tool, url: path }));
+  };
+  const typed = (type: string, body: string | Buffer, more: Partial<Answer> = {}): Answer => ({
+    headers: { 'content-type': type },
+    body,
+    ...more,
+  });
+  const blocks = async (answer: Answer) => {
+    const result = await resultOf(answer);
+    assert.deepEqual([result.isError, result.structuredContent], [undefined, undefined], textOf(result));
+    return result.content;
+  };
+  const fromContent = async (path: string) => one.call(await one.serve({ url: `${content.url}${path}` }));
+  const text = (value: string) => [{ type: 'text', text: value }];
+
+  it('[behaviour The tool result] JSON: one text block with compact JSON, and structuredContent for an object', async () => {
+    for (const type of [
+      'application/json',
+      'application/json; charset=utf-8',
+      'application/hal+json',
+      'text/json',
+      'APPLICATION/JSON',
+    ]) {
+      const result = await resultOf(typed(type, '\ufeff { "b" : [ 1, 2 ],\r\n\t"a" : "x , y : { z" } \n'));
+      const compact = '{"b":[1,2],"a":"x , y : { z"}';
+      assert.deepEqual(result, { content: text(compact), structuredContent: JSON.parse(compact) }, type);
+    }
+  });
+
+  it('[behaviour The tool result] JSON that is no object: structuredContent for modern clients only', async () => {
+    for (const json of ['[1,{"a":2}]', '"text"', '5', 'true', 'null']) {
+      one.upstream.on('GET /value', () => typed('application/json', json));
+      const slug = await one.serve({ url: '/value' });
+      assert.deepEqual(await one.call(slug), { content: text(json) });
+      const { body } = await one.toolhost.modern(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+      const result = body.result as ToolReply;
+      assert.deepEqual([result.content, result.structuredContent], [text(json), JSON.parse(json)]);
+    }
+  });
+
+  it('[behaviour The tool result] text, XML, HTML and SVG come as they are, in the character set that they name', async () => {
+    assert.deepEqual((await fromContent('/text')).content, text(TEXT));
+    const samples: [string, string][] = [
+      ['text/plain', 'two\r\nlines é'],
+      ['text/csv', 'a,b\n1,2\n'],
+      ['text/html; charset=utf-8', '<p onclick="x()">é</p><script>1</script>'],
+      ['application/xml', '<?xml version="1.0"?><a>1 &lt; 2</a>'],
+      ['application/atom+xml', '<feed/>'],
+      ['image/svg+xml', '<svg xmlns="http://www.w3.org/2000/svg"/>'],
+      ['text/markdown', '{"not": "parsed"}'],
+    ];
+    for (const [type, body] of samples) assert.deepEqual(await blocks(typed(type, body)), text(body), type);
+    const latin = Buffer.from('caf\xe9', 'latin1');
+    assert.deepEqual(await blocks(typed('text/plain; charset="ISO-8859-1"', latin)), text('café'));
+    assert.deepEqual(await blocks(typed('text/plain; charset=unknown', 'plain')), text('plain'));
+  });
+
+  it('[behaviour The tool result] without a media type: JSON when it is JSON, text when it is text, else bytes', async () => {
+    assert.deepEqual(await resultOf({ body: '{"a": 1}' }), { content: text('{"a":1}'), structuredContent: { a: 1 } });
+    assert.deepEqual(await blocks({ body: 'just words' }), text('just words'));
+    const [block] = await blocks({ body: BINARY });
+    assert.equal((block?.resource as Json | undefined)?.mimeType, 'application/octet-stream');
+  });
+
+  it('[behaviour The tool result] images and sounds come as blocks of their own', async () => {
+    const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' };
+    const audio = { type: 'audio', data: WAV.toString('base64'), mimeType: 'audio/wav' };
+    assert.deepEqual(await fromContent('/image'), { content: [image] });
+    assert.deepEqual(await fromContent('/audio'), { content: [audio] });
+    assert.deepEqual(await blocks(typed('image/PNG; x=y', PNG)), [image]);
+  });
+
+  it('[behaviour The tool result] any other binary comes as an embedded resource with its media type', async () => {
+    const resource = (mimeType: string) => [
+      { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: BINARY.toString('base64') } },
+    ];
+    assert.deepEqual((await fromContent('/resource')).content, resource('application/octet-stream'));
+    assert.deepEqual(await blocks(typed('application/pdf', BINARY)), resource('application/pdf'));
+  });
+
+  it('[behaviour The tool result] each part of a multipart answer becomes a block', async () => {
+    assert.deepEqual(await fromContent('/mixed'), {
+      content: [
+        { type: 'text', text: 'Multiple content types test:' },
+        { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
+        {
+          type: 'resource',
+          resource: { uri: 'urn:toolhost:answer', mimeType: 'application/json', text: '{"test":"data","value":123}' },
+        },
+      ],
+    });
+    const parts = [
+      'preamble',
+      '',
+      '--b',
+      '',
+      'no head\r\n\r\nbut blank lines',
+      '--b',
+      'Content-Type: image/png',
+      'Content-Transfer-Encoding: base64',
+      '',
+      PNG.toString('base64'),
+      '--b--',
+      'epilogue',
+    ];
+    assert.deepEqual(await blocks(typed('multipart/mixed; boundary=b', parts.join('\r\n'))), [
+      { type: 'text', text: 'no head\r\n\r\nbut blank lines' },
+      { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
+    ]);
+    const many = `${'--b\r\n\r\nx\r\n'.repeat(51)}--b--`;
+    const refused: [string, string, RegExp][] = [
+      ['multipart/mixed', 'x', /multipart body without a boundary$/],
+      ['multipart/mixed; boundary=b', 'no parts', /multipart body of no parts; allowed: 1 to 50$/],
+      ['multipart/mixed; boundary=b', many, /multipart body of more than 50 parts; allowed: 1 to 50$/],
+    ];
+    for (const [type, body, said] of refused) assert.match(errorOf(await resultOf(typed(type, body))), said);
+  });
+
+  it('[behaviour The tool result] an empty answer or 204 says so in a text block', async () => {
+    assert.deepEqual(await blocks({ status: 204 }), text('204 No Content: the upstream answered without a body'));
+    assert.deepEqual(await blocks(typed('application/json', '')), text('200 OK: the upstream answered without a body'));
+    assert.deepEqual(await blocks({ status: 201 }), text('201 Created: the upstream answered without a body'));
+  });
+
+  it('[spec 4.3.10] [spec 7] an empty answer to a POST or PATCH without Prefer hints at return=representation', async () => {
+    const hint =
+      '204 No Content: the upstream answered without a body (the header "Prefer: return=representation" asks some upstreams for the written row)';
+    for (const method of ['POST', 'PATCH']) {
+      assert.equal(textOf(await resultOf({ status: 204 }, { method })), hint);
+      const headers = { prefer: 'return=representation' };
+      assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method, headers })), /Prefer/);
+    }
+    for (const method of ['PUT', 'DELETE'])
+      assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method })), /Prefer/);
+  });
+
+  it('[find D4] says of what was accepted or created where it is, and hints at Prefer only where that helps', async () => {
+    const empty = (status: number, location?: string): Answer => ({
+      status,
+      ...(location !== undefined && { headers: { location } }),
+    });
+    const said = async (answer: Answer, tool: Json = { method: 'POST' }) => textOf(await resultOf(answer, tool));
+    const accepted = '202 Accepted: the upstream answered without a body';
+    assert.equal(await said(empty(202)), accepted);
+    assert.equal(await said(empty(202, '/jobs/7')), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(await said(empty(202, '/jobs/7'), { method: 'GET' }), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(
+      await said(empty(201, 'https://user:pass@api.example.com/things/9?sig=abc#x')),
+      '201 Created: the upstream answered without a body\nLocation: /things/9',
+    );
+    const noContent = await said(empty(204, '/rows/3'), { method: 'PATCH' });
+    assert.match(noContent, /^204 No Content: the upstream answered without a body\nLocation: \/rows\/3$/);
+    for (const status of [200, 201, 204]) assert.match(await said(empty(status)), /Prefer/);
+    for (const odd of ['', 'http://[', 'javascript:alert(1)', '//'])
+      assert.doesNotMatch(await said(empty(202, odd)), /Location|alert/);
+    const long = await said(empty(202, `/${'x'.repeat(5000)}`));
+    assert.ok(long.length < 400, String(long.length));
+    one.upstream.on('POST /echo', () => empty(202, `/token/${callerToken}/x`));
+    const echo = await one.serve({ method: 'POST', url: '/echo' }, { authentication: { type: 'Bearer' } });
+    assert.equal(textOf(await one.call(echo)), `${accepted}\nLocation: /token/[redacted]/x`);
+    assert.match(
+      errorOf(await resultOf(empty(202, '/jobs/7'), { method: 'POST', response_transform: 'id' })),
+      /HTTP 202 Accepted came without a body\nLocation: \/jobs\/7$/,
+    );
+  });
+
+  it('[behaviour The tool result] a response_transform on what is no JSON is an error', async () => {
+    const tool = { response_transform: 'data' };
+    const said = 'response_transform needs a JSON answer; ';
+    assert.equal(
+      errorOf(await resultOf(typed('text/html', '<p>'), tool)),
+      `${said}the upstream answered with text/html`,
+    );
+    assert.equal(errorOf(await resultOf(typed('image/png', PNG), tool)), `${said}the upstream answered with image/png`);
+    assert.equal(errorOf(await resultOf({ status: 204 }, tool)), `${said}HTTP 204 No Content came without a body`);
+    for (const whole of ['.', '']) {
+      assert.equal(textOf(await resultOf(typed('text/html', '<p>'), { response_transform: whole })), '<p>');
+    }
+  });
+});

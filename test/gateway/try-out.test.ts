@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const secret = 'sk-live-0123456789';
+
+describe('trying a tool out', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    const tool = toolAt(`${upstream.url}/things`, {
+      method: 'POST',
+      input_schema: { name: { type: 'string' } },
+      headers: { 'X-Service': 'Key {{KEY}}' },
+    });
+    await toolhost.createServer({ ...serverAt('tried', upstream.url), tools: [tool] });
+    await toolhost.rest('PUT', '/servers/tried/secrets/KEY', { body: { value: secret } });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const post = async (path: string, args: Json, key?: string) => {
+    const { status, body, text } = await toolhost.rest('POST', `/servers/tried/tools/get/${path}`, {
+      body: { arguments: args },
+      ...(key !== undefined && { key }),
+    });
+    assert.equal(status, 200, text);
+    return body;
+  };
+  const recordOf = async (id: unknown) => (await toolhost.rest('GET', `/calls/${id}`)).body;
+
+  it('says what was sent, what it took and what it costs', async () => {
+    upstream.on('POST /things', () => ({ body: { text: 'x'.repeat(100) }, delayMs: 20 }));
+    const body = await post('call', { name: 'Ada' });
+    const timing = body.timing as { total_ms: number; upstream_ms: number };
+    assert.ok(timing.upstream_ms >= 19 && timing.total_ms >= timing.upstream_ms, JSON.stringify(timing));
+    assert.equal(body.estimated_tokens, Math.ceil(JSON.stringify({ text: 'x'.repeat(100) }).length / 4));
+    assert.deepEqual({ request: body.request, curl: body.curl }, await post('preview', { name: 'Ada' }));
+    assert.match(String(body.curl), /X-Service: Key \*{8}/);
+    assert.equal(JSON.stringify(body).includes(secret), false);
+  });
+
+  it('names the record of the call, and what was captured of it', async () => {
+    const { call_id, timing } = await post('call', { name: 'Ada' });
+    const { call, capture } = (await recordOf(call_id)) as { call: Json; capture?: Json };
+    assert.deepEqual({ total_ms: call.duration_ms, upstream_ms: call.upstream_ms }, timing);
+    assert.equal(capture, undefined);
+    await toolhost.rest('POST', '/servers/tried/capture', { body: { hours: 1 } });
+    const again = await post('call', { name: 'Ada' });
+    const captured = (await recordOf(again.call_id)).capture as Json;
+    assert.deepEqual([captured.request, captured.curl], [again.request, again.curl]);
+  });
+
+  it('is recorded as a try-out of the key or person who asked, and found by that', async () => {
+    const key = await toolhost.key();
+    const { call_id } = await post('call', { name: 'Ada' }, key);
+    const { call } = (await recordOf(call_id)) as { call: Json };
+    assert.deepEqual([call.caller_kind, call.key_id], ['try_out', `key_${key.split('_')[1]}`]);
+
+    const session = await personSession(toolhost, { name: 'Anna', role: 'editor' });
+    const path = '/servers/tried/tools/get/call';
+    const tried = await personRequest(toolhost, session, 'POST', path, { arguments: { name: 'Ada' } });
+    const byPerson = (await recordOf(tried.body.call_id)).call as Json;
+    assert.deepEqual([byPerson.caller_kind, byPerson.key_id], ['try_out', `usr_${session}`]);
+
+    await toolhost.callTool('tried', key, 'get', { name: 'Ada' });
+    const kinds = async (wanted: string) => {
+      const { body } = await toolhost.rest('GET', `/calls?slug=tried&limit=200&caller_kind=${wanted}`);
+      return new Set((body.calls as Json[]).map(({ caller_kind }) => caller_kind));
+    };
+    assert.deepEqual([...(await kinds('try_out'))], ['try_out']);
+    assert.deepEqual([...(await kinds('api_key'))], ['api_key']);
+    assert.match((await toolhost.rest('GET', '/calls.csv?slug=tried&caller_kind=try_out')).text, /,ok,try_out,usr_/);
+    assert.equal((await toolhost.rest('GET', '/calls?caller_kind=dashboard')).status, 400);
+  });
+
+  it('leaves no record where the token is missing that it needs', async () => {
+    await toolhost.createServer({
+      ...serverAt('forwards', upstream.url),
+      authentication: { type: 'Bearer' },
+    });
+    const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
+    const refused = await call({});
+    const message = 'this server forwards the token of its caller; give one to try it with';
+    assert.deepEqual([refused.status, refused.body.problems], [400, [{ path: 'token', message }]]);
+    const records = async () => (await toolhost.rest('GET', '/servers/forwards/calls')).body.calls as Json[];
+    assert.deepEqual(await records(), []);
+    assert.equal((await call({ token: 'of-the-caller' })).status, 200);
+    assert.equal((await records()).length, 1);
+  });
+
+  it('shows no request where the arguments become none', async () => {
+    const { is_error, request, curl, timing } = await post('call', { name: 7 });
+    assert.deepEqual([is_error, request, curl], [true, undefined, undefined]);
+    assert.deepEqual(Object.keys(timing as Json), ['total_ms']);
+  });
+
+  it('names each argument at fault of a request that cannot be shown', async () => {
+    const preview = async (args: Json) => {
+      const { status, body } = await toolhost.rest('POST', '/servers/tried/tools/get/preview', {
+        body: { arguments: args },
+      });
+      return { status, problems: body.problems };
+    };
+    assert.deepEqual(await preview({ name: 7 }), {
+      status: 400,
+      problems: [{ path: 'arguments.name', message: 'found 7; allowed: string' }],
+    });
+    assert.deepEqual(await preview({}), {
+      status: 400,
+      problems: [{ path: 'arguments.name', message: 'is missing' }],
+    });
+  });
+
+  it('shows a key for calling alone what the tool answers, but not where it asks', async () => {
+    const calling = await toolhost.key({ scopes: ['call'] });
+    const { is_error, request, curl } = await post('call', { name: 'Ada' }, calling);
+    assert.deepEqual([is_error, request, curl], [false, undefined, undefined]);
+  });
+});

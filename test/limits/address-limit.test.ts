@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { serverAt } from '../support/configs.ts';
+import { startOn } from '../support/service/engine-toolhost.ts';
+import { scrape } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type WireReply, wire } from '../support/upstreams/wire.ts';
+
+const perMinute = 30;
+const json = { 'content-type': 'application/json' };
+const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+const madeUpKey = (n: number) =>
+  formatApiKey(
+    new Uint8Array(9).fill(n),
+    Uint8Array.from({ length: 32 }, (_, at) => (n * 7 + at * 13) % 256),
+  ).key;
+
+/** Requests that are refused before it is known who sent them, at every entry. */
+const refusedRequests: [method: string, path: string, headers: Record<string, string>, status: number][] = [
+  ['POST', '/mcp/nobody', json, 404],
+  ['POST', '/mcp/keyed', json, 401],
+  ['POST', '/mcp/keyed', { ...json, authorization: 'Bearer made-up' }, 401],
+  ['POST', '/mcp/keyed', { 'content-type': 'text/plain' }, 415],
+  ['GET', '/mcp/keyed', {}, 401],
+  ['POST', '/mcp/manage', { ...json, authorization: `Bearer ${madeUpKey(1)}` }, 401],
+  ['GET', '/api/v1/servers', {}, 401],
+  ['GET', '/api/v1/servers', { cookie: `toolhost-session=${'x'.repeat(43)}` }, 401],
+  ['GET', '/nowhere', {}, 404],
+  ['GET', '/mcp/nobody/authorize', {}, 404],
+  ['GET', '/.well-known/oauth-protected-resource/mcp/nobody', {}, 404],
+  ['GET', '/login/callback', {}, 403],
+  ['POST', '/mcp/keyed', { ...json, origin: 'https://elsewhere.example' }, 403],
+  ['GET', '/mcp//keyed', {}, 400],
+];
+
+describe('the limit of refused requests of an address', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let at = 1_000_000;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env: { REFUSALS_PER_MINUTE: String(perMinute), TRUSTED_PROXIES: '1' },
+      surroundings: { clock: () => at },
+    });
+    key = await toolhost.key();
+    const stored = { authentication: { type: 'Bearer', token: 'stored' } };
+    await toolhost.createServer(serverAt('keyed', upstream.url, stored));
+    await toolhost.createServer(serverAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  let addresses = 0;
+  const newAddress = () => `198.51.100.${++addresses}`;
+  const send = (from: string, method: string, path: string, headers: Record<string, string>, body?: string) =>
+    wire(toolhost.url + path, { method, headers: { ...headers, 'x-forwarded-for': from } }, body);
+  const refuse = (from: string) => send(from, 'POST', '/mcp/nobody', json, ping);
+  const exhaust = async (from: string) => {
+    for (let n = 0; n < perMinute; n++) assert.equal((await refuse(from)).status, 404);
+    assert.equal((await refuse(from)).status, 429);
+  };
+  const waits = ({ status, headers }: WireReply) => [status, /^[1-9]\d*$/.test(String(headers['retry-after']))];
+
+  for (const [method, path, headers, status] of refusedRequests) {
+    it(`[find A3] counts ${method} ${path} (${status}) and answers it with 429 above the limit`, async () => {
+      const from = newAddress();
+      const body = method === 'POST' ? ping : undefined;
+      for (let n = 0; n < perMinute; n++) assert.equal((await send(from, method, path, headers, body)).status, status);
+      assert.deepEqual(waits(await send(from, method, path, headers, body)), [429, true]);
+      assert.deepEqual(waits(await refuse(from)), [429, true]);
+      assert.equal((await refuse(newAddress())).status, 404);
+    });
+  }
+
+  it('[find A3] says it as each kind of entry says errors, with the id of a message', async () => {
+    const from = newAddress();
+    await exhaust(from);
+    const { text } = await refuse(from);
+    const { id, error } = JSON.parse(text) as { id: number; error: { code: number; message: string } };
+    assert.deepEqual([id, error.code], [1, 429]);
+    assert.match(error.message, /too many requests from this address were refused/);
+    const rest = await send(from, 'GET', '/api/v1/servers', {});
+    assert.match(String(rest.headers['content-type']), /^application\/problem\+json/);
+    assert.equal((await scrape(toolhost.url)).value('toolhost_address_limit_refusals_total') > 0, true);
+  });
+
+  it('[find A3] ends with its minute, which Retry-After tells', async () => {
+    const from = newAddress();
+    await exhaust(from);
+    at += 59_000;
+    const { status, headers } = await refuse(from);
+    assert.deepEqual([status, headers['retry-after']], [429, '1']);
+    at += 1000;
+    await exhaust(from);
+  });
+
+  it('[find A3] serves who has a valid credential, also one that was never used, whoever shares the address', async () => {
+    const from = newAddress();
+    await exhaust(from);
+    const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":{}}}';
+    const fresh = await toolhost.key();
+    for (const bearer of [key, fresh]) {
+      const headers = { ...json, authorization: `Bearer ${bearer}` };
+      assert.equal((await send(from, 'POST', '/mcp/keyed', headers, call)).status, 200);
+      assert.equal((await send(from, 'GET', '/api/v1/servers', headers)).status, 200);
+      assert.equal((await send(from, 'POST', '/mcp/manage', headers, ping)).status, 200);
+    }
+    const theirs = { ...json, authorization: 'Bearer token-of-the-upstream' };
+    assert.equal((await send(from, 'POST', '/mcp/forwarding', theirs, call)).status, 200);
+    for (const path of ['/livez', '/readyz', '/schema/server.json', '/api/v1/openapi.json'])
+      assert.equal((await send(from, 'GET', path, {})).status, 200, path);
+    assert.equal((await refuse(from)).status, 429);
+  });
+
+  it('[find A3] one /64 of IPv6 addresses is one address, and what proxies of others claim is none', async () => {
+    await exhaust('2001:db8:1:2::1');
+    assert.equal((await refuse('2001:db8:1:2:ffff::9')).status, 429);
+    assert.equal((await refuse('2001:db8:1:3::1')).status, 404);
+    await exhaust('203.0.113.9');
+    assert.equal((await refuse('10.1.2.3, 203.0.113.9')).status, 429);
+    assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
+  });
+
+  it('[find A3] who comes from ever new addresses takes nothing from others', async () => {
+    const from = newAddress();
+    await exhaust(from);
+    for (let n = 0; n < 500; n++) assert.equal((await refuse(`10.9.${n >> 8}.${n & 255}`)).status, 404);
+    assert.equal((await refuse(from)).status, 429);
+  });
+
+  it('[find A3] what a caller does wrong that was let in does not count', async () => {
+    const from = newAddress();
+    const headers = { ...json, authorization: `Bearer ${key}` };
+    for (let n = 0; n < 2 * perMinute; n++) {
+      assert.equal((await send(from, 'POST', '/mcp/keyed', headers, 'no json')).status, 400);
+      assert.equal((await send(from, 'GET', '/api/v1/servers/nobody', headers)).status, 404);
+    }
+    assert.equal((await refuse(from)).status, 404);
+  });
+});
+
+for (const engine of ['sqlite', 'postgres'] as const) {
+  describe(`addresses above their limit, on ${engine}`, () => {
+    it('[find A3] ask the database one or two questions at a time, and a valid key is among those that are answered', async () => {
+      const { toolhost, stop } = await startOn(engine, { env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' } });
+      try {
+        const key = await toolhost.key({ scopes: ['manage'] });
+        const send = (bearer: string) =>
+          wire(
+            `${toolhost.url}/mcp/manage`,
+            {
+              method: 'POST',
+              headers: { ...json, authorization: `Bearer ${bearer}`, 'x-forwarded-for': '198.51.100.1' },
+            },
+            ping,
+          );
+        for (let n = 1; n <= 6; n++) await send(madeUpKey(n));
+        const flood = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 10)));
+        assert.deepEqual([...new Set((await Promise.all(flood)).map(({ status }) => status))], [429]);
+        assert.equal((await send(key)).status, 200);
+        const again = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 120)));
+        assert.equal((await send(key)).status, 200);
+        await Promise.all(again);
+      } finally {
+        await stop();
+      }
+    });
+  });
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
+import { operate } from '../support/service/operate.ts';
+import {
+  type Json,
+  type Reply,
+  type StartOptions,
+  startToolhost,
+  type TestToolhost,
+} from '../support/service/toolhost.ts';
+import { toolhost as command } from '../support/service/toolhost-command.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const stored = { authentication: { type: 'Bearer', token: 'stored' } };
+const minuteMs = 60_000;
+const noon = Date.parse('2026-11-20T12:00:00Z');
+const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
+const messageOf = (reply: Reply) => String((reply.body.error as Json | undefined)?.message);
+const call = (toolhost: TestToolhost, slug: string, key: string) =>
+  toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} });
+const calls = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
+  Promise.all(Array.from({ length: times }, () => call(toolhost, slug, key)));
+
+for (const engine of ['sqlite', 'postgres'] as const) {
+  describe(`quotas on ${engine}`, () => {
+    let postgres: TestPostgres | undefined;
+    let upstream: RecordingUpstream;
+    let toolhost: TestToolhost;
+    let options: StartOptions;
+    let dataDir: string;
+    let clock: MovableClock | undefined;
+    let key: string;
+    let slug: string;
+    let now = noon;
+    let servers = 0;
+    before(async () => {
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      upstream = await startRecordingUpstream();
+      dataDir = mkdtempSync(join(tmpdir(), 'toolhost-quotas-'));
+      const url = await postgres?.createDatabase();
+      clock = url === undefined ? undefined : await movableClock(url);
+      await clock?.stopAt(now);
+      options = {
+        egress: [upstream.port],
+        env: { ...(url !== undefined && { DATABASE_URL: url }) },
+        surroundings: { now: () => now, clock: () => now - noon },
+        dataDir,
+      };
+      toolhost = await startToolhost(options);
+      key = await toolhost.key();
+    });
+    after(async () => {
+      await Promise.all([toolhost.stop(), upstream.close()]);
+      await postgres?.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    });
+    beforeEach(async () => {
+      slug = `quota-${++servers}`;
+      await toolhost.createServer(serverAt(slug, upstream.url, stored));
+      upstream.take();
+    });
+    const wait = async (ms: number) => {
+      await clock?.stopAt(now + ms);
+      now += ms;
+      await toolhost.running.app.runner.onCommitted();
+    };
+    const set = (limits: Json) => toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: limits });
+
+    it('[find C6] of a server, a minute: refused are those above, with what is allowed and when it starts anew', async () => {
+      assert.equal((await set({ calls_per_minute: 5 })).status, 200);
+      const replies = await calls(toolhost, slug, key, 8);
+      assert.deepEqual([count(replies, 200), count(replies, 429)], [5, 3]);
+      const refused = replies.find(({ status }) => status === 429) as Reply;
+      const seconds = Number(refused.headers.get('retry-after'));
+      assert.ok(seconds >= 1 && seconds <= 60, String(seconds));
+      assert.match(
+        messageOf(refused),
+        /this server takes 5 a minute, and they are used up; this call was not made, try again in \d+ s$/,
+      );
+      assert.equal(upstream.requests.length, 5);
+      const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
+      assert.deepEqual(shown.calls_per_minute, { limit: 5, from: 'set', set: 5 });
+      await wait(minuteMs);
+      assert.equal(count(await calls(toolhost, slug, key, 6), 200), 5);
+      assert.equal((await set({ calls_per_minute: null })).body.calls_per_minute, undefined);
+      assert.equal((await call(toolhost, slug, key)).status, 200);
+    });
+
+    it('[find C6] of a server, a day: what was used outlives a restart, and starts anew with the day', async () => {
+      await set({ calls_per_day: 6 });
+      assert.equal(count(await calls(toolhost, slug, key, 4), 200), 4);
+      await toolhost.stop();
+      toolhost = await startToolhost(options);
+      const replies = await calls(toolhost, slug, key, 6);
+      assert.deepEqual([count(replies, 200), count(replies, 429)], [2, 4]);
+      const refused = replies.find(({ status }) => status === 429) as Reply;
+      assert.match(messageOf(refused), /this server takes 6 a day, and they are used up/);
+      assert.ok(Number(refused.headers.get('retry-after')) > 3600);
+      await wait(24 * 60 * minuteMs);
+      assert.equal(count(await calls(toolhost, slug, key, 8), 200), 6);
+      await set({ calls_per_day: 7 });
+      assert.equal(count(await calls(toolhost, slug, key, 3), 200), 1);
+    });
+
+    it('[find C6] of a workspace: all its servers together, set by the operator', async () => {
+      const other = `${slug}-other`;
+      await toolhost.createServer(serverAt(other, upstream.url, stored));
+      await wait(24 * 60 * minuteMs);
+      await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_day: 6, calls_per_minute: 4 });
+      try {
+        const replies = [...(await calls(toolhost, slug, key, 3)), ...(await calls(toolhost, other, key, 3))];
+        assert.deepEqual([count(replies, 200), count(replies, 429)], [4, 2]);
+        assert.match(messageOf(replies.at(-1) as Reply), /the servers of this workspace together take 4 a minute/);
+        await wait(minuteMs);
+        const more = await calls(toolhost, other, key, 5);
+        assert.deepEqual([count(more, 200), count(more, 429)], [2, 3]);
+        assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /together take 6 a day/);
+        const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
+        assert.deepEqual(shown.calls_per_day, { limit: 6, from: 'workspace' });
+      } finally {
+        await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_day: null, calls_per_minute: null });
+      }
+    });
+
+    it('[find C6] of a key: a rate, a minute and a day, given when it is made or later', async () => {
+      const body = { name: 'limited', scopes: ['call'], calls_per_minute: 3, calls_per_day: 5 };
+      const made = (await toolhost.rest('POST', '/keys', { body })).body;
+      assert.deepEqual(made.limits, { calls_per_minute: 3, calls_per_day: 5 });
+      const limited = String(made.key);
+      const replies = await calls(toolhost, slug, limited, 4);
+      assert.deepEqual([count(replies, 200), count(replies, 429)], [3, 1]);
+      assert.match(messageOf(replies.find(({ status }) => status === 429) as Reply), /one credential takes 3 a minute/);
+      await wait(minuteMs);
+      const more = await calls(toolhost, slug, limited, 3);
+      assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /one credential takes 5 a day/);
+      assert.equal((await call(toolhost, slug, key)).status, 200);
+      const path = `/keys/${made.id}/limits`;
+      const changed = await toolhost.rest('PATCH', path, {
+        body: { calls_per_day: null, calls_per_second: 2, calls_per_minute: 100 },
+      });
+      assert.deepEqual(changed.body, { id: made.id, limits: { calls_per_second: 2, calls_per_minute: 100 } });
+      await eventually(async () => {
+        const flood = await calls(toolhost, slug, limited, 6);
+        assert.ok(flood.some((reply) => /one credential takes 2 a second/.test(messageOf(reply))));
+      });
+      const listed = (await toolhost.rest('GET', '/keys?limit=200')).body.keys as Json[];
+      assert.deepEqual(listed.find(({ id }) => id === made.id)?.limits, changed.body.limits);
+      assert.equal((await toolhost.rest('PATCH', '/keys/key_nobody/limits', { body: {} })).status, 404);
+      for (const wrong of [0, -1, 1.5, 1_000_000_001])
+        assert.equal((await toolhost.rest('PATCH', path, { body: { calls_per_day: wrong } })).status, 400);
+    });
+
+    it('[find C6] of a key: tools that are tried out count, over REST and over MCP', async () => {
+      const body = { name: 'tries', scopes: ['call', 'manage:read'], calls_per_day: 2 };
+      const made = (await toolhost.rest('POST', '/keys', { body })).body;
+      const limited = String(made.key);
+      const input = { slug, tool: 'get', arguments: {} };
+      const tryOut = () =>
+        toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key: limited, body: { arguments: {} } });
+      assert.equal((await tryOut()).status, 200);
+      assert.equal(
+        (await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input })).status,
+        200,
+      );
+      const overRest = await tryOut();
+      assert.equal(overRest.status, 429);
+      assert.match(
+        String(overRest.body.detail),
+        /one credential takes 2 a day, and they are used up; .* try again in \d+ s/,
+      );
+      assert.ok(Number(overRest.headers.get('retry-after')) > 0);
+      const overMcp = await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input });
+      assert.equal(overMcp.status, 429);
+      assert.match(messageOf(overMcp), /one credential takes 2 a day/);
+      assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 a day'), true);
+    });
+
+    it('[find C6] calls that are refused for another reason do not count', async () => {
+      await set({ calls_per_day: 3, concurrent_calls: 1 });
+      upstream.on('*', () => 'hold');
+      const many = calls(toolhost, slug, key, 3);
+      const held = await upstream.waitForRequest();
+      const replies = many;
+      upstream.on('*', () => ({ body: {} }));
+      await eventually(async () => {
+        const { use } = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body as { use: Json };
+        assert.equal(use.refused, 2);
+      });
+      held.release({ body: {} });
+      assert.deepEqual([count(await replies, 200), count(await replies, 429)], [1, 2]);
+      assert.equal(count(await Promise.all([call(toolhost, slug, key)]), 200), 1);
+      assert.equal(count(await Promise.all([call(toolhost, slug, key)]), 200), 1);
+      assert.equal((await call(toolhost, slug, key)).status, 429);
+    });
+  });
+}
+
+describe('the command line', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+    await toolhost.createServer(serverAt('operated', 'https://api.example', stored));
+  });
+  after(() => toolhost.stop());
+
+  it('[find C6] sets quotas of a workspace, a server and a key', async () => {
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await command(args, { env: { DATA_DIR: toolhost.dataDir } });
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    assert.match(await run('limits', 'set', '--calls-per-day', '1000'), /^calls a day +1000 +set$/m);
+    assert.match(
+      await run('limits', 'set', '--server', 'operated', '--calls-per-minute', '7'),
+      /^calls a minute +7 +set$/m,
+    );
+    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls a day +1000 +limit of the workspace$/m);
+    await run('limits', 'reset');
+    assert.doesNotMatch(await run('limits', 'show'), /calls a day/);
+    await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');
+    const { keys } = (await toolhost.rest('GET', '/keys?limit=200')).body as { keys: Json[] };
+    const made = keys.find(({ name }) => name === 'k') as Json;
+    assert.deepEqual(made.limits, { calls_per_day: 5 });
+    assert.match(
+      await run('keys', 'limit', String(made.id), '--calls-per-day', '0', '--calls-per-second', '2'),
+      /2 calls a second\./,
+    );
+  });
+});

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import https from 'node:https';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import tls from 'node:tls';
+import { hopHeader } from '../../src/domain/http/headers.ts';
+import { OutboundError } from '../../src/errors.ts';
+import { parseEgressAllow } from '../../src/outbound/egress.ts';
+import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { selfSigned } from '../support/upstreams/certificate.ts';
+import { type EchoingUpstream, echo, said, startEchoingUpstream } from '../support/upstreams/echoing-upstream.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import { whole } from '../support/upstreams/raw-answers.ts';
+
+/** Longer than an upstream is on probation, and than what it is distrusted for. */
+const provenCalls = 110;
+const elevenMinutes = 11 * 60_000;
+
+const exchangeAt = (origin: string, more: Partial<Exchange> = {}): Exchange => ({
+  workspaceId: 'w',
+  origin,
+  credentialHash: 'one',
+  path: '/say',
+  method: 'GET',
+  headers: [],
+  body: undefined,
+  timeoutMs: 15_000,
+  limitBytes: 100_000,
+  ...more,
+});
+
+const failureOf = async (sent: Promise<unknown>): Promise<OutboundError> => {
+  const error = await sent.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return error instanceof OutboundError ? error : assert.fail(String(error));
+};
+
+describe('connections to upstreams: how many, for whom, and for how long', () => {
+  let upstream: EchoingUpstream;
+  let http: HttpClient;
+  let plants: boolean;
+  /** What the clock of the door is ahead of the time that has passed. */
+  let aheadMs: number;
+  const mostConnections = 20;
+  let warned: string[];
+  beforeEach(async () => {
+    [plants, aheadMs, warned] = [false, 0, []];
+    upstream = await startEchoingUpstream({
+      answer: (request) => [
+        { afterMs: 0, bytes: echo(request) },
+        ...(plants ? [{ afterMs: 3, bytes: said('{}') }] : []),
+      ],
+    });
+    http = clientTo(upstream.port);
+  });
+  afterEach(() => Promise.all([http.close(), upstream.close()]));
+
+  const clientTo = (port: number) =>
+    createHttpClient({
+      allow: parseEgressAllow(`127.0.0.1:${port}`),
+      resolve: () => undefined,
+      hopHeader,
+      mostConnections,
+      clock: () => performance.now() + aheadMs,
+      onUnasked: (_workspaceId, origin) => warned.push(origin),
+    });
+  const send = (more: Partial<Exchange> = {}) => http.send(exchangeAt(upstream.url, more));
+  /** Calls after which the upstream is trusted; each sees its connection rested, because the clock runs ahead. */
+  const prove = async () => {
+    for (let n = 0; n < provenCalls; n += 1) {
+      await send();
+      aheadMs += 100;
+    }
+  };
+
+  it('[find B2] callers with different credentials never share a connection, and those with the same do', async () => {
+    await prove();
+    const before = upstream.connections;
+    for (let n = 0; n < 30; n += 1) {
+      const user = `user-${n % 3}`;
+      await send({ credentialHash: user, headers: ['Authorization', user] });
+    }
+    assert.equal(upstream.connections - before, 3);
+    assert.ok(upstream.usersOfConnections.every((users) => users.size === 1));
+  });
+
+  it('are kept over TLS too, where a small request counts as sent before TLS says so', async (t) => {
+    const certificate = selfSigned('kept.example');
+    const trusted = tls.getCACertificates('default');
+    tls.setDefaultCACertificates([...trusted, certificate.cert]);
+    let connections = 0;
+    const server = https.createServer(certificate, (_request, response) => response.end('{}'));
+    server.on('secureConnection', () => {
+      connections += 1;
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const own = createHttpClient({
+      allow: parseEgressAllow(`kept.example:${port}`),
+      resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+      hopHeader,
+      clock: () => performance.now() + aheadMs,
+    });
+    t.after(async () => {
+      tls.setDefaultCACertificates(trusted);
+      await own.close();
+      server.close();
+    });
+    for (let n = 0; n < 200; n += 1) {
+      await own.send(exchangeAt(`https://kept.example:${port}`, { method: 'POST', body: '{}' }));
+      aheadMs += 100;
+    }
+    assert.equal(connections, 1);
+  });
+
+  it('[find B2] a request whose answer holds tokens has a connection of its own, which is closed behind it', async () => {
+    for (let n = 0; n < 5; n += 1) await send({ credentialHash: undefined });
+    assert.equal(upstream.connections, 5);
+    await eventually(() => assert.equal(upstream.openSockets, 0));
+    assert.deepEqual([http.load().connections, http.poolCount()], [0, 0]);
+  });
+
+  it('[find B2] after one unasked byte connections carry one request each, for ten minutes', async () => {
+    await prove();
+    plants = true;
+    await send();
+    await eventually(() => assert.equal(http.load().unasked, 1));
+    plants = false;
+    const before = upstream.connections;
+    for (let n = 0; n < 5; n += 1) await send({ credentialHash: `user-${n % 2}` });
+    assert.equal(upstream.connections - before, 5);
+    assert.deepEqual(warned, [upstream.url]);
+    aheadMs += elevenMinutes;
+    await prove();
+    const again = upstream.connections;
+    for (let n = 0; n < 5; n += 1) await send();
+    assert.equal(upstream.connections, again);
+  });
+
+  it('[find B2] an upstream that says farewell to an idle connection is not suspected of anything', async (t) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        socket.write(whole('{}'));
+        setTimeout(() => socket.end('HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n'), 20);
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const own = clientTo(port);
+    t.after(() => own.close().then(() => server.close()));
+    assert.equal((await own.send(exchangeAt(`http://127.0.0.1:${port}`))).status, 200);
+    await eventually(() => assert.equal(own.load().connections, 0));
+    assert.equal(own.load().unasked, 0);
+  });
+
+  it('[find B2] an early answer is given to its caller, and its connection carries nothing else', async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      // It never reads the rest of the request, so the client cannot send it.
+      socket.once('data', () => socket.pause().write(whole('{"early":true}', {}, '413 Content Too Large')));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const own = clientTo(port);
+    const body = Buffer.alloc(30 * 1024 * 1024);
+    for (const connections of [1, 2]) {
+      const answer = await own.send(exchangeAt(`http://127.0.0.1:${port}`, { method: 'POST', body }));
+      assert.deepEqual([answer.status, answer.body.toString()], [413, '{"early":true}']);
+      assert.deepEqual([sockets.length, own.load().connections], [connections, 0]);
+    }
+    await own.close();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  it('closes the connection of a caller seen once soon, and keeps that of one who calls again', async () => {
+    for (let n = 0; n < 10; n += 1) await send({ credentialHash: `once-${n}` });
+    await send();
+    aheadMs += 100;
+    await send();
+    aheadMs += 3000;
+    await eventually(() => assert.equal(upstream.openSockets, 1));
+    aheadMs += 8000;
+    await eventually(() => assert.equal(upstream.openSockets, 0));
+    assert.deepEqual([http.load().connections, http.poolCount()], [0, 0]);
+  });
+
+  it('has no more connections than it may, whoever calls: idle ones give way', async () => {
+    for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}` });
+    for (let n = 0; n < 10; n += 1) {
+      await Promise.all(Array.from({ length: 9 }, (_, m) => send({ credentialHash: `caller-${n}-${m}` })));
+      assert.ok(http.load().connections <= mostConnections);
+    }
+    // Those of the workspace itself go first.
+    for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}`, timeoutMs: 5000 });
+    assert.deepEqual(
+      upstream.usersOfConnections.map((users) => users.size),
+      upstream.usersOfConnections.map(() => 1),
+    );
+    assert.equal(upstream.connections, 5 + 90);
+  });
+
+  it('[sec F5] leaves connections for others, however many requests of one workspace are under way', async () => {
+    const silent = await startListener();
+    const own = clientTo(silent.port);
+    const hold = (workspaceId: string, n: number) =>
+      failureOf(own.send(exchangeAt(`http://127.0.0.1:${silent.port}`, { workspaceId, credentialHash: String(n) })));
+    const held = Array.from({ length: 10 }, (_, n) => hold('greedy', n));
+    const refused = await hold('greedy', 10);
+    assert.equal(refused.reason, 'no_connection');
+    assert.match(refused.message, /^this workspace has 10 requests to upstreams under way, which is its share /);
+    held.push(...Array.from({ length: 5 }, (_, n) => hold('other', n)));
+    assert.equal((await hold('other', 5)).reason, 'no_connection');
+    held.push(hold('third', 0));
+    await eventually(() => assert.equal(silent.connections, 16));
+    await own.close();
+    assert.deepEqual(new Set((await Promise.all(held)).map(({ reason }) => reason)), new Set(['reset']));
+    await silent.close();
+  });
+
+  it('gives up a connection that is still being made when its caller leaves', async () => {
+    const gone = Promise.withResolvers<void>();
+    const own = createHttpClient({
+      allow: parseEgressAllow('192.0.2.1:9'),
+      resolve: () => undefined,
+      hopHeader,
+    });
+    const onGone = (cancel: () => void) => void gone.promise.then(cancel);
+    const sent = failureOf(own.send(exchangeAt('http://192.0.2.1:9', { onGone })));
+    assert.equal(own.load().connections, 1);
+    gone.resolve();
+    assert.equal((await sent).reason, 'cancelled');
+    assert.deepEqual([own.load().connections, own.load().running], [0, 0]);
+    await own.close();
+  });
+});

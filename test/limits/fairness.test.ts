@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createCircuitBreaker } from '../../src/gateway/limits/circuit-breaker.ts';
+import { createLimits, type Slots } from '../../src/gateway/limits/limits.ts';
+import type { Exchange } from '../../src/outbound/exchange.ts';
+import type { HttpClient } from '../../src/outbound/http-client.ts';
+import { serverAt } from '../support/configs.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const oauth = {
+  authorization_url: 'https://id.example/authorize',
+  token_url: 'https://id.example/token',
+  client_id: 'c',
+  client_secret: 's',
+  token_mode: 'passthrough',
+};
+const users = ['token-of-ann', 'token-of-bob', 'token-of-cid'];
+const isUser = ({ headers }: RecordedRequest) => users.some((token) => headers.authorization === `Bearer ${token}`);
+const madeUp = (n: number) => `made-up-${n}`;
+const statuses = (replies: readonly Reply[]) => replies.map(({ status }) => status);
+
+for (const [access, more] of [
+  ['caller_token', {}],
+  ['passthrough', { oauth }],
+] as const) {
+  describe(`callers without a key, on a ${access} server`, () => {
+    let upstream: RecordingUpstream;
+    let toolhost: TestToolhost;
+    /** The monotonic clock of the service. */
+    let at: number;
+    beforeEach(async () => {
+      at = 1_000_000;
+      upstream = await startRecordingUpstream();
+    });
+    afterEach(async () => {
+      for (const request of upstream.requests) request.release({ status: 401 });
+      await Promise.all([toolhost.stop(), upstream.close()]);
+    });
+
+    const start = async (env: Record<string, string> = {}) => {
+      toolhost = await startToolhost({
+        egress: [upstream.port],
+        env: { TRUSTED_PROXIES: '1', ...env },
+        surroundings: { clock: () => at },
+      });
+      await toolhost.createServer(serverAt('fair', upstream.url, { authentication: { type: 'Bearer' }, ...more }));
+      // Whoever is no user is slow to be refused.
+      upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : 'hold'));
+    };
+    const call = (token: string, from: string) =>
+      toolhost.rpc('fair', token, 'tools/call', { name: 'get', arguments: {} }, { 'x-forwarded-for': from });
+    /** Calls that go on while others are made. */
+    const flood = (count: number, token: (n: number) => string, from: (n: number) => string) => {
+      for (let n = 0; n < count; n++) void call(token(n), from(n)).catch(() => undefined);
+    };
+    const held = () => upstream.requests.length;
+    const userCalls = async (from: string) => {
+      const replies = await Promise.all([...users, ...users, ...users].map((token) => call(token, from)));
+      assert.deepEqual(new Set(statuses(replies)), new Set([200]));
+      for (const { body } of replies) assert.deepEqual((body.result as Json).structuredContent, { fine: true });
+    };
+
+    it('[find A6] 60 slow calls with one made-up bearer take nothing from others, known or new, of the same address', async () => {
+      await start();
+      const before = upstream.requests.length;
+      flood(
+        60,
+        () => madeUp(1),
+        () => '198.51.100.1',
+      );
+      await upstream.waitForRequest(before + 10);
+      await userCalls('198.51.100.1');
+      await userCalls('198.51.100.2');
+      assert.ok(held() - before < 60);
+    });
+
+    it('[find A6] made-up bearers of many addresses take nothing from known callers', async () => {
+      await start();
+      await userCalls('203.0.113.1');
+      flood(300, madeUp, (n) => `198.51.100.${n % 250}`);
+      await upstream.waitForRequest(9 + 25);
+      for (let round = 0; round < 3; round++) await userCalls('203.0.113.1');
+      await userCalls('198.51.100.7');
+    });
+
+    it('[find A6] made-up bearers take no more than half of the rate', async () => {
+      await start({ CALLS_PER_SECOND: '20', CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' });
+      for (const token of users) assert.equal((await call(token, '203.0.113.1')).status, 200);
+      at += 10_000;
+      upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 401 }));
+      const replies = await Promise.all(Array.from({ length: 100 }, (_, n) => call(madeUp(n), `198.51.100.${n}`)));
+      const refused = replies.filter(({ status }) => status === 429);
+      assert.ok(refused.length >= 88, String(refused.length));
+      assert.match(refused[0]?.text ?? '', /credentials that are not known to be good/);
+      await userCalls('203.0.113.1');
+    });
+
+    it('[find A6] calls that fail with made-up bearers hold nobody else back', async () => {
+      await start();
+      await userCalls('203.0.113.1');
+      upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 503, body: {} }));
+      for (let round = 0; round < 6; round++) {
+        await Promise.all(Array.from({ length: 10 }, () => call(madeUp(1), '198.51.100.1')));
+        await Promise.all(Array.from({ length: 20 }, (_, n) => call(madeUp(n), `198.51.100.${(n % 5) + 1}`)));
+      }
+      await userCalls('203.0.113.1');
+      await userCalls('203.0.113.2');
+      const { body } = await toolhost.rest('GET', '/servers/fair/limits');
+      assert.equal(((body.upstreams as Json[])[0] as Json).state, 'closed');
+      const last = await call(madeUp(1), '198.51.100.1');
+      assert.match(last.text, /nothing was sent to it/);
+    });
+
+    it('[find A6] one known caller whose calls fail is held back alone; when several fail, all are', async () => {
+      await start();
+      upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 401 }));
+      await call(madeUp(1), '198.51.100.1');
+      await userCalls('203.0.113.1');
+      const failing = new Set([users[0]]);
+      upstream.on('*', ({ headers }) =>
+        failing.has(String(headers.authorization).replace('Bearer ', ''))
+          ? { status: 503, body: {} }
+          : { body: { fine: true } },
+      );
+      const results = async (token: string, times: number) => {
+        const replies = await Promise.all(Array.from({ length: times }, () => call(token, '203.0.113.1')));
+        return replies.map(({ text }) =>
+          /nothing was sent to it/.test(text) ? 'held back' : /HTTP 503/.test(text) ? 'failed' : 'fine',
+        );
+      };
+      for (let n = 0; n < 3; n++) await results(users[0] as string, 10);
+      assert.deepEqual(await results(users[0] as string, 1), ['held back']);
+      assert.deepEqual(await results(users[1] as string, 5), Array(5).fill('fine'));
+      assert.deepEqual(await results('a-new-user', 2), ['fine', 'fine']);
+      failing.add(users[1] as string);
+      failing.add(users[2] as string);
+      for (let n = 0; n < 3; n++) for (const token of users.slice(1)) await results(token, 10);
+      for (const token of [...users, 'a-new-user']) assert.deepEqual(await results(token, 1), ['held back']);
+      at += 10_000;
+      failing.clear();
+      assert.deepEqual(await results(users[2] as string, 1), ['fine']);
+      for (const token of [...users, 'a-new-user']) assert.deepEqual(await results(token, 2), ['fine', 'fine']);
+    });
+  });
+}
+
+describe('fairness between callers', () => {
+  const concurrentPerKey = 6;
+  const limits = {
+    server: { callsPerSecond: 0, concurrentCalls: 12 },
+    workspace: { callsPerSecond: 0, concurrentCalls: 20 },
+  };
+  const server = (n: number) => ({ id: `server-${n}`, workspaceId: 'w', limits });
+
+  it('[find A6] unknown callers never have more than half of a server that known ones use (property)', async () => {
+    const step = fc.record({
+      isLeaving: fc.boolean(),
+      server: fc.nat({ max: 2 }),
+      caller: fc.nat({ max: 20 }),
+      address: fc.nat({ max: 20 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 150 }), async (steps) => {
+        let now = 0;
+        const gate = createLimits({ concurrentPerKey, clock: () => now, lagMs: () => 0, queueMs: 0 });
+        const running: { server: number; slots: Slots }[] = [];
+        for (let n = 0; n <= 2; n++) gate.leave(await gate.enter(server(n), `known of ${n}`));
+        for (const { isLeaving, ...next } of steps) {
+          now++;
+          const one = running[next.caller % Math.max(1, running.length)];
+          if (isLeaving && one) gate.leave(running.splice(running.indexOf(one), 1)[0]?.slots as Slots);
+          else {
+            const slots = await Promise.resolve()
+              .then(() =>
+                gate.enter(server(next.server), `stranger ${next.caller}`, undefined, {
+                  network: `address ${next.address}`,
+                }),
+              )
+              .catch(() => undefined);
+            if (slots) running.push({ server: next.server, slots });
+          }
+          for (let n = 0; n <= 2; n++) assert.ok(running.filter((each) => each.server === n).length <= 6);
+          assert.ok(running.length <= 10);
+          // A known caller has the other half at once.
+          const known: Slots[] = [];
+          for (let n = 0; n < 6; n++) {
+            const entered = gate.enter(server(next.server), `known of ${next.server}`);
+            assert.ok(!(entered instanceof Promise));
+            known.push(entered);
+          }
+          for (const slots of known) gate.leave(slots);
+        }
+        for (const { slots } of running) gate.leave(slots);
+        assert.equal(gate.snapshot().running, 0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('[find A6] no unknown caller, and no single known one, opens a circuit for others, whatever happens (property)', async () => {
+    const step = fc.record({ caller: fc.nat({ max: 9 }), isGood: fc.boolean(), passedMs: fc.nat({ max: 3000 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 300 }), async (steps) => {
+        let now = 1_000_000;
+        let status = 200;
+        const http = { send: async () => ({ status }) } as unknown as HttpClient;
+        const breaker = createCircuitBreaker(() => now).around(http);
+        const send = (caller: Exchange['caller']) =>
+          breaker.send({ workspaceId: 'w', origin: 'https://api.example', caller } as unknown as Exchange);
+        const healthy = ['ann', 'bob', 'cid'].map((id) => ({ id, network: undefined }));
+        for (const { caller, isGood, passedMs } of steps) {
+          now += passedMs;
+          status = isGood ? 200 : 503;
+          const isKnown = caller === 0;
+          await send({ id: `caller ${caller}`, network: isKnown ? undefined : `address ${caller}` }).catch(
+            () => undefined,
+          );
+          status = 200;
+          for (const each of healthy) assert.equal((await send(each)).status, 200);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('servers with a stored credential', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(
+      serverAt('stored', upstream.url, { authentication: { type: 'Bearer', token: 'stored' } }),
+    );
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  it('[find A6] hold the calls of one key back when they fail, and those of all keys when several fail', async () => {
+    upstream.on('*', () => ({ status: 503, body: {} }));
+    const [first, second, third] = [await toolhost.key(), await toolhost.key(), await toolhost.key()];
+    const text = async (key: string) => JSON.stringify(await toolhost.callTool('stored', key, 'get'));
+    for (let n = 0; n < 20; n++) assert.match(await text(first), /HTTP 503/);
+    assert.match(await text(first), /nothing was sent to it/);
+    assert.match(await text(second), /HTTP 503/);
+    assert.match(await text(second), /nothing was sent to it/);
+    assert.match(await text(third), /nothing was sent to it/);
+  });
+});

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { operate } from '../support/service/operate.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { toolhost as command, toolhostJson } from '../support/service/toolhost-command.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'token-of-the-caller';
+const usual = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
+const none = { running: 0, waiting: 0, refused: 0 };
+
+function callAt(toolhost: TestToolhost, slug: string): Promise<Reply> {
+  return toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
+}
+
+describe('limits that are set', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let manager: ManagingAgent;
+  let slug: string;
+  let count = 0;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port], env: usual, surroundings: { queueMs: 60_000 } });
+    manager = await startManagingAgent(toolhost, await toolhost.key());
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  beforeEach(async () => {
+    slug = `set-${++count}`;
+    await toolhost.createServer(serverAt(slug, upstream.url));
+    await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: null, concurrent_calls: null });
+    upstream.on('*', () => ({ body: {} }));
+    upstream.take();
+  });
+
+  const limits = async () => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
+  const set = (body: Json, key?: string) =>
+    toolhost.rest('PATCH', `/servers/${slug}/limits`, { body, ...(key !== undefined && { key }) });
+
+  it('are shown with where they come from and their present use', async () => {
+    assert.deepEqual(await limits(), {
+      slug,
+      calls_per_second: { limit: 60, from: 'default' },
+      concurrent_calls: { limit: 50, from: 'default' },
+      concurrent_calls_per_key: 20,
+      use: none,
+      workspace: {
+        calls_per_second: { limit: 300, from: 'default' },
+        concurrent_calls: { limit: 250, from: 'default' },
+        use: none,
+      },
+      upstreams: [{ origin: upstream.url, state: 'closed', calls: 0, failures: 0 }],
+    });
+  });
+
+  it('count at once, in both directions, and are no part of the configuration', async () => {
+    const versionBefore = ((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).version;
+    const reply = await set({ concurrent_calls: 1 });
+    assert.equal(reply.status, 200);
+    assert.deepEqual(reply.body.concurrent_calls, { limit: 1, from: 'set', set: 1 });
+    upstream.on('*', () => 'hold');
+    const calls = [callAt(toolhost, slug), callAt(toolhost, slug), callAt(toolhost, slug)];
+    const first = await upstream.waitForRequest();
+    await eventually(async () => assert.deepEqual((await limits()).use, { running: 1, waiting: 2, refused: 0 }));
+    assert.equal(upstream.requests.length, 1);
+    // The next call notices that there is room, and goes behind those that wait.
+    await set({ concurrent_calls: 100 });
+    calls.push(callAt(toolhost, slug));
+    await upstream.waitForRequest(4);
+    upstream.on('*', () => ({ body: {} }));
+    for (const request of [first, ...upstream.requests]) request.release({ body: {} });
+    for (const reply of await Promise.all(calls)) assert.equal(reply.status, 200);
+    const { body } = await toolhost.rest('PATCH', `/servers/${slug}`, { body: { description: 'Changed.' } });
+    assert.equal((body.server as Json).version, Number(versionBefore) + 1);
+    assert.deepEqual((await limits()).concurrent_calls, { limit: 100, from: 'set', set: 100 });
+    assert.ok(!(await toolhost.rest('GET', `/servers/${slug}/versions`)).text.includes('concurrent'));
+  });
+
+  it('refuse and count what they refused', async () => {
+    await set({ calls_per_second: 1 });
+    const replies = await Promise.all(Array.from({ length: 6 }, () => callAt(toolhost, slug)));
+    const refused = replies.filter((reply) => reply.status === 429);
+    assert.ok(refused.length >= 3, String(refused.length));
+    assert.match(refused[0]?.text ?? '', /this server takes 1 a second; this call was not made, try again in \d s/);
+    assert.equal(((await limits()).use as Json).refused, refused.length);
+  });
+
+  it('are changed one by one and go back to the default by null', async () => {
+    await set({ calls_per_second: 7, concurrent_calls: 8 });
+    await set({ calls_per_second: null });
+    const { calls_per_second, concurrent_calls } = await limits();
+    assert.deepEqual([calls_per_second, (concurrent_calls as Json).limit], [{ limit: 60, from: 'default' }, 8]);
+    assert.equal((await set({})).status, 200);
+    assert.equal(((await limits()).concurrent_calls as Json).limit, 8);
+  });
+
+  it('may be above the default; the limits of the workspace, which the operator sets, cap them', async () => {
+    await set({ calls_per_second: 200, concurrent_calls: 90 });
+    const workspace = await operate(toolhost, 'setWorkspaceLimits', 'local', { concurrent_calls: 2 });
+    assert.deepEqual(workspace.concurrent_calls, { limit: 2, from: 'set', set: 2 });
+    const shown = await limits();
+    assert.deepEqual(shown.calls_per_second, { limit: 200, from: 'set', set: 200 });
+    assert.deepEqual(shown.concurrent_calls, { limit: 2, from: 'workspace', set: 90 });
+    upstream.on('*', () => 'hold');
+    const calls = [callAt(toolhost, slug), callAt(toolhost, slug), callAt(toolhost, slug)];
+    await upstream.waitForRequest(2);
+    await eventually(async () => assert.equal(((await limits()).use as Json).waiting, 1));
+    upstream.on('*', () => ({ body: {} }));
+    for (const request of upstream.requests) request.release({ body: {} });
+    await Promise.all(calls);
+    await operate(toolhost, 'setWorkspaceLimits', 'local', { concurrent_calls: null });
+    assert.deepEqual((await limits()).concurrent_calls, { limit: 90, from: 'set', set: 90 });
+  });
+
+  it('say what is allowed', async () => {
+    for (const wrong of [0, -1, 1.5, 100_001, '5', true]) {
+      const { status, body } = await set({ concurrent_calls: wrong });
+      assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, 'concurrent_calls'], String(wrong));
+    }
+    assert.equal((await set({ concurrent: 5 })).status, 400);
+    assert.deepEqual((await limits()).concurrent_calls, { limit: 50, from: 'default' });
+  });
+
+  it('may be read by a viewer and not set; a key of one server sets those of that server alone', async () => {
+    const viewer = await toolhost.key({ scopes: ['manage:read'] });
+    assert.equal((await toolhost.rest('GET', `/servers/${slug}/limits`, { key: viewer })).status, 200);
+    assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: viewer })).status, 200);
+    assert.equal((await set({ concurrent_calls: 5 }, viewer)).status, 403);
+    const asTool = await manager.manage('setServerLimits', { slug, concurrent_calls: 5 }, viewer);
+    assert.equal(asTool.isError, true);
+    assert.deepEqual((await limits()).concurrent_calls, { limit: 50, from: 'default' });
+    const limited = await toolhost.key({ servers: [slug] });
+    assert.equal((await set({ concurrent_calls: 5 }, limited)).status, 200);
+    assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: limited })).status, 403);
+    const other = await toolhost.rest('PATCH', '/servers/set-1x/limits', { key: limited, body: {} });
+    assert.equal(other.status, 404);
+  });
+
+  it('are tools of the management server, which say them in words', async () => {
+    const { text, output } = await manager.done('setServerLimits', { slug, calls_per_second: 5 });
+    assert.match(text, /takes 5 \(set\) calls a second and runs 50 \(default\) at once\./);
+    assert.deepEqual((output as Json).calls_per_second, { limit: 5, from: 'set', set: 5 });
+    assert.match((await manager.done('getServerLimits', { slug })).text, /Now: 0 running, 0 waiting, 0 refused/);
+    const workspace = await manager.done('getWorkspaceLimits');
+    assert.deepEqual(workspace.output.concurrent_calls, { limit: 250, from: 'default' });
+  });
+
+  it('of the workspace are set through no door', async () => {
+    const key = await toolhost.key();
+    const body = { concurrent_calls: 500 };
+    for (const method of ['PATCH', 'PUT', 'POST'])
+      assert.equal((await toolhost.rest(method, '/workspace/limits', { key, body })).status, 404, method);
+    assert.ok(!manager.tools.has('setWorkspaceLimits'));
+    assert.ok(!(await toolhost.rest('GET', '/openapi.json')).text.includes('setWorkspaceLimits'));
+  });
+
+  it('are audited', async () => {
+    await set({ calls_per_second: 9, concurrent_calls: null });
+    const { body } = await toolhost.rest('GET', '/audit');
+    const event = (body.events as Json[]).find(({ operation }) => operation === 'setServerLimits');
+    assert.deepEqual([event?.target, event?.detail], [slug, { calls_per_second: 9, concurrent_calls: null }]);
+  });
+});
+
+/** Straight on the database of a service that runs. */
+describe('toolhost limits', () => {
+  let upstream: RecordingUpstream;
+  let running: TestToolhost;
+  let env: Record<string, string>;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    running = await startToolhost({ egress: [upstream.port], env: usual });
+    env = { DATA_DIR: running.dataDir };
+    await running.createServer(serverAt('operated', upstream.url));
+  });
+  after(() => Promise.all([running.stop(), upstream.close()]));
+
+  const limits = (...args: string[]) => toolhostJson<Json>(['limits', ...args], { env });
+  const shown = async (path: string) => (await running.rest('GET', path)).body;
+
+  it('sets and resets those of a workspace and of a server, which count in the running service', async () => {
+    const set = await limits('set', '--calls-per-second', '1', '--concurrent-calls', '90');
+    assert.deepEqual(set.calls_per_second, { limit: 1, from: 'set', set: 1 });
+    assert.deepEqual((await shown('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
+    const calls = () => Promise.all(Array.from({ length: 4 }, () => callAt(running, 'operated')));
+    await eventually(async () => assert.ok((await calls()).some((reply) => reply.status === 429)));
+    const own = await limits('set', '--server', 'operated', '--calls-per-second', '500');
+    assert.deepEqual(own.calls_per_second, { limit: 1, from: 'workspace', set: 500 });
+    assert.deepEqual((await limits('reset')).calls_per_second, { limit: 300, from: 'default' });
+    assert.deepEqual((await limits('show', '--server', 'operated')).calls_per_second, {
+      limit: 300,
+      from: 'workspace',
+      set: 500,
+    });
+    await limits('reset', '--server', 'operated');
+    assert.deepEqual((await shown('/servers/operated/limits')).calls_per_second, { limit: 60, from: 'default' });
+    const events = (await shown('/audit')).events as Json[];
+    assert.ok(events.some((event) => event.operation === 'setWorkspaceLimits' && event.actor_kind === 'operator'));
+  });
+
+  it('shows them in words, by the environment that it is called with', async () => {
+    const { stdout } = await command(['limits', 'show'], {
+      env: { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' },
+    });
+    assert.match(stdout, /^calls a second +none +default of the environment$/m);
+    assert.match(stdout, /^calls at once +35 +default of the environment$/m);
+  });
+
+  it('says what is allowed', async () => {
+    const [zero, nothing, slug, workspace] = await Promise.all([
+      command(['limits', 'set', '--calls-per-second', '0'], { env }),
+      command(['limits', 'set'], { env }),
+      command(['limits', 'show', '--server', 'unknown'], { env }),
+      command(['limits', 'show', '--workspace', 'wsp_none'], { env }),
+    ]);
+    assert.deepEqual(
+      [zero, nothing, slug, workspace].map((end) => end.code),
+      [2, 2, 1, 1],
+    );
+    assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
+    assert.match(nothing.stderr, /give --calls-per-second, --concurrent-calls or both/);
+    assert.match(slug.stderr, /there is no such server in this workspace/);
+    assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
+  });
+});
+
+describe('limits on two replicas', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let one: TestToolhost;
+  let two: TestToolhost;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    const env = {
+      ...usual,
+      CALLS_PER_SECOND: '0',
+      DATABASE_URL: await postgres.createDatabase(),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+    };
+    const options = { egress: [upstream.port], env };
+    [one, two] = await Promise.all([startToolhost(options), startToolhost(options)]);
+    await one.createServer(serverAt('shared', upstream.url));
+  });
+  after(async () => {
+    await Promise.all([one?.stop(), two?.stop(), upstream.close()]);
+    await postgres.stop();
+  });
+
+  const isLimited = async () => {
+    const replies = await Promise.all(Array.from({ length: 4 }, () => callAt(two, 'shared')));
+    return replies.some((reply) => reply.status === 429);
+  };
+
+  it('a change through one counts in the other, for a server and for its workspace', async () => {
+    assert.equal(await isLimited(), false);
+    await one.rest('PATCH', '/servers/shared/limits', { body: { calls_per_second: 1 } });
+    await eventually(async () => assert.equal(await isLimited(), true));
+    await one.rest('PATCH', '/servers/shared/limits', { body: { calls_per_second: null } });
+    await eventually(async () => assert.equal(await isLimited(), false));
+    await operate(one, 'setWorkspaceLimits', 'local', { calls_per_second: 1 });
+    await eventually(async () => assert.equal(await isLimited(), true));
+  });
+});

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import {
+  type Answer,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const home = '198.51.100.1';
+const elsewhere = '203.0.113.1';
+const fine: Answer = { body: { fine: true } };
+const users = ['ann', 'bob', 'cid', 'dan'];
+const tokenOf = (headers: { authorization?: string | undefined }) => String(headers.authorization).slice(7);
+
+describe('[find A6] tokens that a generator makes up at one address', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  /** What an API answers to a token that is none, by the id of the thing that is asked for; the users' tokens are good. */
+  let answerTo: (path: string) => Answer | 'hold';
+  beforeEach(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', ({ url, headers }) => (/^(user|ann|bob|cid|dan)/.test(tokenOf(headers)) ? fine : answerTo(url)));
+  });
+  afterEach(async () => {
+    for (const request of upstream.requests) request.release({ status: 404 });
+    await Promise.all([toolhost.stop(), upstream.close()]);
+  });
+
+  const start = async (env: Record<string, string> = {}) => {
+    toolhost = await startToolhost({ egress: [upstream.port], env: { TRUSTED_PROXIES: '1', ...env } });
+    const input_schema = { id: { type: 'string', description: 'Id' } };
+    const tools = ['private', 'public'].map((name) => toolAt(`${upstream.url}/${name}/:id`, { name, input_schema }));
+    await toolhost.createServer(serverAt('apis', upstream.url, { authentication: { type: 'Bearer' }, tools }));
+  };
+  const call = (token: string, from: string, name = 'private', id = '1') =>
+    toolhost.rpc('apis', token, 'tools/call', { name, arguments: { id } }, { 'x-forwarded-for': from });
+  /** The same tokens twice: first they are answered, then each has a call that does not end or fails. */
+  const flood = async (then: Answer | 'hold', name: string, from = home, id = 'x') => {
+    const tokens = Array.from({ length: 60 }, (_, n) => `made-up-${n}`);
+    for (let at = 0; at < tokens.length; at += 10)
+      await Promise.all(tokens.slice(at, at + 10).map((token) => call(token, from, name, id)));
+    const before = answerTo;
+    answerTo = (path) => (path.endsWith(`/${id}`) ? then : before(path));
+    const begun = upstream.requests.length;
+    const calls = tokens.map((token) => call(token, from, name, id).catch(() => undefined));
+    if (then === 'hold') await upstream.waitForRequest(begun + 10);
+    else await Promise.all(calls);
+  };
+  const userCalls = async (from: string, id = '1') => {
+    for (const token of users) assertFine([await call(token, from, 'private', id)]);
+    const replies = await Promise.all(users.flatMap((token) => [1, 2, 3].map(() => call(token, from, 'private', id))));
+    assertFine(replies);
+  };
+  const circuit = async () => {
+    const { body } = await toolhost.rest('GET', '/servers/apis/limits');
+    return ((body.upstreams as Json[])[0] as Json).state;
+  };
+
+  const apis: { title: string; answer: (path: string) => Answer; tool: string; userAt: string }[] = [
+    {
+      title: 'that answers 404 before it looks at the token',
+      answer: () => ({ status: 404 }),
+      tool: 'private',
+      userAt: home,
+    },
+    {
+      title: 'of which one tool is open to anybody',
+      answer: (path) => (path.startsWith('/public') ? fine : { status: 401 }),
+      tool: 'public',
+      userAt: home,
+    },
+    {
+      title: 'of which some things are open to anybody',
+      answer: (path) => (path.endsWith('/x') ? fine : { status: 401 }),
+      tool: 'private',
+      userAt: home,
+    },
+    {
+      title: 'that answers 403 to some and 200 to others',
+      answer: (path) => (path.endsWith('/x') ? fine : { status: 403 }),
+      tool: 'private',
+      userAt: elsewhere,
+    },
+    { title: 'that never looks at the token', answer: () => fine, tool: 'private', userAt: elsewhere },
+  ];
+  for (const { title, answer, tool, userAt } of apis) {
+    it(`take no slots from others at an API ${title}`, async () => {
+      await start();
+      answerTo = answer;
+      await call('made-up', home, 'private', '1');
+      await userCalls(userAt);
+      await flood('hold', tool);
+      for (let round = 0; round < 3; round++) await userCalls(userAt);
+    });
+
+    it(`open no circuit at an API ${title}`, async () => {
+      await start({ CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' });
+      answerTo = answer;
+      await call('made-up', home, 'private', '1');
+      await userCalls(userAt);
+      for (let round = 0; round < 2; round++) await flood({ status: 503, body: {} }, tool);
+      await userCalls(userAt);
+      assert.equal(await circuit(), 'closed');
+    });
+  }
+
+  it('hold back nobody of their own address whose last call went well', async () => {
+    await start({ CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' });
+    answerTo = () => fine;
+    await userCalls(home);
+    for (let round = 0; round < 2; round++) await flood({ status: 503, body: {} }, 'private');
+    await userCalls(home);
+  });
+
+  it('leave a thousand honest callers behind one address alone, whether the API refuses tokens or not', async () => {
+    await start({ CONCURRENT_CALLS: '64', CONCURRENT_CALLS_PER_KEY: '2' });
+    answerTo = (path) => (path.endsWith('/x') ? fine : { status: 401 });
+    const rounds = async () => {
+      for (let n = 0; n < 1000; n += 50)
+        assertFine(await Promise.all(Array.from({ length: 50 }, (_, i) => call(`user-${n + i}`, elsewhere))));
+    };
+    await rounds();
+    await flood('hold', 'private');
+    await rounds();
+  });
+});
+
+describe('[find A6] what a login gave out', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld({ env: { CONCURRENT_CALLS: '10' } });
+  });
+  after(() => world.stop());
+
+  it('is known to be good where the API never refuses a token', async () => {
+    const slug = await world.serve({}, { token_mode: 'passthrough' });
+    const { access_token } = await world.tokens(await world.client(slug));
+    world.upstream.on('*', ({ headers }) => (tokenOf(headers) === access_token ? fine : fine));
+    const call = (token: string) =>
+      toolhostOf(world).rpc(slug, token, 'tools/call', { name: 'run', arguments: {} }, { 'x-forwarded-for': home });
+    assertFine([await call(access_token)]);
+    for (let n = 0; n < 30; n++) assertFine([await call(`made-up-${n}`)]);
+    assertFine([await call(access_token)]);
+    world.upstream.on('*', ({ headers }) => (tokenOf(headers) === access_token ? fine : 'hold'));
+    const begun = world.upstream.requests.length;
+    const flood = Array.from({ length: 30 }, (_, n) => call(`made-up-${n}`).catch(() => undefined));
+    await world.upstream.waitForRequest(begun + 3);
+    for (let round = 0; round < 10; round++) assertFine([await call(access_token)]);
+    for (const request of world.upstream.requests) request.release(fine);
+    await Promise.all(flood);
+  });
+});
+
+const toolhostOf = ({ toolhost }: LoginWorld): TestToolhost => toolhost;
+
+function assertFine(replies: readonly Reply[]): void {
+  for (const { status, body, text } of replies) {
+    assert.equal(status, 200, text);
+    assert.deepEqual((body.result as Json).structuredContent, { fine: true }, text);
+  }
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { scrape } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token-0123456789';
+
+describe('the metrics of limits', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    upstream = await startRecordingUpstream();
+  });
+  afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
+  const start = async (env: Record<string, string>) => {
+    toolhost = await startToolhost({ egress: [upstream.port], env });
+    await toolhost.createServer(serverAt('busy', upstream.url));
+  };
+  const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
+
+  it('tell of calls that were refused, and by what', async () => {
+    await start({ CALLS_PER_SECOND: '2' });
+    const replies = await Promise.all(Array.from({ length: 20 }, call));
+    const refused = replies.filter(({ status }) => status === 429).length;
+    const metrics = await scrape(toolhost.url);
+    assert.ok(refused > 0);
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'limited' }), refused);
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'ok' }), 20 - refused);
+    assert.equal(metrics.value('toolhost_limit_refusals_total', { limit: 'server_rate' }), refused);
+    assert.equal(metrics.sum('toolhost_limit_refusals_total'), refused);
+  });
+
+  it('tell of calls that run and that wait, and how long they waited', async () => {
+    await start({ CONCURRENT_CALLS: '1' });
+    upstream.on('*', () => 'hold');
+    const calls = [call(), call(), call()];
+    const first = await upstream.waitForRequest();
+    await eventually(async () => {
+      const metrics = await scrape(toolhost.url);
+      assert.equal(metrics.value('toolhost_calls_in_progress', { state: 'running' }), 1);
+      assert.equal(metrics.value('toolhost_calls_in_progress', { state: 'waiting' }), 2);
+    });
+    upstream.on('*', () => ({ body: {} }));
+    first.release({ body: {} });
+    await Promise.all(calls);
+    const metrics = await scrape(toolhost.url);
+    assert.equal(metrics.sum('toolhost_calls_in_progress'), 0);
+    const [waited, total] = ['toolhost_call_wait_seconds_sum', 'toolhost_call_duration_seconds_sum'].map((name) =>
+      metrics.value(name),
+    ) as [number, number];
+    assert.ok(waited > 0 && waited < total);
+    // What waited is neither the upstream's time nor the service's own.
+    const parts = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
+    const sum = parts.reduce((all, name) => all + metrics.value(name), waited);
+    assert.ok(Math.abs(total - sum) < 1e-6, `${total} ${sum}`);
+  });
+
+  it('tell of circuit breakers that are open', async () => {
+    await start({});
+    upstream.on('*', () => ({ status: 503 }));
+    assert.equal((await scrape(toolhost.url)).sum('toolhost_circuit_breakers'), 0);
+    for (let n = 0; n < 25; n++) await call();
+    const metrics = await scrape(toolhost.url);
+    assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'open' }), 1);
+    assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'half_open' }), 0);
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'circuit_open' }), 5);
+  });
+});
+
+describe('the metrics of logins', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+  });
+  after(() => world.stop());
+
+  it('count logins that are started, finished, refused and renewed', async () => {
+    const slug = await world.serve();
+    const client = await world.client(slug);
+    const { access_token } = await world.tokens(client);
+    const events = async () => {
+      const metrics = await scrape(world.toolhost.url);
+      return ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'].map((event) =>
+        metrics.value('toolhost_logins_total', { event }),
+      );
+    };
+    assert.deepEqual(await events(), [1, 1, 0, 0, 0]);
+    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    await world.returned(client.authorization());
+    assert.deepEqual(await events(), [2, 1, 1, 0, 0]);
+    world.provider.onToken();
+    world.wait(3590_000);
+    await world.call(slug, access_token);
+    assert.deepEqual(await events(), [2, 1, 1, 1, 0]);
+    assert.ok((await scrape(world.toolhost.url)).value('toolhost_cache_misses_total', { cache: 'logins' }) >= 1);
+  });
+});

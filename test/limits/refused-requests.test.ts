@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { serverAt } from '../support/configs.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { parseMetrics } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const json = { 'content-type': 'application/json' };
+const unknownKey = formatApiKey(new Uint8Array(9).fill(7), new Uint8Array(32).fill(9)).key;
+
+/** Requests that headers decide, by what is wrong with them. */
+const refusals: [what: string, path: string, headers: Record<string, string>, status: number][] = [
+  ['an unknown slug', '/mcp/nobody-here', {}, 404],
+  ['a slug that cannot be', '/mcp/Not_A_Slug!', {}, 404],
+  ['no credential', '/mcp/keyed', {}, 401],
+  ['a malformed credential', '/mcp/keyed', { authorization: 'Basic x' }, 401],
+  ['a made-up credential', '/mcp/keyed', { authorization: 'Bearer made-up' }, 401],
+  ['a well-formed key that nobody has', '/mcp/keyed', { authorization: `Bearer ${unknownKey}` }, 401],
+  ['no credential at the management server', '/mcp/manage', {}, 401],
+  ['a made-up login at the management server', '/mcp/manage', { authorization: `Bearer tha_${'x'.repeat(43)}` }, 401],
+];
+
+describe('requests that headers decide', { timeout: 120_000 }, () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+    const authentication = { type: 'Bearer', token: 'stored' };
+    await toolhost.createServer(serverAt('keyed', 'https://api.example', { authentication }));
+  });
+  after(() => toolhost.stop());
+
+  const refuse = (path: string, headers: Record<string, string>, body: string | Buffer) =>
+    wire(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
+  /** The text of the id of an error answer, with its digits; undefined without one. */
+  const idOf = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
+  const echoed = async (body: string) => idOf((await refuse('/mcp/nobody-here', {}, body)).text);
+
+  it('[find A3] are answered with the id of the message, whatever refuses them', async () => {
+    for (const [what, path, headers, status] of refusals) {
+      const reply = await refuse(path, headers, '{"jsonrpc":"2.0","id":"mine","method":"ping"}');
+      assert.deepEqual([reply.status, idOf(reply.text)], [status, '"mine"'], what);
+    }
+  });
+
+  it('[find A3] the id is found as a parser would find it, without parsing', async () => {
+    const cases: [body: string, id: string | undefined][] = [
+      ['{"id":1}', '1'],
+      [' \n{\t"id" : 1 }\r\n', '1'],
+      ['{"id":9007199254740993}', '9007199254740993'],
+      [`{"id":${'9'.repeat(100)}}`, '9'.repeat(100)],
+      [`{"id":${'9'.repeat(101)}}`, undefined],
+      ['{"id":-0}', '-0'],
+      ['{"id":1.5}', undefined],
+      ['{"id":1e2}', undefined],
+      ['{"id":null}', undefined],
+      ['{"id":true}', undefined],
+      ['{"id":[1]}', undefined],
+      ['{"id":{"id":1}}', undefined],
+      ['{"id":""}', '""'],
+      ['{"id":"a\\"b\\\\"}', '"a\\"b\\\\"'],
+      ['{"id":"\\u00e9\\ud83d\\ude00"}', '"é😀"'],
+      ['{"\\u0069d":7}', '7'],
+      ['{"params":{"id":2},"id":3}', '3'],
+      ['{"params":{"a":"}\\"]","b":[{"id":2}]},"id":3}', '3'],
+      ['{"id":1,"id":2}', '2'],
+      ['{"id":1,"id":null}', undefined],
+      ['{"id":1,"params":{"id":2}}', '1'],
+      ['{"ID":1}', undefined],
+      ['{"a":"\\"id\\":1"}', undefined],
+      ['[{"id":1}]', undefined],
+      ['"id"', undefined],
+      ['1', undefined],
+      ['', undefined],
+      ['{', undefined],
+      ['{}', undefined],
+      ['{"id":1', undefined],
+      ['{"id":1}}', undefined],
+      ['{"id":1} x', undefined],
+      ['{"id" 1}', undefined],
+      ['{"id":}', undefined],
+      ['{"id":1,}', undefined],
+      ['{id:1}', undefined],
+      ['\ufeff{"id":1}', undefined],
+    ];
+    for (const [body, id] of cases) assert.equal(await echoed(body), id, body);
+    assert.equal(idOf((await refuse('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text), undefined);
+  });
+
+  it('[find A3] an id is found in front of a long body and not behind it', async () => {
+    const long = JSON.stringify({ text: 'x'.repeat(400_000) });
+    assert.equal(await echoed(`{"jsonrpc":"2.0","id":"first","params":${long}}`), '"first"');
+    assert.equal(await echoed(`{"jsonrpc":"2.0","params":${long},"id":"last"}`), undefined);
+    assert.equal(await echoed(`{"id":"${'x'.repeat(400_000)}"}`), undefined);
+    assert.equal(await echoed(`{"id":${'1'.repeat(400_000)}}`), undefined);
+    assert.equal(await echoed(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
+  });
+
+  it('[find A3] for a message of any form the id is the one that a parser finds (property)', async () => {
+    const anyMessage = fc.dictionary(
+      fc.oneof(fc.constantFrom('id', 'jsonrpc', 'method', 'params', 'i"d', 'i\\d'), fc.string({ maxLength: 4 })),
+      fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: 'binary', maxLength: 8 }), fc.integer()),
+      { maxKeys: 6, noNullPrototype: true },
+    );
+    const isId = (id: unknown) => typeof id === 'string' || (Number.isSafeInteger(id) && !Object.is(id, -0));
+    await fc.assert(
+      fc.asyncProperty(anyMessage, fc.constantFrom(undefined, 1, 2), async (message, space) => {
+        const body = JSON.stringify(message, undefined, space);
+        fc.pre(Buffer.byteLength(body) < 4000);
+        const { id } = JSON.parse(body) as { id?: unknown };
+        assert.equal(await echoed(body), isId(id) ? JSON.stringify(id) : undefined);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  /** The beginning of a request that announces more than it sends. */
+  const unfinished = (path: string, announced: string, start: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: application/json\r\n${announced}\r\n\r\n${start}`;
+  const open = (bytes: string) => {
+    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(bytes);
+    return socket;
+  };
+
+  it('[find A3] nobody waits for the rest of a body, or for one that never comes', async () => {
+    const first = `{"id":"early","params":"${'x'.repeat(5000)}`;
+    for (const [path, start, id] of [
+      ['/mcp/nobody-here', first, '"early"'],
+      ['/mcp/keyed', first, '"early"'],
+      ['/mcp/keyed', '', undefined],
+    ] as const) {
+      const socket = open(unfinished(path, 'Content-Length: 400000', start));
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      const [head = '', body = ''] = String(answer).split('\r\n\r\n');
+      assert.match(head, /^HTTP\/1\.1 40[14] /);
+      assert.equal(idOf(body), id);
+      socket.destroy();
+    }
+  });
+
+  const endless: [string, string][] = [
+    ['POST /mcp/nobody-here', 'application/json'],
+    ['POST /mcp/keyed', 'application/json'],
+    ['POST /mcp/keyed', 'text/plain'],
+    ['GET /mcp/keyed', 'application/json'],
+    ['GET /livez', 'application/json'],
+    ['GET /readyz', 'application/json'],
+    ['GET /', 'application/json'],
+    ['GET /login', 'application/json'],
+    ['POST /api/v1/servers', 'application/json'],
+    ['POST /nowhere', 'application/json'],
+    ['DELETE /mcp/manage/token', 'application/json'],
+    ['POST /mcp/keyed/../x', 'application/json'],
+  ];
+  for (const [request, type] of endless) {
+    it(`[find A3] a body without an end to ${request} (${type}) is cut off after a megabyte or two, large pieces or small`, async () => {
+      for (const size of [16_384, 16]) {
+        const head = `${request} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+        const socket = open(head);
+        socket.resume();
+        const pieces = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(65_536 / size);
+        const closed = new Promise((resolve) => socket.once('close', resolve));
+        let sent = 0;
+        while (!socket.destroyed && sent < 400) {
+          sent++;
+          await Promise.race([new Promise((resolve) => socket.write(pieces, resolve)), closed]);
+        }
+        assert.ok(sent < 400, `${sent} × 64 KB`);
+        await closed;
+      }
+    });
+  }
+});
+
+describe('what a refused request costs', { timeout: 120_000 }, () => {
+  let child: ChildToolhost;
+  let dataDir: string;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-cost-'));
+    child = await startChildToolhost({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' });
+  });
+  after(async () => {
+    agent.destroy();
+    await child.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  /** Processor time of the service for so many requests, one after the other, in seconds. */
+  const costOf = async (send: () => Promise<unknown>, times: number) => {
+    const used = async () => parseMetrics((await wire(`${child.url}/metrics`)).text).value('process_cpu_seconds_total');
+    const begun = await used();
+    for (let i = 0; i < times; i++) await send();
+    return (await used()) - begun;
+  };
+
+  it('[find A3] 400 KB of a stranger cost little more than an empty request, at every entry that takes a body', async () => {
+    const items = Array.from({ length: 30_000 }, (_, a) => ({ a }));
+    const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { arguments: { items } } });
+    const entries = ['/mcp/nobody', '/mcp/manage', '/api/v1/servers', '/nowhere', '/mcp/manage/consent'];
+    for (const path of entries) {
+      const post = (body: string) => () => wire(child.url + path, { method: 'POST', agent, headers: json }, body);
+      await costOf(post(large), 20);
+      const empty = await costOf(post(''), 200);
+      const full = await costOf(post(large), 200);
+      // Parsing it takes a hundred times as long as the empty request; the twentieths are those of the clock's steps.
+      assert.ok(full < 15 * empty + 0.05, `${path}: ${full} s against ${empty} s`);
+    }
+  });
+});
+
+describe('documents that do not change', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  it('[find A3] have an entity tag, and are not sent again to who has them', async () => {
+    for (const path of ['/api/v1/openapi.json', '/schema/server.json']) {
+      const url = toolhost.url + path;
+      const { status, headers, text } = await wire(url);
+      assert.equal(status, 200);
+      assert.match(String(headers['content-type']), /^application\/json/);
+      const etag = String(headers.etag);
+      assert.match(etag, /^"[\w-]+"$/);
+      assert.equal((await wire(url)).text, text);
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const same = await wire(url, { headers: { 'if-none-match': tag } });
+        assert.deepEqual([same.status, same.text, same.headers.etag], [304, '', etag]);
+      }
+      assert.equal((await wire(url, { headers: { 'if-none-match': '"other"' } })).status, 200);
+      const head = await wire(url, { method: 'HEAD' });
+      assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', etag]);
+    }
+  });
+});

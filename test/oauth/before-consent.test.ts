@@ -1,0 +1,324 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { wellKnownMakers } from '../../src/domain/known-clients.ts';
+import { type Changes, leadsTo, type Page, visibleText } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
+import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+
+/** Requests that are wrong in one parameter, which the client's redirect URI could be told about. */
+const answerable: [what: string, changes: Changes, error: string][] = [
+  ['no response_type', { response_type: undefined }, 'unsupported_response_type'],
+  ['an implicit response_type', { response_type: 'token' }, 'unsupported_response_type'],
+  ['a hybrid response_type', { response_type: 'code id_token' }, 'unsupported_response_type'],
+  ['response_mode fragment', { response_mode: 'fragment' }, 'invalid_request'],
+  ['response_mode form_post', { response_mode: 'form_post' }, 'invalid_request'],
+  ['response_mode web_message', { response_mode: 'web_message' }, 'invalid_request'],
+  ['a request object', { request: 'eyJ' }, 'invalid_request'],
+  ['a request URI', { request_uri: 'https://agent.example/request' }, 'invalid_request'],
+  ['no challenge', { code_challenge: undefined }, 'invalid_request'],
+  ['no challenge method', { code_challenge_method: undefined }, 'invalid_request'],
+  ['a plain challenge', { code_challenge_method: 'plain' }, 'invalid_request'],
+  ['a short challenge', { code_challenge: 'x' }, 'invalid_request'],
+  ['another resource', { resource: 'https://evil.example/mcp/x' }, 'invalid_target'],
+  ['a resource that is no URL', { resource: 'javascript:alert(1)' }, 'invalid_target'],
+];
+
+/** Requests of which nobody can be told, as it is not known whose they are. */
+const unanswerable: [what: string, change: (url: URL, client: OAuthClient) => void][] = [
+  ['no client_id', (url) => url.searchParams.delete('client_id')],
+  ['an unknown client_id', (url) => url.searchParams.set('client_id', 'thc_e30.x')],
+  ['a second client_id', (url, { id }) => url.searchParams.append('client_id', id)],
+  ['no redirect_uri', (url) => url.searchParams.delete('redirect_uri')],
+  ['another redirect_uri', (url) => url.searchParams.set('redirect_uri', 'https://other.example/cb')],
+  ['a second redirect_uri', (url, { redirectUri }) => url.searchParams.append('redirect_uri', redirectUri)],
+  ['a second state', (url) => url.searchParams.append('state', 'x')],
+  ['a second response_type', (url) => url.searchParams.append('response_type', 'code')],
+];
+
+/** Redirect URIs that anybody can register, and those that an answer may go to by itself. */
+const strangers = [
+  'https://evil.example/cb',
+  'https://evil.example/cb?a=1',
+  'com.evil.agent:/cb',
+  'com.evil.agent://host/cb',
+  'cursor://evil.extension/cb',
+  'vscode://file/x',
+];
+const known = [
+  'http://127.0.0.1:9/cb',
+  'http://localhost/cb',
+  'http://[::1]:9/cb',
+  'https://claude.ai/api/mcp/auth_callback',
+  'cursor://anysphere.cursor-mcp/oauth/callback',
+];
+
+describe('before anybody has consented', () => {
+  let site: ClientDocumentSite;
+  let world: LoginWorld;
+  let slugs: string[];
+
+  before(async () => {
+    site = await startClientDocuments();
+    world = await startLoginWorld({ surroundings: site.surroundings });
+    slugs = [await world.serve(), await world.serve({}, { token_mode: 'passthrough' }), 'manage'];
+  });
+  after(async () => {
+    await world.stop();
+    await site.close();
+  });
+
+  /** A client that registered itself, and one that is a document, with the same redirect URI. */
+  async function clientsWith(slug: string, redirectUri: string): Promise<OAuthClient[]> {
+    const path = `/${Buffer.from(redirectUri).toString('hex')}.json`;
+    const id = site.publish(path, { redirect_uris: [redirectUri] }, { 'cache-control': 'max-age=600' });
+    return [await world.client(slug, { redirectUri }), clientWithId(id, { issuer: world.issuer(slug), redirectUri })];
+  }
+
+  /** A page of ours: nothing on it runs, and it leads nowhere by itself. */
+  function assertStays(page: Page, what: string): void {
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined], what);
+    assert.equal(page.headers.get('refresh'), null);
+    assert.deepEqual(page.headers.getSetCookie(), []);
+    assert.doesNotMatch(page.html, /<script|http-equiv|<form|<iframe|<img/i);
+    assert.match(page.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'sha256-/);
+    assert.equal(page.headers.get('cache-control'), 'no-store');
+  }
+
+  const linkOf = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
+
+  it('[find B4] an error of a client that nobody knows stays on a page that shows where it would lead', async () => {
+    for (const slug of slugs) {
+      for (const redirectUri of strangers) {
+        for (const client of await clientsWith(slug, redirectUri)) {
+          for (const [what, changes, error] of answerable) {
+            const { url, state } = client.authorization(changes);
+            const page = await world.browser().get(url);
+            assertStays(page, `${slug} ${redirectUri} ${what}`);
+            const link = new URL(linkOf(page) ?? assert.fail(page.html));
+            assert.ok(link.href.startsWith(redirectUri), link.href);
+            const { searchParams } = link;
+            assert.deepEqual(
+              [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
+              [error, state, world.issuer(slug)],
+            );
+            const { protocol, host } = new URL(redirectUri);
+            const target = host === '' ? protocol : `${protocol}//${host}`;
+            assert.ok(visibleText(page).includes(`The answer would go to ${target} `), visibleText(page));
+            assert.ok(visibleText(page).includes(`Go to ${target}`), visibleText(page));
+          }
+        }
+      }
+    }
+  });
+
+  it('[find B4] an error goes by itself to a program on this device, and to the address of a known client', async () => {
+    for (const slug of slugs) {
+      for (const redirectUri of known) {
+        for (const client of await clientsWith(slug, redirectUri)) {
+          for (const [what, changes, error] of answerable) {
+            const page = await world.browser().get(client.authorization(changes).url);
+            const target = leadsTo(page);
+            assert.ok(target?.href.startsWith(redirectUri), `${slug} ${redirectUri} ${what}`);
+            assert.equal(target?.searchParams.get('error'), error);
+          }
+        }
+      }
+    }
+  });
+
+  it('[find B4] a request of nobody in particular shows nothing that leads on', async () => {
+    for (const slug of slugs) {
+      for (const redirectUri of [...strangers, ...known]) {
+        for (const client of await clientsWith(slug, redirectUri)) {
+          for (const [what, change] of unanswerable) {
+            const { url } = client.authorization();
+            change(url, client);
+            const page = await world.browser().get(url);
+            assertStays(page, `${slug} ${redirectUri} ${what}`);
+            assert.doesNotMatch(page.html, /<a /);
+          }
+        }
+      }
+    }
+  });
+
+  it('[find B4] whatever is wrong together: nothing leads to a stranger by itself', async () => {
+    const clients = (await Promise.all(slugs.map((slug) => clientsWith(slug, 'https://evil.example/cb')))).flat();
+    const parts = fc.record({
+      client: fc.constantFrom(...clients),
+      changes: fc.subarray(answerable.map(([, changes]) => changes)),
+      others: fc.subarray(unanswerable.map(([, change]) => change)),
+      more: fc.dictionary(
+        fc.constantFrom('prompt', 'error', 'max_age', 'display', 'scope', 'nonce'),
+        fc.string({ maxLength: 20 }),
+      ),
+    });
+    await fc.assert(
+      fc.asyncProperty(parts, async ({ client, changes, others, more }) => {
+        const { url } = client.authorization(Object.assign({}, more, ...changes));
+        for (const change of others) change(url, client);
+        const page = await world.browser().get(url);
+        assert.equal(leadsTo(page), undefined);
+        assert.equal(page.headers.get('refresh'), null);
+        assert.ok(page.status === 200 || page.status === 400, String(page.status));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('[find B4] the page of such an error holds names as text', async () => {
+    const [slug = ''] = slugs;
+    const name = '</dd><script>alert(1)</script><a href="https://evil.example">';
+    const client = await world.client(slug, {
+      name,
+      redirectUri: 'https://evil.example/cb?x="\''.replaceAll('"', '%22'),
+    });
+    const page = await world.browser().get(client.authorization({ response_type: 'token', state: '"><script>' }).url);
+    assertStays(page, 'markup');
+    assert.equal(page.html.match(/<a /g)?.length, 1);
+  });
+
+  const schemes = fc.oneof(
+    fc.constantFrom(
+      'javascript',
+      'data',
+      'vbscript',
+      'file',
+      'blob',
+      'about',
+      'view-source',
+      'filesystem',
+      'intent',
+      'jar',
+      'resource',
+      'chrome',
+      'search',
+      'search-ms',
+      'ms-msdt',
+      'ms-settings',
+      'ms-officecmd',
+      'ms-word',
+      'calculator',
+      'mailto',
+      'tel',
+      'sms',
+      'ssh',
+      'telnet',
+      'ftp',
+      'sftp',
+      'smb',
+      'ldap',
+      'ws',
+      'wss',
+      'git',
+      'steam',
+      'slack',
+      'zoommtg',
+      'itms-apps',
+      'facetime',
+      'shortcuts',
+      'x-apple.systempreferences',
+      'microsoft.windows.camera',
+      'windows.x',
+      'com.microsoft.teams',
+      'com.microsoft.office.outlook',
+      'teams.microsoft.com',
+      'com.apple.news',
+      'com.apple.systempreferences',
+      'com.google.chrome.ios',
+      'com.googleusercontent.apps.123-abc',
+      'com.facebook.katana',
+      'com.whatsapp',
+      'com.slack',
+      'com.tinyspeck.chatlyio',
+      'com.spotify.client',
+      'us.zoom.videomeetings',
+      'org.mozilla.firefox',
+      'org.telegram.messenger',
+      'org.videolan.vlc',
+      'jnlp',
+      'news',
+      'urn',
+      'x-help-action',
+      'man',
+      'macappstore',
+      'applescript',
+      'cursor-x',
+      'xcursor',
+      'vscodex',
+      'http+unix',
+      'a..b',
+      '1.b',
+      'a.',
+      'x.y',
+    ),
+    fc.stringMatching(/^[a-z][a-z0-9+-]{0,12}$/),
+    fc
+      .tuple(
+        fc.constantFrom('com', 'org', 'net', 'io', 'us', 'de', 'co.uk'),
+        fc.constantFrom(...wellKnownMakers),
+        fc.stringMatching(/^(\.[a-z0-9]{1,8}){0,3}$/),
+      )
+      .map(([top, maker, program]) => `${top}.${maker}${program}`),
+  );
+  const allowedSchemes = [
+    'https',
+    'http',
+    'cursor',
+    'vscode',
+    'vscode-insiders',
+    'windsurf',
+    'claude',
+    'zed',
+    'warp',
+    'kiro',
+    'mcpjam',
+  ];
+
+  it('[find B4] no scheme but https, loopback http, a reversed domain and those of known clients is registered or used', async () => {
+    const [slug = ''] = slugs;
+    const honest = await world.client(slug);
+    const forms = fc.constantFrom(
+      ':x',
+      '://host/cb',
+      ':/cb',
+      ':///cb',
+      '://127.0.0.1/cb',
+      ':%2F%2Fx',
+      '://claude.ai/cb',
+    );
+    await fc.assert(
+      fc.asyncProperty(schemes, forms, fc.boolean(), async (scheme, form, isUpper) => {
+        fc.pre(!allowedSchemes.includes(scheme));
+        const uri = (isUpper ? scheme.toUpperCase() : scheme) + form;
+        const address = `198.51.100.${Math.floor(Math.random() * 250)}`;
+        const metadata = { redirect_uris: [uri] };
+        const reply = await post(`${world.issuer(slug)}/register`, metadata, { 'x-forwarded-for': address });
+        assertOAuthError(reply, 400, 'invalid_redirect_uri');
+        assertStays(await world.browser().get(honest.authorization({ redirect_uri: uri }).url), uri);
+        const id = site.publish('/scheme.json', metadata, { 'cache-control': 'no-store' });
+        const documented = clientWithId(id, { issuer: world.issuer(slug), redirectUri: uri });
+        assertStays(await world.browser().get(documented.authorization().url), uri);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('[find B4] reversed domains and the schemes of known clients are registered', async () => {
+    const [slug = ''] = slugs;
+    const domains = fc
+      .stringMatching(/^[a-z]{2,6}(\.[a-z0-9]{1,8}){1,3}$/)
+      .filter((name) => !name.split('.').some((label) => wellKnownMakers.includes(label)));
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(domains, fc.constantFrom(...allowedSchemes.slice(2))), async (scheme) => {
+        for (const form of [':/cb', '://cb', '://host/oauth/cb']) {
+          const client = await world.client(slug, { redirectUri: scheme + form });
+          assert.equal((await world.browser().get(client.authorization().url)).status, 200, scheme + form);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import axe from 'axe-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** The widths that pages must fit, in both colour schemes. */
+const views: { name: string; options: BrowserContextOptions }[] = [400, 1440].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({
+    name: `${colorScheme}, ${width} px`,
+    options: { colorScheme, viewport: { width, height: 800 } },
+  })),
+);
+
+/** A client without a host: its answer starts a program, and the browser stays. */
+const programRedirect = 'com.example.agent:/callback';
+
+/** Names that try to be more than text, and what of them may be seen. */
+const hostileNames = [
+  ['<script>document.title="owned"</script>', '<script>document.title="owned"</script>'],
+  ['<img src=x onerror=alert(1)>"\'&amp;', '<img src=x onerror=alert(1)>"\'&amp;'],
+  ['</dd></dl><h1>Verified</h1>', '</dd></dl><h1>Verified</h1>'],
+  ['Claude\u202eedoC\u2066\u200b\u200d\u00ad\u3164', 'Claude\ufffdedoC\ufffd\ufffd\ufffd\ufffd\ufffd'],
+  ['\u0000\u0007\u001b[31mRed', '\ufffd\ufffd\ufffd[31mRed'],
+] as const;
+
+/** Names that try to leave their place. */
+const largeNames = ['W'.repeat(80), '\ufdfd'.repeat(80), `Z${'\u0301\u0323'.repeat(39)}`, 'שלום '.repeat(16)];
+
+describe('the login in Chromium', { concurrency: 2 }, () => {
+  let provider: HonestProvider;
+  let agent: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let browser: Browser;
+
+  before(async () => {
+    [provider, agent] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
+    agent.on('*', () => ({ headers: { 'content-type': 'text/html' }, body: '<h1>The agent has it</h1>' }));
+    toolhost = await startToolhost({ egress: [provider.port, agent.port] });
+    await createServer('items', 'Project tracker');
+    browser = await launchChromium();
+  });
+  after(async () => {
+    await browser?.close();
+    await Promise.all([toolhost.stop(), agent.close(), provider.close()]);
+  });
+
+  async function createServer(slug: string, name: string): Promise<void> {
+    await toolhost.createServer({
+      name,
+      slug,
+      authentication: { type: 'Bearer' },
+      oauth: await provider.oauthFor(`${toolhost.url}/mcp/${slug}/callback`),
+      tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${agent.url}/items` }],
+    });
+  }
+
+  /** Registers a client and gives the address to which it would send a person. */
+  async function authorizationUrl(clientName: string, redirectUri = `${agent.url}/callback`, slug = 'items') {
+    const registered = await fetch(`${toolhost.url}/mcp/${slug}/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ client_name: clientName, redirect_uris: [redirectUri] }),
+    });
+    const { client_id } = (await registered.json()) as { client_id: string };
+    const query = {
+      client_id,
+      redirect_uri: redirectUri,
+      response_type: 'code',
+      code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+      code_challenge_method: 'S256',
+      state: 'of-the-agent',
+      scope: 'items:read',
+    };
+    return `${toolhost.url}/mcp/${slug}/authorize?${new URLSearchParams(query)}`;
+  }
+
+  /** A new browser profile; at its end nothing may have run, and the policy must have had nothing to block. */
+  async function inPage(options: BrowserContextOptions, use: (page: Page) => Promise<void>): Promise<void> {
+    const context = await browser.newContext(options);
+    const blocked: string[] = [];
+    try {
+      const page = await context.newPage();
+      page.on('console', (message) => {
+        if (/Content Security Policy/i.test(message.text())) blocked.push(message.text());
+      });
+      page.on('dialog', () => blocked.push('a dialog opened'));
+      await use(page);
+    } finally {
+      await context.close();
+    }
+    assert.deepEqual(blocked, []);
+  }
+
+  /** Agrees and logs in, and is sent back to the client. */
+  async function logIn(page: Page): Promise<void> {
+    await page.getByRole('button', { name: 'Allow and log in' }).click();
+    await page.getByLabel('Name').fill('Anna');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Log in' }).click();
+  }
+
+  /** Takes the onward journey out of what follows the form, so that the page can be looked at. */
+  async function stayAfterConsent(page: Page): Promise<void> {
+    await page.route('**/consent', async (route) => {
+      const response = await route.fetch();
+      const body = (await response.text()).replace(/<meta http-equiv="refresh"[^>]*>/, '');
+      await route.fulfill({ response, body });
+    });
+  }
+
+  /** The button that has the focus, and how that shows. */
+  async function focused(page: Page): Promise<string> {
+    const label = await page.locator(':focus').textContent();
+    const outline = await page.evaluate('getComputedStyle(document.activeElement).outline');
+    return `${label}: ${outline}`;
+  }
+
+  /** What the browser brought back to the agent. */
+  async function answerToAgent(page: Page): Promise<Record<string, string>> {
+    await page.getByText('The agent has it').waitFor();
+    const { url } = agent.take().find((request) => request.url.startsWith('/callback?')) ?? assert.fail();
+    return Object.fromEntries(new URL(url, agent.url).searchParams);
+  }
+
+  it('names the client, the redirect host, the operator, the provider, the upstream and the scopes [mcp 46]', async () => {
+    const url = await authorizationUrl('Claude Code');
+    await inPage({}, async (page) => {
+      await page.goto(url);
+      assert.equal(await page.title(), 'Allow Claude Code?');
+      const facts = await page.locator('dl > div').allInnerTexts();
+      const host = (address: string) => new URL(address).host;
+      assert.deepEqual(
+        facts.map((fact) => fact.split(/\s*\n\s*/)),
+        [
+          ['Who asks', 'Claude Code', 'It gave itself this name; nobody has checked it.'],
+          ['The answer goes to', host(agent.url)],
+          ['Permissions asked for', 'offline_access', 'items:read'],
+          ['Server', 'Project tracker', `${toolhost.url}/mcp/items`],
+          ['Operated by', 'Local', 'Not verified by this service.'],
+          ['You will log in at', host(provider.url)],
+          ['Your access is used at', host(agent.url)],
+        ],
+      );
+      await page.getByRole('note').getByText('a program on this device').waitFor();
+    });
+  });
+
+  it('is used with the keyboard alone, to allow and to cancel [mcp 59]', async () => {
+    const url = await authorizationUrl('Claude Code');
+    await inPage({}, async (page) => {
+      await page.goto(url);
+      await page.keyboard.press('Tab');
+      assert.match(await focused(page), /^Allow and log in: .*solid 3px$/);
+      await page.keyboard.press('Tab');
+      assert.match(await focused(page), /^Cancel: .*solid 3px$/);
+      await page.keyboard.press('Shift+Tab');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`${provider.url}/login/**`);
+      await page.keyboard.type('Anna');
+      await page.keyboard.press('Tab');
+      await page.keyboard.type(password);
+      await page.keyboard.press('Enter');
+      const { code, ...more } = await answerToAgent(page);
+      assert.match(code ?? '', /^\w{43}$/);
+      assert.deepEqual(more, { state: 'of-the-agent', iss: `${toolhost.url}/mcp/items` });
+
+      await page.goto(url);
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Space');
+      const { error, state, iss } = await answerToAgent(page);
+      assert.deepEqual([error, state, iss], ['access_denied', 'of-the-agent', `${toolhost.url}/mcp/items`]);
+    });
+  });
+
+  it('leaves a person whose client is a program at a page that says so', async () => {
+    const url = await authorizationUrl('Cursor', programRedirect);
+    await inPage({}, async (page) => {
+      await page.goto(url);
+      const started = page.waitForEvent('request', (request) => request.url().startsWith(programRedirect));
+      await logIn(page);
+      const answer = new URL((await started).url()).searchParams;
+      assert.match(answer.get('code') ?? '', /^\w{43}$/);
+      assert.equal(answer.get('iss'), `${toolhost.url}/mcp/items`);
+      await page.getByRole('heading', { name: 'You are logged in' }).waitFor();
+      const again = await page.getByRole('link', { name: 'Back to your client' }).getAttribute('href');
+      assert.equal(again, (await started).url());
+    });
+  });
+
+  for (const [name, seen] of hostileNames) {
+    it(`shows the name ${JSON.stringify(name)} as the text that it is`, async () => {
+      const url = await authorizationUrl(name);
+      await inPage({}, async (page) => {
+        await page.goto(url);
+        assert.equal(await page.locator('h1').textContent(), `Allow “${seen}” to use Project tracker?`);
+        assert.equal(await page.locator('dl dd bdi').first().textContent(), seen);
+        assert.equal(await page.title(), `Allow ${seen}?`);
+        assert.equal(await page.locator('script, img, h1 ~ h1').count(), 0);
+      });
+    });
+  }
+
+  it('has a policy that lets nothing else in', async () => {
+    const url = await authorizationUrl('Claude Code');
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(url);
+    const blocked = await page.evaluate(`new Promise((resolve) => {
+      const violations = [];
+      document.addEventListener('securitypolicyviolation', (event) => {
+        violations.push(event.effectiveDirective);
+        if (violations.length === 4) resolve(violations.sort());
+      });
+      const place = document.createElement('div');
+      place.innerHTML = '<style>a{}</style><img src="/x.png"><iframe src="/"></iframe>';
+      const script = document.createElement('script');
+      script.text = 'document.title = "owned"';
+      document.body.append(place, script);
+    })`);
+    assert.deepEqual(blocked, ['frame-src', 'img-src', 'script-src-elem', 'style-src-elem']);
+    assert.notEqual(await page.title(), 'owned');
+    await context.close();
+  });
+
+  /** Nothing to scroll sideways. */
+  async function checkFit(page: Page): Promise<void> {
+    const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    assert.ok(overflow <= 0, `${page.url()} is ${overflow} px too wide`);
+  }
+
+  /** Nothing serious that axe finds on a page with this heading. */
+  async function check(page: Page, heading: string | RegExp): Promise<void> {
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+    await checkFit(page);
+    await page.evaluate(axe.source);
+    const { violations, passes } = (await page.evaluate('axe.run()')) as axe.AxeResults;
+    assert.ok(passes.some(({ id }) => id === 'color-contrast'));
+    const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    const found = serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+    assert.deepEqual(found, []);
+  }
+
+  for (const { name, options } of views) {
+    it(`fits and is accessible: ${name}`, async () => {
+      await inPage(options, async (page) => {
+        const url = await authorizationUrl('Claude Code');
+        await stayAfterConsent(page);
+        await page.goto(url);
+        await check(page, /^Allow/);
+        await page.getByRole('button', { name: 'Allow and log in' }).click();
+        await check(page, /^Now log in at/);
+        await page.goto(url);
+        await page.getByRole('button', { name: 'Cancel' }).click();
+        await check(page, 'You did not log in');
+        await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
+        await check(page, 'This did not work');
+        const stray = await authorizationUrl('Claude Code', `https://${'long-name.'.repeat(20)}example/callback`);
+        await page.goto(stray.replace('response_type=code', 'response_type=token'));
+        await check(page, 'This login cannot begin');
+        for (const large of largeNames) {
+          await page.goto(await authorizationUrl(large));
+          await checkFit(page);
+        }
+      });
+      await inPage(options, async (page) => {
+        await page.goto(await authorizationUrl('Cursor', programRedirect));
+        await logIn(page);
+        await check(page, 'You are logged in');
+      });
+    });
+  }
+});

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { leadsTo, next, visibleText } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { startWebPortListener } from '../support/upstreams/listener.ts';
+
+const redirectUri = 'http://localhost:3118/callback';
+
+describe('clients that describe themselves by a document', () => {
+  let site: ClientDocumentSite;
+  let world: LoginWorld;
+  let slug: string;
+
+  before(async () => {
+    site = await startClientDocuments();
+    world = await startLoginWorld({ surroundings: site.surroundings });
+    slug = await world.serve();
+  });
+  beforeEach(() => {
+    site.take();
+  });
+  after(async () => {
+    await world.stop();
+    await site.close();
+  });
+
+  const clientAt = (id: string, redirect = redirectUri): OAuthClient =>
+    clientWithId(id, { issuer: world.issuer(slug), redirectUri: redirect });
+  const consentOf = (client: OAuthClient) => world.browser().get(client.authorization().url);
+
+  async function assertRefused(id: string): Promise<void> {
+    const page = await consentOf(clientAt(id));
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined], id);
+    assert.match(visibleText(page), /invalid_client/);
+    assertOAuthError(await clientAt(id).redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
+  }
+
+  it('[mcp 55] logs such a client in, by a redirect URI of its document', async () => {
+    const client = clientAt(site.publish('/agent.json'));
+    const page = await consentOf(client);
+    assert.equal(page.status, 200);
+    const text = visibleText(page);
+    for (const part of [
+      /“Documented agent”/,
+      /Described at agents\.example\.com:\d+/,
+      /localhost:3118/,
+      /a program on this device/,
+    ]) {
+      assert.match(text, part);
+    }
+    const { access_token } = await world.tokens(client);
+    assert.equal((await world.list(slug, access_token)).status, 200);
+    for (const other of [
+      'http://localhost:3118/other',
+      'https://agents.example.com/callback',
+      'http://127.0.0.1:3118/callback',
+    ]) {
+      assert.equal((await consentOf(clientAt(client.id, other))).status, 400, other);
+    }
+  });
+
+  it('[sec D19] refuses a document that is not what its address says', async () => {
+    const own = (path: string) => site.publish(path).replace(path, '');
+    const wrong = [
+      site.publish('/other-id', { client_id: `${own('/x')}/elsewhere` }),
+      site.publish('/slash', { client_id: `${own('/x')}/slash/` }),
+      site.publish('/no-name', { client_name: undefined }),
+      site.publish('/no-uris', { redirect_uris: [] }),
+      site.publish('/text-uris', { redirect_uris: redirectUri }),
+      site.publish('/bad-uri', { redirect_uris: [redirectUri, 'javascript:alert(1)'] }),
+      site.publish('/secret', { token_endpoint_auth_method: 'client_secret_post' }),
+      site.publish('/large', { padding: 'x'.repeat(5 * 1024) }),
+      site.publish('/html', {}, { 'content-type': 'text/html' }),
+      site.serve('/missing', { status: 404 }),
+      site.serve('/created', {
+        status: 201,
+        body: { client_id: `${own('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] },
+      }),
+      site.serve('/array', { body: [] }),
+      site.serve('/null', { body: 'null' }),
+      site.serve('/garbage', { body: '{"client_id":' }),
+    ];
+    for (const id of wrong) await assertRefused(id);
+  });
+
+  it('[sec D19] follows no redirect of a document', async () => {
+    const target = site.publish('/target');
+    for (const status of [301, 302, 303, 307, 308]) {
+      await assertRefused(site.serve(`/moved-${status}`, { status, headers: { location: target } }));
+    }
+    assert.ok(!site.take().includes('/target'));
+  });
+
+  it('[sec D19] does not remember a failure, and remembers a document as long as it says', async () => {
+    const id = site.serve('/late', { status: 503 });
+    await assertRefused(id);
+    site.publish('/late', {}, { 'cache-control': 'max-age=60' });
+    assert.equal((await consentOf(clientAt(id))).status, 200);
+    const unstored = site.publish('/unstored', {}, { 'cache-control': 'no-store' });
+    for (const client of [id, id, unstored, unstored]) assert.equal((await consentOf(clientAt(client))).status, 200);
+    const asked = site.take();
+    assert.deepEqual(asked, ['/late', '/late', '/late', '/unstored', '/unstored']);
+  });
+
+  it('asks for a document without credentials, cookies or anything of the caller', async () => {
+    await consentOf(clientAt(site.publish('/plain')));
+    const [request] = site.requests.slice(-1);
+    assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), [
+      'accept',
+      'connection',
+      'host',
+      'toolhost-hop',
+      'user-agent',
+    ]);
+  });
+
+  it('[mcp 55] [sec B3] reaches no private address, whatever name or number stands for it', async (t) => {
+    const listener = await startWebPortListener();
+    t.after(listener.close);
+    const { port } = listener;
+    const ids = ['127.0.0.1', 'agents.example.com', 'localhost', '[::ffff:7f00:1]', '[::1]', '169.254.169.254'];
+    for (const host of ids) await assertRefused(`https://${host}:${port}/agent.json`);
+    assert.equal(listener.connections, 0);
+    // Neither a number nor a short name counts as public, nor a port of another protocol.
+    const { connections } = site;
+    for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
+      await assertRefused(`https://${host}/agent.json`);
+    }
+    assert.equal(site.connections, connections);
+  });
+
+  it('takes no address that is written in two ways, and none without a path', async () => {
+    const id = site.publish('/agent.json');
+    const wrong = ['/./agent.json', '/%61/../agent.json', '', '/', '/agent.json#x', '/agent.json?', '/x/../agent.json'];
+    for (const path of wrong) await assertRefused(id.replace('/agent.json', path));
+    await assertRefused(id.replace('https://', 'https://user@'));
+    await assertRefused(id.replace('https://', 'HTTPS://'));
+    await assertRefused(id.replace('https://', 'http://'));
+    assert.deepEqual(
+      site.take().filter((path) => path !== '/agent.json' && path !== '/agent.json?'),
+      [],
+    );
+  });
+
+  it('lets a client go on while its document cannot be reached', async () => {
+    const id = site.publish('/gone', {}, { 'cache-control': 'no-store' });
+    const client = clientAt(id);
+    const tokens = await world.tokens(client);
+    site.serve('/gone', { status: 500 });
+    const refreshed = tokensOf(await client.refresh(tokens.refresh_token));
+    assert.equal((await client.revoke(refreshed.access_token)).status, 200);
+    assert.equal((await world.list(slug, refreshed.access_token)).status, 401);
+    const stranger = clientAt(site.serve('/stranger', { status: 500 }));
+    assertOAuthError(await stranger.refresh(refreshed.refresh_token), 401, 'invalid_client');
+  });
+
+  it('[sec D11] has other tokens at other servers, although it has the same client id there', async () => {
+    const passing = { token_mode: 'passthrough' };
+    const others = [await world.serve(), await world.serve({}, passing), await world.serve({}, passing)];
+    const id = site.publish('/everywhere');
+    const [first, second, third, fourth] = [slug, ...others].map((server) =>
+      clientWithId(id, { issuer: world.issuer(server), redirectUri }),
+    ) as [OAuthClient, OAuthClient, OAuthClient, OAuthClient];
+    await world.tokens(second);
+    const { code, verifier } = await world.logIn(first);
+    for (const other of [second, third]) assertOAuthError(await other.redeem(code, verifier), 400, 'invalid_grant');
+    const { access_token, refresh_token } = tokensOf(await first.redeem(code, verifier));
+    assertOAuthError(await second.refresh(refresh_token), 400, 'invalid_grant');
+    assert.equal((await second.revoke(access_token)).status, 200);
+    assert.equal((await world.list(slug, access_token)).status, 200);
+    const passed = await world.tokens(third);
+    for (const other of [first, fourth]) {
+      assertOAuthError(await other.refresh(passed.refresh_token), 400, 'invalid_grant');
+    }
+  });
+
+  it('sends the answer to nobody but the redirect URI of the document', async () => {
+    const client = clientAt(site.publish('/answer'));
+    const page = await world.returned(client.authorization());
+    const { origin, pathname } = next(page);
+    assert.equal(origin + pathname, redirectUri);
+  });
+
+  it('[find B7] reaches no address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
+    const { resolve } = site.surroundings;
+    const excepting = await startLoginWorld({ egress: [site.port], surroundings: { resolve } });
+    t.after(excepting.stop);
+    const id = site.publish('/excepted.json');
+    const token_url = site.serve('/token', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 60 } });
+    const own = await excepting.serve({ tools: [toolAt(site.serve('/things', { body: {} }))] }, { token_url });
+    const before = site.connections;
+    const stranger = clientWithId(id, { issuer: excepting.issuer(own), redirectUri });
+    const page = await excepting.browser().get(stranger.authorization().url);
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    assertOAuthError(await stranger.redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
+    assert.equal(site.connections, before);
+    const { access_token } = await excepting.tokens(await excepting.client(own));
+    assert.notEqual((await excepting.call(own, access_token)).isError, true);
+    assert.deepEqual(site.take().slice(-2), ['/token', '/things']);
+  });
+});

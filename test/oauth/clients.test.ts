@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser } from '../support/browser/browser.ts';
+import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { logIn } from '../support/oauth/log-in.ts';
+import { type LoginClient, type LoginClientKind, loginClients } from '../support/oauth/oauth-clients.ts';
+import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import {
+  type Presented,
+  type ProtectedUpstream,
+  startProtectedUpstream,
+} from '../support/upstreams/protected-upstream.ts';
+
+const hourMs = 60 * 60_000;
+const providerTokenSeconds = 600;
+
+/** Each `authentication` type, and the place where an upstream must find the provider's token. */
+const types = [
+  { authentication: { type: 'Bearer' }, place: 'authorization: Bearer *' },
+  { authentication: { type: 'ApiKey', header: 'X-Api-Key' }, place: 'x-api-key: *' },
+  { authentication: { type: 'Basic' }, place: 'authorization: Basic *' },
+  { authentication: { type: 'QueryParam', query_key: 'key' }, place: '?key=*' },
+];
+
+type Config = { authentication: Json; oauth?: Json };
+
+/** A service whose clock can be moved, with one server whose people log in at the provider. */
+async function startService(provider: HonestProvider, upstream: ProtectedUpstream, { authentication, oauth }: Config) {
+  let aheadMs = 0;
+  const toolhost = await startToolhost({
+    egress: [provider.port, upstream.port],
+    surroundings: { now: () => Date.now() + aheadMs },
+  });
+  await toolhost.createServer({
+    name: 'Items',
+    slug: 'items',
+    authentication,
+    oauth: { ...(await provider.oauthFor(`${toolhost.url}/mcp/items/callback`)), ...oauth },
+    tools: [
+      {
+        name: 'read_item',
+        description: 'Reads an item.',
+        method: 'GET',
+        url: `${upstream.url}/:item`,
+        input_schema: { item: { type: 'string' } },
+        output_schema: { type: 'object', properties: { person: { type: 'string' }, item: { type: 'string' } } },
+      },
+    ],
+  });
+  const wait = (ms: number) => {
+    aheadMs += ms;
+  };
+  return { toolhost, wait };
+}
+
+describe('clients log a person in and go on without one', { concurrency: 2 }, () => {
+  let directory: string;
+
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-clients-'));
+  });
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  type Scene = {
+    client: LoginClient;
+    provider: HonestProvider;
+    upstream: ProtectedUpstream;
+    wait(ms: number): void;
+    /** What the upstream was shown by one call, which must succeed. */
+    read(item: string): Promise<Presented[]>;
+  };
+
+  /** A provider, an upstream, a service and a client that a person has just let in. */
+  async function loggedIn(kind: LoginClientKind, config: Config, use: (scene: Scene) => Promise<void>): Promise<void> {
+    const provider = await startHonestProvider({ accessTokenSeconds: providerTokenSeconds });
+    const upstream = await startProtectedUpstream(provider);
+    const { toolhost, wait } = await startService(provider, upstream, config);
+    const person = `Anna of ${kind.name}`;
+    const browser = createBrowser();
+    let client: LoginClient | undefined;
+    try {
+      const connected = await kind.connect({
+        url: `${toolhost.url}/mcp/items`,
+        home: mkdtempSync(join(directory, 'home-')),
+        visit: (url) => logIn(browser, url, person),
+      });
+      client = connected;
+      const read = async (item: string) => {
+        upstream.take();
+        const { structuredContent, isError, content } = await connected.callTool('read_item', { item });
+        assert.notEqual(isError, true, JSON.stringify(content));
+        assert.deepEqual(structuredContent, { person, item });
+        return upstream.take();
+      };
+      await use({ client, provider, upstream, wait, read });
+    } finally {
+      await client?.close();
+      await Promise.all([toolhost.stop(), upstream.close(), provider.close()]);
+    }
+  }
+
+  for (const [index, kind] of loginClients.entries()) {
+    const { authentication, place } = types[index % types.length] ?? assert.fail();
+    it(`${kind.name}; the upstream gets the provider's token as ${authentication.type} [mcp 59]`, async () => {
+      await loggedIn(kind, { authentication }, async ({ client, provider, upstream, wait, read }) => {
+        assert.equal(await client.revision(), kind.revision);
+        assert.deepEqual(await client.toolNames(), ['read_item']);
+        assert.match(client.token?.() ?? 'tha_', /^tha_/);
+        const [first, ...repeated] = await read('first');
+        assert.deepEqual([first?.place, first?.live, repeated], [place, true, []]);
+
+        // The provider ends its token early: refused once, renewed, and sent again.
+        await provider.endAccessTokens();
+        const [refused, renewed, ...more] = await read('after a refusal');
+        assert.deepEqual(refused, { ...first, live: false });
+        assert.deepEqual([renewed?.place, renewed?.live, more], [place, true, []]);
+
+        // Its time is over: renewed before it is sent.
+        await provider.endAccessTokens();
+        wait(providerTokenSeconds * 1000);
+        const [fresh, ...again] = await read('after its time');
+        assert.deepEqual([fresh?.place, fresh?.live, again], [place, true, []]);
+
+        // So is the time of our own token: the client renews that.
+        await provider.endAccessTokens();
+        wait(2 * hourMs);
+        const [last, ...none] = await read('after the time of our token');
+        assert.deepEqual([last?.place, last?.live, none], [place, true, []]);
+
+        assert.equal(provider.logins, 1, 'a person was asked again');
+        assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+      });
+    });
+  }
+
+  for (const kind of loginClients.filter(({ name }) => name === 'SDK v1' || name === 'SDK v2, auto')) {
+    it(`${kind.name} holds the provider's own token in passthrough mode and renews it [mcp 59]`, async () => {
+      const config = { authentication: { type: 'Bearer' }, oauth: { token_mode: 'passthrough' } };
+      await loggedIn(kind, config, async ({ client, provider, upstream, wait, read }) => {
+        const [first, ...repeated] = await read('first');
+        assert.deepEqual([first?.token, first?.live, repeated], [client.token?.(), true, []]);
+
+        await provider.endAccessTokens();
+        wait(2 * hourMs);
+        const [refused, renewed, ...more] = await read('after its time');
+        assert.deepEqual(refused, { ...first, live: false });
+        assert.deepEqual([renewed?.token, renewed?.live, more], [client.token?.(), true, []]);
+
+        assert.equal(provider.logins, 1, 'a person was asked again');
+        assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+      });
+    });
+
+    it(`${kind.name} is sent to log in again once the provider has ended the login [mcp 59]`, async () => {
+      await loggedIn(kind, { authentication: { type: 'Bearer' } }, async ({ client, provider, wait, read }) => {
+        await read('first');
+        await provider.endAccessTokens();
+        await provider.endRefreshTokens();
+        wait(providerTokenSeconds * 1000);
+        await assert.rejects(client.callTool('read_item', { item: 'second' }), /Unauthorized/);
+        assert.equal(provider.logins, 2);
+      });
+    });
+  }
+});

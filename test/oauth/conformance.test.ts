@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser } from '../support/browser/browser.ts';
+import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { logIn } from '../support/oauth/log-in.ts';
+import { runScript, transcript } from '../support/service/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+
+const suite = join(
+  import.meta.dirname,
+  '..',
+  '..',
+  'node_modules',
+  '@modelcontextprotocol',
+  'conformance',
+  'dist',
+  'index.js',
+);
+
+describe('the official conformance suite, authorization', () => {
+  let provider: HonestProvider;
+  let toolhost: TestToolhost;
+  let directory: string;
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-conformance-'));
+    provider = await startHonestProvider();
+    toolhost = await startToolhost({ egress: [provider.port] });
+    await toolhost.createServer({
+      name: 'Items',
+      slug: 'items',
+      authentication: { type: 'Bearer' },
+      oauth: await provider.oauthFor(`${toolhost.url}/mcp/items/callback`),
+      tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${provider.url}/me` }],
+    });
+  });
+  after(async () => {
+    await Promise.all([toolhost.stop(), provider.close()]);
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  async function register(redirectUri: string): Promise<string> {
+    const answer = await fetch(`${toolhost.url}/mcp/items/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ client_name: 'Conformance suite', redirect_uris: [redirectUri] }),
+    });
+    return ((await answer.json()) as { client_id: string }).client_id;
+  }
+
+  /** Runs the suite, and logs a person in where it asks for one. */
+  async function run(resource: readonly string[]): Promise<void> {
+    const port = await freePort();
+    const issuer = `${toolhost.url}/mcp/items`;
+    const client = ['--client-id', await register(`http://127.0.0.1:${port}/callback`), '-p', String(port)];
+    const browser = createBrowser();
+    const logInAndReturn = async (url: string) => void (await fetch(await logIn(browser, url, 'Anna')));
+    const onLine = (line: string) => (line.startsWith(`${issuer}/authorize?`) ? logInAndReturn(line) : undefined);
+    const args = ['authorization', '--url', issuer, ...client, ...resource, '-o', directory];
+    const ended = await runScript(suite, args, directory, { onLine });
+    assert.equal(ended.code, 0, transcript(ended));
+    assert.match(ended.stdout, /^Total: 3 passed, 0 failed$/m, transcript(ended));
+  }
+
+  it('passes as an authorization server [mcp 59]', () => run([]));
+
+  it('passes when the suite names the resource [mcp 59]', () => run(['--resource', `${toolhost.url}/mcp/items`]));
+});

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { type Browser, type Changes, leadsTo, next, type Page, visibleText } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { challengeOf, type OAuthClient } from '../support/oauth/oauth-client.ts';
+
+const minuteMs = 60_000;
+
+describe('consent', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    client = await world.client(slug);
+  });
+  beforeEach(() => {
+    world.provider.takeLogins();
+    world.provider.takeTokens();
+  });
+  after(() => world.stop());
+
+  /** The person has allowed it, and stands before the login page of the provider. */
+  async function departure(browser: Browser): Promise<Page> {
+    return browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+  }
+
+  /** The provider's answer, not yet taken to the service. */
+  async function providerAnswer(browser: Browser): Promise<URL> {
+    return next(await browser.get(next(await departure(browser))));
+  }
+
+  function assertRefused(page: Page, status: number): void {
+    assert.deepEqual([page.status, leadsTo(page)], [status, undefined], page.html);
+    assert.deepEqual(page.headers.getSetCookie(), []);
+    assert.deepEqual(world.provider.takeTokens(), []);
+  }
+
+  it('[sec D1] [mcp 46] asks first: a page that says who wants what, and that nothing has been sent for', async () => {
+    const page = await world.browser().get(client.authorization().url);
+    assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
+    const text = visibleText(page);
+    const { host: providerHost } = new URL(world.provider.url);
+    const { host: upstreamHost } = new URL(world.upstream.url);
+    for (const part of [
+      'Test agent',
+      'agent.example',
+      'Things 1',
+      world.issuer(slug),
+      'Local',
+      providerHost,
+      upstreamHost,
+      'read',
+      'write',
+    ]) {
+      assert.ok(text.includes(part), `${part}: ${text}`);
+    }
+    assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+    assert.equal(page.headers.get('x-frame-options'), 'DENY');
+    assert.equal(page.headers.get('cache-control'), 'no-store');
+    assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+    const [cookie, ...others] = page.headers.getSetCookie();
+    assert.match(cookie ?? '', /^toolhost-consent=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    assert.deepEqual([others, world.provider.takeLogins(), world.provider.takeTokens()], [[], [], []]);
+  });
+
+  it('warns where the answer stays on the device, and does not let a scheme pose as a host', async () => {
+    const warning = /a program on this device/;
+    assert.doesNotMatch(visibleText(await world.browser().get(client.authorization().url)), warning);
+    for (const [redirectUri, shown] of [
+      ['http://127.0.0.1:9/cb', '127.0.0.1:9'],
+      ['com.evil://claude.ai/cb', 'com.evil://claude.ai'],
+      ['com.example.agent:/cb', 'com.example.agent:'],
+    ] as const) {
+      const local = await world.client(slug, { redirectUri });
+      const text = visibleText(await world.browser().get(local.authorization().url));
+      assert.match(text, warning);
+      assert.ok(text.includes(`The answer goes to ${shown} `), text);
+    }
+  });
+
+  it('answers the form with a page that leads to the provider, with a cookie for this login alone', async () => {
+    const browser = world.browser();
+    const page = await departure(browser);
+    assert.equal(page.status, 200);
+    const { origin, pathname, searchParams } = next(page);
+    assert.equal(origin + pathname, `${world.provider.url}/authorize`);
+    assert.equal(searchParams.get('scope'), 'read write');
+    const [cookie] = page.headers.getSetCookie();
+    assert.match(cookie ?? '', /^toolhost-login-[0-9a-f]{16}=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    assert.ok(!page.html.includes(cookie?.split(/[=;]/)[1] ?? ''));
+  });
+
+  it('[sec D2] [mcp 47] asks again for every client and every time', async () => {
+    const browser = world.browser();
+    await world.logIn(client, browser);
+    world.provider.takeLogins();
+    const second = await world.client(slug, { name: 'Second agent' });
+    for (const [again, name] of [
+      [second, 'Second agent'],
+      [client, 'Test agent'],
+    ] as const) {
+      const page = await browser.get(again.authorization({ prompt: 'none' }).url);
+      assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
+      assert.ok(visibleText(page).includes(name));
+    }
+    assert.deepEqual(world.provider.takeLogins(), []);
+  });
+
+  it('[sec D3] [mcp 48] stops a login that comes back to another browser than the one that consented', async () => {
+    const [attacker, victim] = [world.browser(), world.browser()];
+    const captured = next(await departure(attacker));
+    // The victim has logins of their own under way here, and is logged in at the provider.
+    await departure(victim);
+    const returned = next(await victim.get(captured));
+    assertRefused(await victim.get(returned), 403);
+    assertRefused(await world.browser().get(returned), 403);
+    // It is still the attacker's own login.
+    assert.ok(next(await attacker.get(returned)).searchParams.has('code'));
+  });
+
+  it('[sec D3] takes no cookie of another login for that of this one', async () => {
+    const [attacker, victim] = [world.browser(), world.browser()];
+    const returned = await providerAnswer(attacker);
+    await departure(victim);
+    const [[name] = []] = [...attacker.cookies('127.0.0.1')].filter(([key]) => key.startsWith('toolhost-login-'));
+    const values = [...victim.cookies('127.0.0.1').values()];
+    for (const value of [...values, '', 'x']) {
+      assertRefused(await victim.get(returned, { cookie: `${name}=${value}` }), 403);
+    }
+    const own = attacker.cookies('127.0.0.1').get(name ?? '');
+    assertRefused(await victim.get(returned, { cookie: `${name}=${own}; ${name}=planted` }), 403);
+  });
+
+  it('[sec D4] [mcp 46] refuses a form that is not the one that this browser was shown here', async () => {
+    const [browser, other] = [world.browser(), world.browser()];
+    const form = await browser.get(client.authorization().url);
+    const foreign = await other.get(client.authorization().url);
+    const elsewhere = await world.client(await world.serve());
+    const otherServer = await browser.get(elsewhere.authorization().url);
+    const sealed = (page: Page) => /name="request" value="([^"]*)"/.exec(page.html)?.[1] ?? assert.fail();
+    const own = sealed(form);
+    const forged = `${own.slice(0, -4)}${own.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`;
+    const fields = [undefined, '', 'x', 'v1.a.b.c', sealed(foreign), sealed(otherServer), forged, own.slice(0, 40)];
+    for (const request of fields)
+      assertRefused(await browser.press(form, 'Allow and log in', { fields: { request } }), 403);
+    const headers: Changes[] = [
+      { cookie: undefined },
+      { cookie: 'toolhost-consent=' },
+      { cookie: `toolhost-consent=${other.cookies('127.0.0.1').get('toolhost-consent')}` },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'none' },
+    ];
+    for (const change of headers)
+      assertRefused(await browser.press(form, 'Allow and log in', { headers: change }), 403);
+    const types = { 'content-type': 'application/json' };
+    assertRefused(await browser.press(form, 'Allow and log in', { headers: types }), 400);
+    for (const origin of ['https://evil.example', 'null', world.provider.url]) {
+      const page = await browser.press(form, 'Allow and log in', { headers: { origin } });
+      assert.deepEqual([page.status, leadsTo(page)], [403, undefined], origin);
+    }
+    assert.deepEqual(world.provider.takeLogins(), []);
+    assert.equal((await browser.press(form, 'Allow and log in')).status, 200);
+  });
+
+  it('[sec D4] counts a form once, also after its login is over, and only for ten minutes', async () => {
+    const browser = world.browser();
+    const form = await browser.get(client.authorization().url);
+    const returned = next(await browser.get(next(await browser.press(form, 'Allow and log in'))));
+    assertRefused(await browser.press(form, 'Allow and log in'), 403);
+    assert.equal((await browser.get(returned)).status, 302);
+    world.provider.takeTokens();
+    assertRefused(await browser.press(form, 'Allow and log in'), 403);
+    const late = await browser.get(client.authorization().url);
+    world.wait(10 * minuteMs + 1000);
+    assertRefused(await browser.press(late, 'Allow and log in'), 403);
+  });
+
+  it('tells the client when the person cancels, by a page and not a redirect after a form', async () => {
+    const browser = world.browser();
+    const { url, state } = client.authorization();
+    const page = await browser.press(await browser.get(url), 'Cancel');
+    assert.deepEqual([page.status, page.headers.get('location')], [200, null]);
+    const { href, searchParams } = next(page);
+    assert.ok(href.startsWith(`${client.redirectUri}?`));
+    assert.partialDeepStrictEqual(Object.fromEntries(searchParams), {
+      error: 'access_denied',
+      state,
+      iss: world.issuer(slug),
+    });
+    assert.deepEqual([searchParams.has('code'), world.provider.takeLogins()], [false, []]);
+  });
+
+  it('[sec D12] [mcp 48] takes an answer of the provider once, with its state, in time, at its server', async () => {
+    const browser = world.browser();
+    const returned = await providerAnswer(browser);
+    const changed = (change: (url: URL) => void) => {
+      const url = new URL(returned);
+      change(url);
+      return browser.get(url);
+    };
+    assertRefused(await changed((url) => url.searchParams.delete('state')), 400);
+    assertRefused(await changed((url) => url.searchParams.set('state', '')), 400);
+    assertRefused(await changed((url) => url.searchParams.set('state', 'x'.repeat(43))), 400);
+    assertRefused(await changed((url) => url.searchParams.append('state', 'x')), 400);
+    const other = await world.serve();
+    assertRefused(await changed((url) => (url.pathname = `/mcp/${other}/callback`)), 400);
+    assert.equal((await browser.get(returned)).status, 302);
+    world.provider.takeTokens();
+    assertRefused(await browser.get(returned), 400);
+    const late = await providerAnswer(browser);
+    world.wait(10 * minuteMs + 1000);
+    assertRefused(await browser.get(late), 400);
+  });
+
+  it('goes on with one of two logins in one browser without the other', async () => {
+    const browser = world.browser();
+    const [first, second] = [await providerAnswer(browser), await providerAnswer(browser)];
+    for (const returned of [second, first]) {
+      const page = await browser.get(returned);
+      assert.ok(next(page).searchParams.has('code'));
+      assert.match(page.headers.getSetCookie()[0] ?? '', /^toolhost-login-\w+=; .*Max-Age=0$/);
+    }
+  });
+
+  it('[mcp 43] [sec D8] sends a request without PKCE, or with plain, back with invalid_request', async () => {
+    const wrong: Changes[] = [
+      { code_challenge: undefined, code_challenge_method: undefined },
+      { code_challenge_method: undefined },
+      { code_challenge_method: 'plain' },
+      { code_challenge: '' },
+      { code_challenge: 'x'.repeat(42) },
+      { code_challenge: `${challengeOf('x')}=` },
+      { response_mode: 'fragment' },
+      { request: 'eyJ' },
+      { request_uri: 'https://agent.example/request' },
+    ];
+    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    for (const change of wrong) {
+      const { url, state } = agent.authorization(change);
+      const { searchParams } = next(await world.browser().get(url));
+      assert.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', state]);
+    }
+    const { url } = client.authorization();
+    url.searchParams.append('client_id', client.id);
+    assertRefused(await world.browser().get(url), 400);
+  });
+
+  it('[mcp 45] [sec D11] takes its own address as the resource, in any of its spellings, and no other', async () => {
+    const issuer = world.issuer(slug);
+    const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP')];
+    for (const resource of own) {
+      assert.equal((await world.browser().get(client.authorization({ resource }).url)).status, 200, String(resource));
+    }
+    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    const other = await world.serve();
+    for (const resource of [world.issuer(other), world.toolhost.url, `${issuer}?x`, 'x', `${issuer}//`]) {
+      const { searchParams } = next(await world.browser().get(agent.authorization({ resource }).url));
+      assert.equal(searchParams.get('error'), 'invalid_target', resource);
+    }
+    const { url } = agent.authorization();
+    url.searchParams.append('resource', world.issuer(other));
+    assert.equal(next(await world.browser().get(url)).searchParams.get('error'), 'invalid_target');
+  });
+
+  it('[sec M9] drops a login when the server changes what people agree to, at every step of it', async () => {
+    const moved = await world.serve();
+    const [agent, browser] = [await world.client(moved), world.browser()];
+    const moveTo = (host: string) => world.change(moved, { tools: [toolAt(`https://${host}/things`)] });
+    const form = await browser.get(agent.authorization().url);
+    await moveTo('collector.example.com');
+    assertRefused(await browser.press(form, 'Allow and log in'), 403);
+    const shown = await browser.get(agent.authorization().url);
+    assert.match(visibleText(shown), /collector\.example\.com/);
+    const returned = next(await browser.get(next(await browser.press(shown, 'Allow and log in'))));
+    await moveTo('other.example.com');
+    const { searchParams } = next(await browser.get(returned));
+    assert.deepEqual([searchParams.get('error'), searchParams.has('code')], ['access_denied', false]);
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+});

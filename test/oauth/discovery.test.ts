@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { post } from '../support/oauth/oauth-client.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+describe('OAuth discovery', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let issuer: string;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    issuer = world.issuer(slug);
+  });
+  after(() => world.stop());
+
+  const resourceMetadata = () => `${world.toolhost.url}/.well-known/oauth-protected-resource/mcp/${slug}`;
+  const serverMetadata = () => `${world.toolhost.url}/.well-known/oauth-authorization-server/mcp/${slug}`;
+  const json = async (url: string) => {
+    const response = await fetch(url);
+    assert.equal(response.status, 200);
+    assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
+    return (await response.json()) as Record<string, unknown>;
+  };
+
+  it('[mcp 36] [spec 7] answers 401 with hints and without an error where no token is sent, whatever the method', async () => {
+    for (const method of ['initialize', 'tools/list', 'tools/call', 'ping', 'server/discover']) {
+      const { status, headers } = await world.toolhost.rpc(slug, undefined, method);
+      assert.equal(status, 401);
+      const hints = `Bearer resource_metadata="${resourceMetadata()}", scope="read write"`;
+      assert.equal(headers.get('www-authenticate'), hints, method);
+    }
+    assert.equal((await fetch(issuer)).status, 401);
+    assert.deepEqual(world.upstream.take(), []);
+  });
+
+  it('[spec 7] answers a plain 401 where the server has no login', async () => {
+    const url = `${world.upstream.url}/things`;
+    const tools = [{ name: 'run', description: 'Runs one request of this test.', method: 'GET', url }];
+    await world.toolhost.createServer({ name: 'Open', slug: 'no-login', authentication: { type: 'Bearer' }, tools });
+    const { status, headers } = await world.toolhost.rpc('no-login', undefined, 'tools/list');
+    assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer']);
+    for (const path of ['oauth-protected-resource', 'oauth-authorization-server']) {
+      assert.equal((await fetch(`${world.toolhost.url}/.well-known/${path}/mcp/no-login`)).status, 404);
+    }
+    assert.equal((await fetch(`${world.toolhost.url}/mcp/no-login/authorize`)).status, 404);
+  });
+
+  it('[mcp 37] [sec A3] answers 401 invalid_token to what is no token of this server', async () => {
+    const other = await world.serve();
+    const { access_token: foreign } = await world.tokens(await world.client(other));
+    const { access_token: own } = await world.tokens(await world.client(slug));
+    const wrong = ['junk', 'provider-access-1', `tha_${'a'.repeat(43)}`, foreign, own.slice(0, -1), `${own}=`];
+    for (const token of wrong) {
+      for (const method of ['initialize', 'tools/list', 'tools/call']) {
+        const { status, headers } = await world.toolhost.rpc(slug, token, method, { name: 'run', arguments: {} });
+        assert.equal(status, 401, token);
+        assert.match(headers.get('www-authenticate') ?? '', /resource_metadata=".+", error="invalid_token"/);
+      }
+      assert.equal((await world.toolhost.modern(slug, token, 'server/discover')).status, 401);
+    }
+    assert.deepEqual(world.upstream.take(), []);
+  });
+
+  it('[mcp 39] does not read a token from the query', async () => {
+    const { access_token } = await world.tokens(await world.client(slug));
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const reply = await post(`${issuer}?access_token=${access_token}&token=${access_token}`, body);
+    assert.equal(reply.status, 401);
+  });
+
+  it('[mcp 40] describes the resource by the very URL that people configure, without offline access', async () => {
+    const offline = await world.serve({}, { scopes: ['offline_access'] });
+    assert.deepEqual(await json(resourceMetadata()), {
+      resource: issuer,
+      authorization_servers: [issuer],
+      scopes_supported: ['read', 'write'],
+      bearer_methods_supported: ['header'],
+      resource_name: 'Things 1',
+    });
+    const other = await json(resourceMetadata().replace(slug, offline));
+    assert.equal('scopes_supported' in other, false, 'RFC 9728, 3.2: no empty lists');
+  });
+
+  it('[mcp 41] [mcp 42] [sec D14] describes the authorization server, whose issuer is the URL it was found by', async () => {
+    const expected = {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      registration_endpoint: `${issuer}/register`,
+      revocation_endpoint: `${issuer}/revoke`,
+      response_types_supported: ['code'],
+      response_modes_supported: ['query'],
+      grant_types_supported: ['authorization_code', 'refresh_token'],
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['none'],
+      revocation_endpoint_auth_methods_supported: ['none'],
+      scopes_supported: ['read', 'write'],
+      authorization_response_iss_parameter_supported: true,
+      client_id_metadata_document_supported: true,
+    };
+    assert.deepEqual(await json(serverMetadata()), expected);
+    assert.deepEqual(await json(`${issuer}/.well-known/oauth-authorization-server`), expected);
+  });
+
+  it('[mcp 41] serves nothing at the root, nothing for unknown slugs, and no OpenID configuration', async () => {
+    const places = [
+      '/.well-known/oauth-protected-resource',
+      '/.well-known/oauth-authorization-server',
+      '/.well-known/oauth-protected-resource/mcp',
+      `/.well-known/openid-configuration/mcp/${slug}`,
+      `/mcp/${slug}/.well-known/openid-configuration`,
+      '/.well-known/oauth-protected-resource/mcp/unknown',
+      '/.well-known/oauth-authorization-server/mcp/unknown',
+      `/.well-known/oauth-protected-resource/mcp/${slug}/`,
+    ];
+    for (const place of places) {
+      const response = await fetch(world.toolhost.url + place);
+      assert.equal(response.status, 404, place);
+      assert.match(response.headers.get('content-type') ?? '', /json/, place);
+    }
+  });
+
+  it('[mcp 42] puts the issuer into redirects of success and of failure', async () => {
+    const client = await world.client(slug);
+    const { params, state } = await world.logIn(client);
+    assert.deepEqual([params.get('iss'), params.get('state')], [issuer, state]);
+    const native = await world.client(slug, { redirectUri: 'http://127.0.0.1:3118/callback' });
+    const failed = await fetch(native.authorization({ response_type: 'token' }).url, { redirect: 'manual' });
+    const { searchParams } = new URL(failed.headers.get('location') ?? '');
+    assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
+  });
+
+  it('[mcp 56] lets any page read the metadata and use the endpoints without cookies', async () => {
+    const origin = 'https://agent.example';
+    for (const url of [resourceMetadata(), serverMetadata()]) {
+      const response = await fetch(url, { headers: { origin } });
+      assert.deepEqual([response.status, response.headers.get('access-control-allow-origin')], [200, '*']);
+    }
+    for (const place of ['register', 'token', 'revoke']) {
+      const reply = await post(`${issuer}/${place}`, {}, { origin });
+      assert.equal(reply.headers.get('access-control-allow-origin'), '*', place);
+      const asked = {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type',
+      };
+      const preflight = await fetch(`${issuer}/${place}`, { method: 'OPTIONS', headers: asked });
+      assert.equal(preflight.status, 204);
+      assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /content-type/i);
+    }
+    for (const place of ['authorize', 'consent', 'callback']) {
+      const response = await fetch(`${issuer}/${place}`, {
+        method: place === 'consent' ? 'POST' : 'GET',
+        headers: { origin },
+      });
+      assert.equal(response.status, 403, place);
+    }
+    const own = { origin: world.toolhost.url };
+    const unauthorized = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, own);
+    assert.match(unauthorized.headers.get('access-control-expose-headers') ?? '', /WWW-Authenticate/);
+  });
+
+  it('[mcp 57] builds every address from the configured one and not from the request', async () => {
+    const port = new URL(world.toolhost.url).port;
+    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`]) {
+      const headers = {
+        host,
+        'x-forwarded-host': 'evil.example',
+        'x-forwarded-proto': 'https',
+        forwarded: 'host=evil.example',
+      };
+      for (const url of [resourceMetadata(), serverMetadata()]) {
+        const { status, text } = await wire(url, { headers });
+        assert.equal(status, 200);
+        assert.doesNotMatch(text, /evil|localhost|https:/);
+      }
+      const { headers: answered } = await wire(issuer, { method: 'GET', headers });
+      assert.match(String(answered['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
+    }
+    assert.equal((await wire(serverMetadata(), { headers: { host: 'evil.example' } })).status, 421);
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { createCookieBrowser } from '../support/browser/cookie-browser.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+const redirectUri = 'http://127.0.0.1:9/cb';
+const verifier = 'v'.repeat(50);
+
+/** A browser that keeps cookies, sends the forms it is shown and follows every link, until the client's redirect. */
+function createFollower() {
+  const { open } = createCookieBrowser();
+  const request = (url: URL, form?: URLSearchParams) => open(url, form ? { method: 'POST', body: form } : {});
+  return async function follow(start: URL): Promise<URL> {
+    let url = start;
+    let step = await request(url);
+    for (let hops = 0; hops < 15; hops++) {
+      assert.ok(step.response.status < 400, `${url.pathname}: ${step.response.status} ${step.html}`);
+      const location = step.response.headers.get('location');
+      const link = /id="continue" href="([^"]+)"/.exec(step.html)?.[1]?.replaceAll('&amp;', '&');
+      const action = /<form method="post"(?: action="([^"]*)")?/.exec(step.html);
+      if (location !== null) url = new URL(location, url);
+      else if (link) url = new URL(link);
+      else if (action) {
+        const sealed = /name="request" value="([^"]+)"/.exec(step.html)?.[1];
+        url = new URL(action[1] ?? url.href, url);
+        step = await request(url, new URLSearchParams(sealed ? { request: sealed, decision: 'allow' } : {}));
+        continue;
+      } else break;
+      if (url.href.startsWith(redirectUri)) return url;
+      step = await request(url);
+    }
+    throw new Error(`the login ended at ${url.href}`);
+  };
+}
+
+type Tokens = { access_token: string; refresh_token: string; scope: string };
+
+describe('signing in at the management server', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  async function logIn(scope?: string): Promise<Tokens> {
+    const registered = await fetch(`${toolhost.url}/mcp/manage/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [redirectUri], client_name: 'Agent' }),
+    });
+    const { client_id } = (await registered.json()) as { client_id: string };
+    const url = new URL(`${toolhost.url}/mcp/manage/authorize`);
+    url.search = new URLSearchParams({
+      response_type: 'code',
+      client_id,
+      redirect_uri: redirectUri,
+      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+      code_challenge_method: 'S256',
+      ...(scope && { scope }),
+    }).toString();
+    const back = await createFollower()(url);
+    assert.equal(back.searchParams.get('iss'), `${toolhost.url}/mcp/manage`);
+    const answer = await fetch(`${toolhost.url}/mcp/manage/token`, {
+      method: 'POST',
+      body: new URLSearchParams({
+        grant_type: 'authorization_code',
+        code: back.searchParams.get('code') ?? '',
+        redirect_uri: redirectUri,
+        client_id,
+        code_verifier: verifier,
+      }),
+    });
+    return (await answer.json()) as Tokens;
+  }
+
+  it('[mcp 36] is offered to a client without a token', async () => {
+    const { status, headers } = await toolhost.rpc('manage', undefined, 'tools/list');
+    assert.equal(status, 401);
+    assert.match(
+      headers.get('www-authenticate') ?? '',
+      /resource_metadata="[^"]+\/mcp\/manage", scope="manage:read manage:write"/,
+    );
+  });
+
+  it('lets an agent manage without a copied key, as the person who signed in', async () => {
+    const tokens = await logIn();
+    assert.equal(tokens.scope, 'manage:read manage:write');
+    const created = await toolhost.callTool('manage', tokens.access_token, 'createMcpServer', {
+      name: 'Made after a login',
+      slug: 'made-after-login',
+      tools: [],
+    });
+    assert.notEqual(created.isError, true, JSON.stringify(created.content));
+    const { server } = created.structuredContent as { server: { created_by: string } };
+    assert.match(server.created_by, /^usr_/);
+    const listed = await toolhost.rest('GET', '/servers');
+    assert.ok(JSON.stringify(listed.body).includes('made-after-login'), 'it is in the local workspace');
+  });
+
+  it('[mcp 38] answers 403 with the scope to ask for when the login does not cover an operation', async () => {
+    const tokens = await logIn('manage:read');
+    assert.equal(tokens.scope, 'manage:read');
+    const read = await toolhost.callTool('manage', tokens.access_token, 'listMcpServers');
+    assert.notEqual(read.isError, true);
+    const { status, headers } = await toolhost.rpc('manage', tokens.access_token, 'tools/call', {
+      name: 'createMcpServer',
+      arguments: { name: 'No', slug: 'not-allowed', tools: [] },
+    });
+    assert.equal(status, 403);
+    assert.match(headers.get('www-authenticate') ?? '', /error="insufficient_scope"/);
+    assert.match(headers.get('www-authenticate') ?? '', /scope="manage:read manage:write"/);
+  });
+
+  it('is good for the management server alone', async () => {
+    const tokens = await logIn();
+    assert.equal((await toolhost.rest('GET', '/servers', { key: tokens.access_token })).status, 401);
+  });
+});

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type Browser, leadsTo, next, type Page } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { clientWithId, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
+
+type Token = Tokens & { generation: number };
+
+/** One login from its beginning: what was shown to whom, and how far it may have come. */
+type Login = {
+  client: number;
+  browser: number;
+  verifier: string;
+  form: Page;
+  isFormUsed: boolean;
+  departure?: URL;
+  returned?: URL;
+  code?: string;
+  isCodeUsed: boolean;
+  isEnded: boolean;
+  generation: number;
+  tokens: Token[];
+};
+
+type Model = { logins: Login[] };
+type Real = { browsers: Browser[]; clients: OAuthClient[]; slugs: string[] };
+type Command = fc.AsyncCommand<Model, Real>;
+
+/** The first two clients are of the first server, the third is of the second. */
+const serverOf = (client: number): number => (client < 2 ? 0 : 1);
+const one = fc.nat({ max: 2 });
+const any = fc.nat();
+/** How far from the right one: mostly not at all, or nothing would ever come to its end. */
+const off = fc.constantFrom(0, 0, 0, 0, 1, 2);
+const seldom = fc.constantFrom(false, false, false, false, true);
+
+describe('[sec D] the OAuth proxy as a model', () => {
+  let world: LoginWorld;
+  let slugs: string[];
+  let ids: string[];
+
+  before(async () => {
+    world = await startLoginWorld();
+    slugs = [await world.serve(), await world.serve()];
+    ids = [];
+    for (const client of [0, 1, 2]) ids.push((await world.client(slugs[serverOf(client)] as string)).id);
+  });
+  after(() => world.stop());
+
+  const command = (name: string, run: (logins: Login[], real: Real) => Promise<void>): Command => ({
+    check: () => true,
+    run: (model, real) => run(model.logins, real),
+    toString: () => name,
+  });
+  /** A step on some login that has come far enough for it. */
+  const step = (
+    name: string,
+    isReady: (login: Login) => boolean,
+    pick: number,
+    run: (login: Login, real: Real, logins: Login[]) => Promise<void>,
+  ): Command => ({
+    check: (model) => model.logins.some(isReady),
+    run: (model, real) => {
+      const ready = model.logins.filter(isReady);
+      return run(ready[pick % ready.length] as Login, real, model.logins);
+    },
+    toString: () => name,
+  });
+  const at = <T>(list: readonly T[], index: number): T => list[index % list.length] as T;
+
+  const begin = fc.tuple(one, one, seldom).map(([client, browser, isAtOther]) =>
+    command(
+      `begin client=${client} browser=${browser}${isAtOther ? ' at the other server' : ''}`,
+      async (logins, real) => {
+        const { url, verifier } = at(real.clients, client).authorization();
+        if (isAtOther) {
+          url.pathname = `/mcp/${at(real.slugs, serverOf(client) + 1)}/authorize`;
+          url.searchParams.delete('resource');
+        }
+        const form = await at(real.browsers, browser).get(url);
+        assert.equal(form.status, isAtOther ? 400 : 200);
+        assert.equal(leadsTo(form), undefined, 'nothing leads on before somebody has consented');
+        const fresh = { isFormUsed: false, isCodeUsed: false, isEnded: false, generation: 0, tokens: [] };
+        if (!isAtOther) logins.push({ client, browser, verifier, form, ...fresh });
+      },
+    ),
+  );
+
+  const press = fc.tuple(any, off, seldom).map(([pick, other, isCancelled]) => {
+    const button = isCancelled ? 'Cancel' : 'Allow and log in';
+    return step(
+      `press ${button} login=${pick} browser+${other}`,
+      () => true,
+      pick,
+      async (login, real) => {
+        const page = await at(real.browsers, login.browser + other).press(login.form, button);
+        const isOwn = other === 0;
+        const isAllowed = isOwn && button !== 'Cancel' && !login.isFormUsed;
+        assert.equal(page.status, isAllowed || (isOwn && button === 'Cancel') ? 200 : 403, page.html);
+        if (!isAllowed) return;
+        login.isFormUsed = true;
+        login.departure = next(page);
+      },
+    );
+  });
+
+  const provider = fc.tuple(any, one).map(([pick, browser]) =>
+    step(
+      `provider login=${pick} browser=${browser}`,
+      (login) => login.departure !== undefined,
+      pick,
+      async (login, real) => {
+        login.returned = next(await at(real.browsers, browser).get(login.departure as URL));
+      },
+    ),
+  );
+
+  const callback = fc.tuple(any, off, seldom).map(([pick, other, isAtOther]) =>
+    step(
+      `callback login=${pick} browser+${other}${isAtOther ? ' at the other server' : ''}`,
+      (login) => login.returned !== undefined,
+      pick,
+      async (login, real) => {
+        const url = new URL(login.returned as URL);
+        if (isAtOther) url.pathname = `/mcp/${at(real.slugs, serverOf(login.client) + 1)}/callback`;
+        const page = await at(real.browsers, login.browser + other).get(url);
+        const isGood = other === 0 && !isAtOther && login.code === undefined;
+        const code = leadsTo(page)?.searchParams.get('code') ?? undefined;
+        assert.equal(code !== undefined, isGood, `${page.status} ${page.html}`);
+        if (isGood && code !== undefined) login.code = code;
+      },
+    ),
+  );
+
+  const redeem = fc.tuple(any, off, seldom, any).map(([pick, other, isForeign, whose]) =>
+    step(
+      `redeem login=${pick} client+${other}${isForeign ? ` verifier of ${whose}` : ''}`,
+      (login) => login.code !== undefined,
+      pick,
+      async (login, real, logins) => {
+        const { verifier } = isForeign ? at(logins, whose) : login;
+        const reply = await at(real.clients, login.client + other).redeem(login.code as string, verifier);
+        const isBearer = other === 0 && verifier === login.verifier;
+        assert.equal(reply.status, isBearer && !login.isCodeUsed ? 200 : 400, reply.text);
+        if (!isBearer) return;
+        if (login.isCodeUsed) login.isEnded = true;
+        else login.tokens.push({ ...(reply.body as Tokens), generation: 0 });
+        login.isCodeUsed = true;
+      },
+    ),
+  );
+
+  const hasTokens = (login: Login) => login.tokens.length > 0;
+
+  const use = fc.tuple(any, any, fc.nat({ max: 1 })).map(([pick, which, server]) =>
+    step(`use login=${pick} token=${which} server=${server}`, hasTokens, pick, async (login, real) => {
+      const { access_token } = at(login.tokens, which);
+      const { status } = await world.list(at(real.slugs, server), access_token);
+      assert.equal(status, serverOf(login.client) === server && !login.isEnded ? 200 : 401);
+    }),
+  );
+
+  const refresh = fc.tuple(any, any, off).map(([pick, which, other]) =>
+    step(`refresh login=${pick} token=${which} client+${other}`, hasTokens, pick, async (login, real) => {
+      const { refresh_token, generation } = at(login.tokens, which);
+      const reply = await at(real.clients, login.client + other).refresh(refresh_token);
+      const isBearer = other === 0 && !login.isEnded;
+      // The direct predecessor is taken for a moment longer, and a run takes less than that.
+      const isGood = isBearer && generation >= login.generation - 1;
+      assert.equal(reply.status, isGood ? 200 : 400, reply.text);
+      if (isGood) {
+        login.generation = Math.max(login.generation, generation + 1);
+        login.tokens.push({ ...(reply.body as Tokens), generation: login.generation });
+      } else if (isBearer) login.isEnded = true;
+    }),
+  );
+
+  const revoke = fc.tuple(any, any, off, fc.boolean()).map(([pick, which, other, isRefresh]) =>
+    step(`revoke login=${pick} token=${which} client+${other}`, hasTokens, pick, async (login, real) => {
+      const token = at(login.tokens, which);
+      const reply = await at(real.clients, login.client + other).revoke(
+        isRefresh ? token.refresh_token : token.access_token,
+      );
+      assert.equal(reply.status, 200);
+      if (other === 0) login.isEnded = true;
+    }),
+  );
+
+  it('gives a token to the client that a browser consented to, at that server, and never otherwise', async () => {
+    const steps = [begin, press, provider, callback, redeem, use, use, refresh, refresh, revoke];
+    await fc.assert(
+      fc.asyncProperty(fc.commands(steps, { maxCommands: 100, size: 'max' }), async (commands) => {
+        const address = `2001:db8::${Math.floor(Math.random() * 65_536).toString(16)}`;
+        const clients = ids.map((id, client) =>
+          clientWithId(id, { issuer: world.issuer(at(slugs, serverOf(client))), address }),
+        );
+        const real = { browsers: [world.browser(), world.browser(), world.browser()], clients, slugs };
+        await fc.asyncModelRun(() => ({ model: { logins: [] }, real }), commands);
+      }),
+      // Biased runs are mostly too short to come to a token.
+      { numRuns: 30, unbiased: true },
+    );
+  });
+});

@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { next } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('passthrough, the specification to the letter', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve({}, { token_mode: 'passthrough' });
+    client = await world.client(slug);
+  });
+  beforeEach(() => {
+    world.provider.onToken();
+    world.upstream.on('*', () => ({ body: { things: [] } }));
+    world.upstream.take();
+    world.provider.takeTokens();
+  });
+  after(() => world.stop());
+
+  it('[spec 5.4.7] gives the agent the provider’s own token, which then goes upstream', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const { access_token, refresh_token, expires_in, ...rest } = tokensOf(await client.redeem(code, verifier));
+    assert.match(access_token, /^provider-access-\d+$/);
+    assert.match(refresh_token, /^thp_/);
+    assert.deepEqual(rest, { token_type: 'Bearer' });
+    assert.ok(expires_in > 3590 && expires_in <= 3600);
+    assert.notEqual((await world.call(slug, access_token)).isError, true);
+    assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
+  });
+
+  it('keeps nothing of the login, and takes its code once', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const { access_token } = tokensOf(await client.redeem(code, verifier));
+    assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
+    const { db } = world.toolhost.running.app.runner;
+    const rows = await db.selectFrom('grants').select('sealed_tokens').where('slug', '=', slug).execute();
+    assert.ok(rows.length > 0 && rows.every((row) => row.sealed_tokens === ''));
+    assert.deepEqual(await db.selectFrom('tokens').selectAll().execute(), []);
+    assert.equal((await world.list(slug, access_token)).status, 200);
+  });
+
+  it('refreshes at the provider for the agent, whose refresh token is of use only here', async () => {
+    const first = await world.tokens(client);
+    world.provider.takeTokens();
+    const second = tokensOf(await client.refresh(first.refresh_token));
+    const [call, ...others] = world.provider.takeTokens();
+    assert.deepEqual(Object.fromEntries(call?.form ?? []), {
+      grant_type: 'refresh_token',
+      refresh_token: first.access_token.replace('access', 'refresh'),
+      client_id: 'toolhost-at-the-provider',
+      client_secret: world.provider.clientSecret,
+    });
+    assert.deepEqual(others, []);
+    assert.notEqual(second.access_token, first.access_token);
+    assert.ok(!Buffer.from(second.refresh_token, 'base64url').includes('provider-refresh'));
+    assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
+    tokensOf(await client.refresh(second.refresh_token));
+  });
+
+  it('[sec D11] takes a wrapped refresh token of its own server and client alone, with the endpoints as they were', async () => {
+    const at = await world.serve({}, { token_mode: 'passthrough' });
+    const agent = await world.client(at);
+    const { refresh_token } = await world.tokens(agent);
+    const [other, elsewhere] = [await world.client(at), client];
+    world.provider.takeTokens();
+    for (const stranger of [other, elsewhere])
+      assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
+    const unwrapped = ['provider-refresh-1', refresh_token.slice(4), `${refresh_token}x`, 'thp_', ''];
+    for (const token of unwrapped) assertOAuthError(await agent.refresh(token), 400, 'invalid_grant');
+    const token_url = `${world.provider.url}/token`;
+    await world.change(at, { oauth: world.provider.oauth({ token_mode: 'passthrough', token_url }) });
+    assertOAuthError(await agent.refresh(refresh_token), 400, 'invalid_grant');
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+
+  it('[spec 7] gives no token when the answer lacks access_token, token_type or expires_in', async () => {
+    const whole: Json = { access_token: 'token', token_type: 'bearer', expires_in: 60 };
+    for (const field of Object.keys(whole)) {
+      for (const value of [undefined, null, '', {}]) {
+        world.provider.onToken(() => ({ body: { ...whole, [field]: value } }));
+        const { searchParams } = next(await world.returned(client.authorization()));
+        assert.deepEqual([searchParams.get('error'), searchParams.has('code')], ['server_error', false]);
+        assert.match(searchParams.get('error_description') ?? '', new RegExp(`without a usable ${field}`));
+      }
+    }
+  });
+
+  it('answers a refresh that the provider refuses, or does not answer, as what it is', async () => {
+    const { refresh_token } = await world.tokens(client);
+    world.provider.onToken(() => ({ status: 503, body: 'down' }));
+    assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');
+    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_client' } }));
+    assertOAuthError(await client.refresh(refresh_token), 500, 'server_error');
+    world.provider.onToken(() => ({ body: { error: 'bad_refresh_token' } }));
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    world.provider.onToken();
+    tokensOf(await client.refresh(refresh_token));
+  });
+
+  it('asks for a login where the upstream refuses the token, at once', async () => {
+    const { access_token } = await world.tokens(client);
+    world.upstream.on('*', () => ({ status: 401 }));
+    const { status, headers } = await world.toolhost.rpc(slug, access_token, 'tools/call', {
+      name: 'run',
+      arguments: {},
+    });
+    assert.equal(status, 401);
+    assert.match(headers.get('www-authenticate') ?? '', /resource_metadata="[^"]+".*error="invalid_token"/);
+    assert.equal(world.upstream.take().length, 1);
+  });
+
+  it('[sec A1] sends no credential of ours upstream', async () => {
+    const issued = await world.tokens(await world.client(await world.serve()));
+    const { refresh_token } = await world.tokens(client);
+    for (const own of [await world.toolhost.key(), issued.access_token, issued.refresh_token, refresh_token]) {
+      assert.equal((await world.list(slug, own)).status, 401);
+      const { status } = await world.toolhost.rpc(slug, own, 'tools/call', { name: 'run', arguments: {} });
+      assert.equal(status, 401);
+    }
+    assert.deepEqual(world.upstream.take(), []);
+  });
+});
+
+describe('[find B6] a token that was handed out before the server changed', () => {
+  let world: LoginWorld;
+  let elsewhere: RecordingUpstream;
+  const passthrough = { token_mode: 'passthrough' };
+
+  before(async () => {
+    elsewhere = await startRecordingUpstream();
+    world = await startLoginWorld({ egress: [elsewhere.port] });
+  });
+  after(() => Promise.all([world.stop(), elsewhere.close()]));
+
+  const toElsewhere = () => ({ ...toolAt(`${elsewhere.url}/collect`), name: 'collect' });
+  const bothTools = () => [toolAt(`${world.upstream.url}/things`), toElsewhere()];
+  const call = (slug: string, token: string, name: string) =>
+    world.toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} });
+
+  /** It is refused for every tool, with hints where the server still has a login, and reaches nobody. */
+  async function assertOutdated(slug: string, token: string, hints = true): Promise<void> {
+    world.upstream.take();
+    for (const name of ['run', 'collect']) {
+      const { status, headers, text } = await call(slug, token, name);
+      assert.equal(status, 401, text);
+      assert.match(text, /changed where it sends the token since you logged in/);
+      const challenge = headers.get('www-authenticate') ?? '';
+      assert.equal(/resource_metadata="[^"]+".*error="invalid_token"/.test(challenge), hints, challenge);
+    }
+    assert.deepEqual([world.upstream.take(), elsewhere.take()], [[], []]);
+  }
+
+  it('reaches no host that was added, and the person is asked to log in again', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { access_token } = await world.tokens(client);
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+    const again = await world.tokens(client);
+    for (const name of ['run', 'collect']) assert.equal((await call(slug, again.access_token, name)).status, 200);
+    assert.equal(elsewhere.take()[0]?.headers.authorization, `Bearer ${again.access_token}`);
+    await assertOutdated(slug, access_token);
+  });
+
+  it('so does one that a refresh gave', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { refresh_token } = await world.tokens(client);
+    const { access_token } = tokensOf(await client.refresh(refresh_token));
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+  });
+
+  it('is good again where the server changes back, and for tools of the same hosts', async () => {
+    const slug = await world.serve({}, passthrough);
+    const { access_token } = await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/other`)], name: 'Another name' });
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, access_token);
+    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/things`)] });
+    assert.equal((await call(slug, access_token, 'run')).status, 200);
+  });
+
+  it('is sent nowhere by a server that has no login any more, or issues tokens of its own now', async () => {
+    const slug = await world.serve({}, passthrough);
+    const { access_token } = await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: bothTools(), oauth: null });
+    assert.equal((await call(slug, 'another-token', 'run')).status, 200);
+    await assertOutdated(slug, access_token, false);
+    await world.change(slug, { oauth: world.provider.oauth() });
+    assert.equal((await call(slug, access_token, 'run')).status, 401);
+  });
+
+  it('says nothing about a token that was never handed out here', async () => {
+    const slug = await world.serve({}, passthrough);
+    await world.tokens(await world.client(slug));
+    await world.change(slug, { tools: bothTools() });
+    for (const name of ['run', 'collect']) assert.equal((await call(slug, 'a-token-of-mine', name)).status, 200);
+    elsewhere.take();
+  });
+
+  it('counts as handed out anew when the provider gives the same one again', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
+    world.provider.onToken(() => ({ body }));
+    await world.tokens(client);
+    await world.change(slug, { tools: bothTools() });
+    await assertOutdated(slug, body.access_token);
+    await world.tokens(client);
+    world.provider.onToken();
+    assert.equal((await call(slug, body.access_token, 'collect')).status, 200);
+    elsewhere.take();
+  });
+
+  it('is not handed out when the server changes while the provider is asked', async () => {
+    const slug = await world.serve({}, passthrough);
+    const client = await world.client(slug);
+    const { refresh_token } = await world.tokens(client);
+    world.provider.takeTokens();
+    world.provider.onToken(() => 'hold');
+    const refreshed = client.refresh(refresh_token);
+    const asked = await world.provider.waitForToken();
+    await world.change(slug, { tools: bothTools() });
+    world.provider.onToken();
+    asked.release({ body: { access_token: 'held-back', token_type: 'bearer', expires_in: 600 } });
+    assertOAuthError(await refreshed, 400, 'invalid_grant');
+    await assertOutdated(slug, 'held-back');
+  });
+});
+
+describe('[spec 2.2] the token of a login reaches the upstream', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+  });
+  after(() => world.stop());
+
+  const places: [authentication: Json, place: (token: string) => string][] = [
+    [{ type: 'Bearer' }, (token) => `authorization: Bearer ${token}`],
+    [{ type: 'Bearer', header: 'X-Token' }, (token) => `x-token: Bearer ${token}`],
+    [{ type: 'ApiKey' }, (token) => `authorization: ${token}`],
+    [{ type: 'ApiKey', header: 'apikey' }, (token) => `apikey: ${token}`],
+    [{ type: 'Basic' }, (token) => `authorization: Basic ${token}`],
+    [{ type: 'QueryParam' }, (token) => `?api_key=${token}`],
+    [{ type: 'QueryParam', query_key: 'key' }, (token) => `?key=${token}`],
+  ];
+  for (const token_mode of ['issued', 'passthrough']) {
+    for (const [authentication, place] of places) {
+      it(`as ${JSON.stringify(authentication)}, ${token_mode}`, async () => {
+        const tools = [toolAt(`${world.upstream.url}/things`)];
+        const slug = await world.serve({ authentication, tools }, { token_mode });
+        const { access_token } = await world.tokens(await world.client(slug));
+        world.upstream.take();
+        assert.notEqual((await world.call(slug, access_token)).isError, true);
+        const [request] = world.upstream.take();
+        const found = JSON.stringify([request?.url, request?.headers]).match(/provider-access-\d+/g) ?? [];
+        assert.equal(found.length, 1);
+        const fields = Object.entries(request?.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
+        assert.ok([...fields, request?.url.replace('/things', '')].includes(place(found[0] ?? '')));
+        assert.equal(found[0] === access_token, token_mode === 'passthrough');
+      });
+    }
+  }
+
+  it('which a caller may present in the header that authentication names [spec 5.4.7]', async () => {
+    const slug = await world.serve({ authentication: { type: 'ApiKey', header: 'apikey' } });
+    const { access_token } = await world.tokens(await world.client(slug));
+    const reply = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, { apikey: access_token });
+    assert.equal(reply.status, 200);
+  });
+});

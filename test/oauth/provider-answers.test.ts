@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { next, visibleText } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+describe('what the provider says of its tokens and errors', () => {
+  let world: LoginWorld;
+  let clients: Record<'issued' | 'passthrough', OAuthClient>;
+  before(async () => {
+    world = await startLoginWorld();
+    const clientOf = async (token_mode: string) => world.client(await world.serve({}, { token_mode }));
+    clients = { issued: await clientOf('issued'), passthrough: await clientOf('passthrough') };
+  });
+  beforeEach(() => {
+    world.provider.onLogin();
+    world.provider.onToken();
+  });
+  after(() => world.stop());
+
+  /** What the client is told at the end of a login whose token endpoint answers this. */
+  async function ended(client: OAuthClient, body: Json, status = 200) {
+    world.provider.onToken(() => ({ status, body }));
+    const page = await world.returned(client.authorization());
+    const { searchParams } = next(page);
+    const [error, description] = [searchParams.get('error'), searchParams.get('error_description')];
+    return { error, description: description ?? '', hasCode: searchParams.has('code'), page };
+  }
+
+  const whole: Json = { access_token: 'a-token', token_type: 'bearer', expires_in: 600 };
+  const bearer = ['bearer', 'Bearer', 'BEARER', 'bot', 'user'];
+  const others = [
+    'mac',
+    'MAC',
+    'DPoP',
+    'dpop',
+    'pop',
+    'N_A',
+    'urn:ietf:params:oauth:token-type:jwt',
+    'bearer2',
+    ' bearer',
+    'bearer,dpop',
+  ];
+  const markup = '<script>alert(1)</script>';
+
+  for (const mode of ['issued', 'passthrough'] as const) {
+    it(`[find E4] ${mode}: a bearer token, by any of its names, is taken`, async () => {
+      for (const token_type of bearer) {
+        assert.equal((await ended(clients[mode], { ...whole, token_type })).hasCode, true, token_type);
+      }
+    });
+
+    it(`[find E4] ${mode}: a token of another type ends the login, and the client is told which`, async () => {
+      for (const token_type of [...others, markup]) {
+        const { error, description, hasCode, page } = await ended(clients[mode], { ...whole, token_type });
+        assert.deepEqual([error, hasCode], ['server_error', false], token_type);
+        const named = /^[\w.-]+$/.test(token_type) ? token_type : 'unknown';
+        assert.equal(
+          description,
+          `the token endpoint gave a token of the type ${named} and only bearer tokens can be sent on`,
+        );
+        assert.doesNotMatch(page.html, /alert|a-token/);
+      }
+    });
+
+    it(`[find E4] ${mode}: a token_type that is no text ends the login`, async () => {
+      for (const token_type of [5, true, {}, ['bearer']]) {
+        const { error, description } = await ended(clients[mode], { ...whole, token_type });
+        assert.deepEqual(
+          [error, description],
+          ['server_error', 'the token endpoint answered without a usable token_type'],
+        );
+      }
+    });
+  }
+
+  it('[find E4] without token_type: issued takes it for a bearer token, passthrough gives no token [spec 7]', async () => {
+    for (const token_type of [undefined, null, '']) {
+      assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);
+      const { error, hasCode } = await ended(clients.passthrough, { ...whole, token_type });
+      assert.deepEqual([error, hasCode], ['server_error', false]);
+    }
+  });
+
+  it('[find E4] a refresh that gives a token of another type gives none', async () => {
+    const { refresh_token } = await world.tokens(clients.passthrough);
+    world.provider.onToken(() => ({ body: { ...whole, token_type: 'DPoP' } }));
+    const reply = await clients.passthrough.refresh(refresh_token);
+    assertOAuthError(reply, 500, 'server_error');
+    assert.match(String(reply.body.error_description), /of the type DPoP/);
+  });
+
+  const codes = [
+    'redirect_uri_mismatch',
+    'invalid_grant',
+    'bad_verification_code',
+    'invalid_scope',
+    'AADSTS50011',
+    'x.y-Z_1',
+  ];
+
+  it('[find E4] the error code of the token endpoint reaches the client and the person', async () => {
+    for (const mode of ['issued', 'passthrough'] as const) {
+      for (const code of codes) {
+        for (const status of [200, 400, 401, 403]) {
+          const { description, hasCode, page } = await ended(clients[mode], { error: code }, status);
+          assert.deepEqual([hasCode, description], [false, `the provider does not accept this login and says ${code}`]);
+          assert.ok(visibleText(page).includes(code));
+        }
+      }
+    }
+  });
+
+  it('[find E4] the error code of the login page reaches the client', async () => {
+    for (const code of [...codes, 'login_required', 'unauthorized_client']) {
+      world.provider.onLogin(() => ({ error: code, error_description: markup }));
+      const { searchParams } = next(await world.returned(clients.issued.authorization()));
+      assert.equal(searchParams.get('error_description'), `the provider answered the login with the error ${code}`);
+      assert.equal(searchParams.get('error'), code === 'invalid_scope' ? code : 'server_error');
+    }
+  });
+
+  it('[find E4] nothing but a word reaches anybody: no markup, no sentence, no secret', async () => {
+    const { clientSecret } = world.provider;
+    const anything = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 200 }),
+      fc.constantFrom(
+        markup,
+        'a b',
+        'please visit evil.example',
+        'a"b',
+        'a\\b',
+        '\u202egnp',
+        'x'.repeat(65),
+        clientSecret,
+        `x${clientSecret}`,
+        clientSecret.slice(3, 20),
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(anything, fc.boolean(), async (error, isAtLogin) => {
+        fc.pre(
+          (error !== '' && !/^[A-Za-z0-9_.-]{1,64}$/.test(error)) ||
+            error.includes(clientSecret) ||
+            clientSecret.includes(error),
+        );
+        fc.pre(error.isWellFormed());
+        world.provider.onLogin(isAtLogin ? () => ({ error }) : undefined);
+        const { description, hasCode, page } = await ended(clients.issued, { error }, 400);
+        assert.equal(hasCode, false);
+        assert.match(
+          description,
+          /^(the provider answered the login with an error|the provider does not accept this login|.*neither a code nor an error)$/,
+        );
+        assert.ok(!page.html.includes(clientSecret.slice(3, 20)));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { next } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { challengeOf } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/service/toolhost.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+describe('logging in at the provider', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+  });
+  beforeEach(() => {
+    world.provider.onLogin();
+    world.provider.onToken();
+    world.provider.takeLogins();
+    world.provider.takeTokens();
+  });
+  after(() => world.stop());
+
+  /** The parameters that a login sends to the provider: of the login page, and of the token endpoint. */
+  async function sent(oauth: Json): Promise<{ login: Record<string, string>; form: Record<string, string> }> {
+    const slug = await world.serve({}, oauth);
+    await world.logIn(await world.client(slug));
+    const [login] = world.provider.takeLogins();
+    const [call, ...more] = world.provider.takeTokens();
+    assert.deepEqual(more, []);
+    assert.equal(call?.request.headers['content-type'], 'application/x-www-form-urlencoded');
+    assert.equal(call?.request.headers.accept, 'application/json');
+    // [find B8] A token URL that leads back to this service is refused at its edge.
+    assert.equal(call?.request.headers['toolhost-hop'], '1');
+    assert.equal(call?.form.get('redirect_uri'), `${world.issuer(slug)}/callback`);
+    assert.equal(login?.get('redirect_uri'), `${world.issuer(slug)}/callback`);
+    return { login: Object.fromEntries(login ?? []), form: Object.fromEntries(call?.form ?? []) };
+  }
+
+  it('[spec 4.4] sends the form of the specification, with PKCE', async () => {
+    const { login, form } = await sent({});
+    const { state, code_challenge, redirect_uri, ...rest } = login;
+    assert.deepEqual(rest, {
+      response_type: 'code',
+      client_id: 'toolhost-at-the-provider',
+      scope: 'read write',
+      code_challenge_method: 'S256',
+    });
+    assert.match(state ?? '', /^\w{43}$/);
+    const { code, code_verifier = '', ...fixed } = form;
+    assert.deepEqual(fixed, {
+      grant_type: 'authorization_code',
+      client_id: 'toolhost-at-the-provider',
+      client_secret: world.provider.clientSecret,
+      redirect_uri,
+    });
+    assert.match(code ?? '', /^provider-code-\d+$/);
+    assert.equal(challengeOf(code_verifier), code_challenge);
+  });
+
+  it('[spec 4.4] sends no verifier where PKCE is left out', async () => {
+    const { login, form } = await sent({ pkce: false });
+    assert.deepEqual(Object.keys(login).sort(), ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']);
+    assert.deepEqual(Object.keys(form).sort(), ['client_id', 'client_secret', 'code', 'grant_type', 'redirect_uri']);
+  });
+
+  it('[spec 2.3] accepts missing scopes, and adds the extra parameters and those of the URL', async () => {
+    const { scopes: _, ...oauth } = world.provider.oauth();
+    const url = `${world.provider.url}/authorize?tenant=a%20b`;
+    const extra_params = { access_type: 'offline', prompt: 'consent', 'odd name': 'ü&=' };
+    const { login } = await sent({ ...oauth, scopes: undefined, authorization_url: url, extra_params });
+    assert.partialDeepStrictEqual(login, { tenant: 'a b', ...extra_params });
+    assert.equal('scope' in login, false);
+  });
+
+  it('sends nothing of one login in another', async () => {
+    const [first, second] = [await sent({}), await sent({})];
+    for (const name of ['state', 'code_challenge']) assert.notEqual(first.login[name], second.login[name]);
+    assert.notEqual(first.form.code_verifier, second.form.code_verifier);
+  });
+
+  const good: [what: string, answer: Answer, expiresIn: number][] = [
+    ['JSON', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 600 } }, 600],
+    ['a number as text', { body: { access_token: 'a-token', token_type: 'Bearer', expires_in: '600' } }, 600],
+    ['no expires_in', { body: { access_token: 'a-token', token_type: 'bearer' } }, 3600],
+    ['no token_type', { body: { access_token: 'a-token' } }, 3600],
+    ['an end that says nothing', { body: { access_token: 'a-token', expires_in: 0 } }, 3600],
+    ['an end of the wrong type', { body: { access_token: 'a-token', expires_in: true } }, 3600],
+    ['an end beyond all numbers', { body: '{"access_token":"a-token","expires_in":1e999}' }, 3600],
+    ['no error in so many words', { body: { access_token: 'a-token', error: null } }, 3600],
+    ['a status of 201', { status: 201, body: { access_token: 'a-token' } }, 3600],
+    [
+      'a form',
+      { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'access_token=a-token&expires_in=600' },
+      600,
+    ],
+    ['a form that says it is text', { headers: { 'content-type': 'text/plain' }, body: 'access_token=a-token' }, 3600],
+  ];
+  for (const [what, answer, expiresIn] of good) {
+    it(`understands ${what}`, async () => {
+      world.provider.onToken(() => answer);
+      const slug = await world.serve();
+      const tokens = await world.tokens(await world.client(slug));
+      assert.ok(Math.abs(tokens.expires_in - expiresIn) < 5, String(tokens.expires_in));
+      world.upstream.take();
+      await world.call(slug, tokens.access_token);
+      assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer a-token');
+    });
+  }
+
+  const markup = '<script>alert(1)</script>" \\ \u0000';
+  const bad: [what: string, answer: Answer, code: string][] = [
+    ['an error', { status: 400, body: { error: 'invalid_grant', error_description: markup } }, 'server_error'],
+    ['200 with an error', { body: { error: 'bad_verification_code', access_token: 'a-token' } }, 'server_error'],
+    ['200 with an error that is no text', { body: { error: { code: 1 }, access_token: 'a-token' } }, 'server_error'],
+    ['markup as the error', { body: { error: markup } }, 'server_error'],
+    [
+      'an error as a form',
+      { headers: { 'content-type': 'text/plain' }, body: 'error=x&access_token=a' },
+      'server_error',
+    ],
+    ['no access_token', { body: { token_type: 'bearer', expires_in: 600 } }, 'server_error'],
+    ['an empty access_token', { body: { access_token: '' } }, 'server_error'],
+    ['a number as access_token', { body: { access_token: 5 } }, 'server_error'],
+    ['an access_token that no header can carry', { body: { access_token: 'a\r\nX-Evil: 1' } }, 'server_error'],
+    ['a list', { body: [{ access_token: 'a-token' }] }, 'server_error'],
+    ['null', { body: 'null' }, 'server_error'],
+    ['nothing', { body: '' }, 'server_error'],
+    ['a page', { headers: { 'content-type': 'text/html' }, body: '<html>access_token=a</html>' }, 'server_error'],
+    [
+      'more than it may',
+      { body: { access_token: 'a-token', padding: 'x'.repeat(300_000) } },
+      'temporarily_unavailable',
+    ],
+    [
+      'a redirect',
+      { status: 307, headers: { location: '/elsewhere' }, body: { access_token: 'a-token' } },
+      'server_error',
+    ],
+    ['a failure', { status: 500, body: { access_token: 'a-token' } }, 'temporarily_unavailable'],
+    ['503 and a page', { status: 503, body: 'down' }, 'temporarily_unavailable'],
+    ['too many requests', { status: 429, body: {} }, 'temporarily_unavailable'],
+  ];
+  for (const [what, answer, code] of bad) {
+    it(`[sec D14] ends the login with an error of ours when the token endpoint answers ${what}`, async () => {
+      world.provider.onToken(() => answer);
+      const slug = await world.serve();
+      const authorization = (await world.client(slug)).authorization();
+      const page = await world.returned(authorization);
+      const params = Object.fromEntries(next(page).searchParams);
+      assert.deepEqual(
+        [params.error, params.state, params.iss, params.code],
+        [code, authorization.state, world.issuer(slug), undefined],
+      );
+      assert.match(params.error_description ?? '', /^[a-z0-9_ ]+$/i);
+      assert.doesNotMatch(page.html, /alert|a-token/);
+      assert.equal(world.provider.takeTokens().length, 1, 'a code is good once, so nothing is sent twice');
+    });
+  }
+
+  it('[sec D14] says in words of ours what the provider says at its login page', async () => {
+    const slug = await world.serve();
+    const client = await world.client(slug);
+    const answers: [given: string, told: string][] = [
+      ['access_denied', 'access_denied'],
+      ['temporarily_unavailable', 'temporarily_unavailable'],
+      ['invalid_scope', 'invalid_scope'],
+      ['login_required', 'server_error'],
+      [markup, 'server_error'],
+      ['', 'server_error'],
+    ];
+    for (const [error, told] of answers) {
+      world.provider.onLogin(() => ({ error, error_description: markup, error_uri: 'https://evil.example' }));
+      const authorization = client.authorization();
+      const page = await world.returned(authorization);
+      const { searchParams } = next(page);
+      assert.deepEqual([searchParams.get('error'), searchParams.get('state')], [told, authorization.state]);
+      assert.deepEqual([searchParams.get('iss'), searchParams.has('error_uri')], [world.issuer(slug), false]);
+      assert.doesNotMatch(page.html + next(page).href, /<script|alert|evil/);
+    }
+    world.provider.onLogin(() => ({ unexpected: 'x' }));
+    assert.equal(next(await world.returned(client.authorization())).searchParams.get('error'), 'server_error');
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+
+  it('[sec D14] tells the client when the token endpoint cannot be reached', async (t) => {
+    const down = await startListener();
+    await down.close();
+    const small = await startLoginWorld({ egress: [down.port] });
+    t.after(() => small.stop());
+    const slug = await small.serve({}, { token_url: `http://127.0.0.1:${down.port}/token` });
+    const authorization = (await small.client(slug)).authorization();
+    const { searchParams } = next(await small.returned(authorization));
+    assert.deepEqual(
+      [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
+      ['temporarily_unavailable', authorization.state, small.issuer(slug)],
+    );
+    assert.doesNotMatch(searchParams.get('error_description') ?? '', /127|\d{4}/);
+  });
+
+  it('writes every login and every failure down, without a secret', async () => {
+    const slug = await world.serve();
+    const client = await world.client(slug);
+    await world.logIn(client);
+    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    await world.returned(client.authorization());
+    const { db } = world.toolhost.running.app.runner;
+    const events = await db.selectFrom('audit_events').selectAll().where('target', '=', slug).orderBy('at').execute();
+    const logins = events.filter(({ actor_id }) => actor_id === 'oauth');
+    assert.deepEqual(
+      logins.map(({ operation }) => operation),
+      ['login', 'loginFailed'],
+    );
+    assert.doesNotMatch(JSON.stringify(events), /provider-(access|refresh|code)|client-secret/);
+  });
+});

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { hashOf } from '../../src/oauth/credentials.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+
+const secondMs = 1000;
+const dayMs = 24 * 60 * 60 * secondMs;
+
+describe('our refresh tokens', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    client = await world.client(slug);
+  });
+  after(() => world.stop());
+
+  const refresh = async (token: string): Promise<Tokens> => tokensOf(await client.refresh(token));
+  const isLive = async (token: string) => (await world.list(slug, token)).status === 200;
+
+  it('[mcp 51] [sec D18] are new each time; an old one ends the whole login once its moment of grace is over', async () => {
+    const first = await world.tokens(client);
+    const second = await refresh(first.refresh_token);
+    assert.notEqual(second.refresh_token, first.refresh_token);
+    assert.notEqual(second.access_token, first.access_token);
+    assert.deepEqual([await isLive(first.access_token), await isLive(second.access_token)], [true, true]);
+    world.wait(31 * secondMs);
+    assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
+    assert.deepEqual([await isLive(first.access_token), await isLive(second.access_token)], [false, false]);
+    assertOAuthError(await client.refresh(second.refresh_token), 400, 'invalid_grant');
+  });
+
+  it('[sec D18] are taken again for a moment, because answers get lost, and then are worth the same', async () => {
+    const first = await world.tokens(client);
+    const lost = await refresh(first.refresh_token);
+    world.wait(20 * secondMs);
+    const again = await refresh(first.refresh_token);
+    assert.notEqual(again.refresh_token, lost.refresh_token);
+    world.wait(20 * secondMs);
+    const next = await refresh(again.refresh_token);
+    assert.equal(await isLive(next.access_token), true);
+  });
+
+  it('[sec D18] are not taken again once their successor was used, however soon', async () => {
+    const first = await world.tokens(client);
+    const second = await refresh(first.refresh_token);
+    const third = await refresh(second.refresh_token);
+    assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
+    assert.equal(await isLive(third.access_token), false);
+  });
+
+  it('[sec D18] all work when they come at once, as one login', async () => {
+    const first = await world.tokens(client);
+    world.provider.takeTokens();
+    const replies = await Promise.all(Array.from({ length: 10 }, () => client.refresh(first.refresh_token)));
+    const tokens = replies.map(tokensOf);
+    assert.equal(new Set(tokens.map((one) => one.access_token)).size, 10);
+    assert.deepEqual(world.provider.takeTokens(), []);
+    await client.revoke(tokens[3]?.access_token ?? '');
+    for (const { access_token } of tokens) assert.equal(await isLive(access_token), false);
+  });
+
+  it('[find A5] are remembered for 100 rotations of one login, and older ones are refused as unknown ones are', async () => {
+    const first = await world.tokens(client);
+    let last = first;
+    const rowsOf = async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const { grant_id } = await db
+        .selectFrom('tokens')
+        .select('grant_id')
+        .where('hash', '=', hashOf(last.refresh_token))
+        .executeTakeFirstOrThrow();
+      return (await db.selectFrom('tokens').select('hash').where('grant_id', '=', grant_id).execute()).length;
+    };
+    for (let n = 1; n <= 110; n += 1) last = await refresh(last.refresh_token);
+    assert.equal(await rowsOf(), 2 * 102);
+    assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
+    assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
+  });
+
+  it('[sec D11] are good at their own server, for their own client', async () => {
+    const { refresh_token, access_token } = await world.tokens(client);
+    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
+    assertOAuthError(await other.refresh(refresh_token), 400, 'invalid_grant');
+    assertOAuthError(await elsewhere.refresh(refresh_token), 400, 'invalid_grant');
+    assertOAuthError(await client.refresh(refresh_token, { resource: world.issuer('other') }), 400, 'invalid_target');
+    for (const wrong of [undefined, '', access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c']) {
+      assertOAuthError(await client.refresh('', { refresh_token: wrong }), 400, 'invalid_grant');
+    }
+    // None of this was a use of it.
+    await refresh(refresh_token);
+  });
+
+  it('last thirty days from their last use', async () => {
+    let { refresh_token } = await world.tokens(client);
+    world.wait(29 * dayMs);
+    ({ refresh_token } = await refresh(refresh_token));
+    world.wait(29 * dayMs);
+    ({ refresh_token } = await refresh(refresh_token));
+    world.wait(30 * dayMs + secondMs);
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+  });
+
+  it('widen nothing', async () => {
+    const { code, verifier } = await world.logIn(client, undefined, { scope: 'read' });
+    const { refresh_token } = tokensOf(await client.redeem(code, verifier));
+    assert.equal(tokensOf(await client.refresh(refresh_token, { scope: 'read write' })).scope, 'read');
+  });
+});

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { leadsTo, visibleText } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+describe('registering a client', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let issuer: string;
+  let tests = 0;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    issuer = world.issuer(slug);
+  });
+  after(() => world.stop());
+
+  const register = (metadata: Json, address = `192.0.2.${++tests}`) =>
+    post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
+
+  async function consentOf(clientId: string, redirectUri: string) {
+    const client = clientWithId(clientId, { issuer, redirectUri });
+    return world.browser().get(client.authorization().url);
+  }
+
+  it('[mcp 54] answers 201 with a client id, its metadata and an explicit method', async () => {
+    const redirect_uris = ['https://agent.example/cb', 'http://127.0.0.1:4711/cb'];
+    const metadata = { client_name: 'Agent', redirect_uris, application_type: 'native', scope: 'read' };
+    const reply = await register({ ...metadata, token_endpoint_auth_method: 'client_secret_basic', unknown: [{}] });
+    assert.equal(reply.status, 201);
+    assert.equal(reply.headers.get('cache-control'), 'no-store');
+    const { client_id, client_id_issued_at, ...rest } = reply.body;
+    assert.match(String(client_id), /^thc_[\w-]+\.[\w-]+$/);
+    assert.ok(Math.abs(Number(client_id_issued_at) - Date.now() / 1000) < 5);
+    const fixed = { grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
+    assert.deepEqual(rest, { ...metadata, ...fixed, token_endpoint_auth_method: 'none' });
+  });
+
+  it('takes the redirect URIs of the clients in use', async () => {
+    const known = [
+      'https://claude.ai/api/mcp/auth_callback',
+      'https://vscode.dev/redirect',
+      'http://127.0.0.1:33418/',
+      'http://[::1]:9000/cb',
+      'http://localhost:6274/oauth/callback',
+      'cursor://anysphere.cursor-mcp/oauth/callback',
+      'com.example.agent:/oauth2redirect',
+    ];
+    for (const uri of known) {
+      const reply = await register({ redirect_uris: [uri] });
+      assert.equal(reply.status, 201, uri);
+      assert.equal((await consentOf(String(reply.body.client_id), uri)).status, 200, uri);
+    }
+  });
+
+  const refused = [
+    'http://agent.example/cb',
+    'http://127.0.0.2/cb',
+    'http://localhost.evil.example/cb',
+    'http://192.168.0.1/cb',
+    'javascript:alert(1)',
+    'JavaScript:alert(1)',
+    ' javascript:alert(1)',
+    'data:text/html,x',
+    'vbscript:x',
+    'file:///etc/passwd',
+    'blob:https://agent.example/x',
+    'ms-msdt:/id',
+    'https://agent.example/cb#fragment',
+    'https://user@agent.example/cb',
+    'https://agent.example\\@evil.example/cb',
+    'https://agent.example/c b',
+    'https://agent.example/"><script>',
+    'https://bücher.example/cb',
+    '/cb',
+    '',
+    `https://agent.example/${'a'.repeat(2000)}`,
+  ];
+
+  it('[sec D5] [mcp 54] refuses redirect URIs that are neither https, loopback nor a scheme of a client', async () => {
+    for (const uri of refused) {
+      const reply = await register({ redirect_uris: ['https://agent.example/cb', uri] }, '192.0.2.250');
+      assertOAuthError(reply, 400, 'invalid_redirect_uri');
+    }
+  });
+
+  it('[sec D5] refuses them at the authorization endpoint too, with a page that leads nowhere', async () => {
+    const client = await world.client(slug);
+    for (const redirect_uri of [...refused, 'https://agent.example/other', undefined]) {
+      const page = await world.browser().get(client.authorization({ redirect_uri }).url);
+      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], String(redirect_uri));
+      assert.doesNotMatch(page.html, /<script|<a /);
+    }
+  });
+
+  it('[sec D5] [mcp 43] answers an unknown client with a page that leads nowhere', async () => {
+    const { id } = await world.client(slug);
+    const elsewhere = await world.client(await world.serve());
+    const [payload = '', mac = ''] = id.split('.');
+    const forged = Buffer.from('{"s":"x","n":"x","r":["https://agent.example/callback"],"t":1}').toString('base64url');
+    const unknown = [
+      'x',
+      elsewhere.id,
+      `thc_${forged}.${mac}`,
+      `${payload}.${mac.slice(0, -2)}`,
+      `${id}x`,
+      payload,
+      '',
+    ];
+    for (const clientId of unknown) {
+      const page = await consentOf(clientId, 'https://agent.example/callback');
+      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], clientId);
+      assert.match(page.html, /invalid_client/);
+    }
+  });
+
+  it('[sec D6] [mcp 44] takes any port of a loopback URI and no other difference', async () => {
+    const cases: [registered: string, requested: string, isTaken: boolean][] = [
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:54321/cb', true],
+      ['http://127.0.0.1:1/cb', 'http://127.0.0.1:2/cb', true],
+      ['http://127.0.0.1:1/cb', 'http://127.0.0.1/cb', true],
+      ['http://localhost/callback', 'http://localhost:3118/callback', true],
+      ['http://[::1]/cb', 'http://[::1]:8080/cb', true],
+      ['http://127.0.0.1/cb?a=1', 'http://127.0.0.1:5/cb?a=1', true],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/cb/', false],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/other', false],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/x/../cb', false],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/cb?a=1', false],
+      ['http://127.0.0.1/cb', 'http://localhost:5/cb', false],
+      ['http://127.0.0.1/cb', 'https://127.0.0.1/cb', false],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:5@evil.example/cb', false],
+      ['http://127.0.0.1/cb', 'http://127.0.0.1.evil.example/cb', false],
+      ['https://agent.example/cb', 'https://agent.example:444/cb', false],
+      ['https://agent.example/cb', 'https://agent.example/cb?x=1', false],
+      ['https://agent.example/cb', 'https://AGENT.example/cb', false],
+      ['https://agent.example/cb', 'https://agent.example/CB', false],
+      ['cursor://one/cb', 'cursor://two/cb', false],
+    ];
+    for (const [registered, requested, isTaken] of cases) {
+      const { id } = await world.client(slug, { redirectUri: registered });
+      const page = await consentOf(id, requested);
+      assert.deepEqual([page.status, leadsTo(page)], [isTaken ? 200 : 400, undefined], `${registered} ${requested}`);
+    }
+  });
+
+  it('refuses metadata of the wrong form, by the code that says where', async () => {
+    const wrong: [unknown, string][] = [
+      [{}, 'invalid_redirect_uri'],
+      [{ redirect_uris: [] }, 'invalid_redirect_uri'],
+      [{ redirect_uris: 'https://agent.example/cb' }, 'invalid_redirect_uri'],
+      [{ redirect_uris: [5] }, 'invalid_redirect_uri'],
+      [{ redirect_uris: Array(20).fill(`https://agent.example/${'a'.repeat(400)}`) }, 'invalid_redirect_uri'],
+      [{ redirect_uris: ['https://agent.example/cb'], client_name: {} }, 'invalid_client_metadata'],
+      [[], 'invalid_client_metadata'],
+      [null, 'invalid_client_metadata'],
+    ];
+    for (const [metadata, code] of wrong) {
+      assertOAuthError(await register(metadata as Json, '192.0.2.251'), 400, code);
+    }
+    const headers = { 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.251' };
+    const garbage = await fetch(`${issuer}/register`, { method: 'POST', headers, body: '{"redirect_uris":' });
+    assert.equal(garbage.status, 400);
+    const large = await register({ redirect_uris: ['https://agent.example/cb'], client_uri: 'x'.repeat(70_000) });
+    assertOAuthError(large, 413, 'invalid_request');
+  });
+
+  it('[sec D20] shows names without what could run, hide or pose', async () => {
+    const names: [string, string][] = [
+      ['<script>alert(1)</script>', '<script>alert(1)</script>'],
+      ['"><img src=x onerror=alert(1)>', '"><img src=x onerror=alert(1)>'],
+      ['Claude\u202egnp.exe', 'Claude\ufffdgnp.exe'],
+      ['Cla\u200bude\u0000\u001b[2J', 'Cla\ufffdude\ufffd\ufffd[2J'],
+      ['line\r\nbreak\u2028next', 'line break next'],
+      ['x'.repeat(10_000), 'x'.repeat(80)],
+      [' \n ', 'An unnamed client'],
+      ['😀'.repeat(100), '😀'.repeat(80)],
+    ];
+    for (const [name, shown] of names) {
+      const { id, redirectUri } = await world.client(slug, { name });
+      const page = await consentOf(id, redirectUri);
+      assert.equal(page.status, 200);
+      assert.ok(visibleText(page).includes(`Allow “${shown}” to use`), visibleText(page));
+      assert.doesNotMatch(page.html, /<script|<img|[\u202e\u200b\u2028]/);
+      const policy = page.headers.get('content-security-policy') ?? '';
+      assert.match(
+        policy,
+        /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
+      );
+    }
+  });
+
+  it('[sec D19] ends a flood of registrations with 429, stores nothing, and goes on serving others', async () => {
+    const sizes = () =>
+      readdirSync(world.toolhost.dataDir).reduce(
+        (sum, name) => sum + statSync(join(world.toolhost.dataDir, name)).size,
+        0,
+      );
+    const before = sizes();
+    const flood = Array.from({ length: 1000 }, () =>
+      register({ redirect_uris: ['https://agent.example/cb'] }, '192.0.2.252'),
+    );
+    const replies = await Promise.all(flood);
+    const refusals = replies.filter((reply) => reply.status === 429);
+    assert.equal(replies.filter((reply) => reply.status === 201).length, 300);
+    assert.equal(refusals.length, 700);
+    assert.equal(refusals[0]?.headers.get('retry-after'), '60');
+    assert.equal(sizes(), before);
+    assert.equal((await register({ redirect_uris: ['https://agent.example/cb'] }, '192.0.2.253')).status, 201);
+  });
+
+  it('[sec D19] counts the addresses of one IPv6 network as one', async () => {
+    const metadata = { redirect_uris: ['https://agent.example/cb'] };
+    const from = (host: number) => register(metadata, `2001:db8:1:2::${host.toString(16)}`);
+    const replies = await Promise.all(Array.from({ length: 310 }, (_, host) => from(host)));
+    assert.equal(replies.filter((reply) => reply.status === 429).length, 10);
+    assert.equal((await register(metadata, '2001:db8:1:3::1')).status, 201);
+  });
+});

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import type { Reply, ToolReply } from '../support/service/toolhost.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+const secondMs = 1000;
+/** The provider's tokens last an hour, and are renewed shortly before that. */
+const nearlyOverMs = 3590 * secondMs;
+
+describe('renewing the provider’s tokens', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+  let token: string;
+  let refreshToken: string;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    client = await world.client(slug);
+  });
+  beforeEach(async () => {
+    world.provider.onToken();
+    world.upstream.on('*', () => ({ body: { things: [] } }));
+    ({ access_token: token, refresh_token: refreshToken } = await world.tokens(client));
+    world.upstream.take();
+    world.provider.takeTokens();
+  });
+  after(() => world.stop());
+
+  const bearers = () =>
+    world.upstream.take().map(({ headers }) => headers.authorization?.replace('Bearer provider-access-', ''));
+  const textOf = ({ content }: ToolReply) => content.map((block) => block.text).join('\n');
+  const rawCall = (): Promise<Reply> => world.toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} });
+  /** The upstream takes these tokens alone. */
+  function takeOnly(isGood: (bearer: string) => boolean): void {
+    world.upstream.on('*', ({ headers }) =>
+      isGood(headers.authorization ?? '') ? { body: { things: [] } } : { status: 401, body: { why: 'expired' } },
+    );
+  }
+
+  it('renews once, before the token is over, for any number of calls at once', async () => {
+    await world.call(slug, token);
+    const [before] = bearers();
+    world.wait(nearlyOverMs);
+    const results = await Promise.all(Array.from({ length: 10 }, () => world.call(slug, token)));
+    assert.ok(results.every(({ isError }) => !isError));
+    const [call, ...others] = world.provider.takeTokens();
+    assert.deepEqual(others, []);
+    assert.deepEqual(Object.fromEntries(call?.form ?? []), {
+      grant_type: 'refresh_token',
+      refresh_token: `provider-refresh-${before}`,
+      client_id: 'toolhost-at-the-provider',
+      client_secret: world.provider.clientSecret,
+    });
+    const after = new Set(bearers());
+    assert.equal(after.size, 1);
+    assert.ok(!after.has(before));
+    await world.call(slug, token);
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+
+  it('renews once for all the tokens of one login', async () => {
+    const { body } = await client.refresh(refreshToken);
+    world.wait(nearlyOverMs);
+    await Promise.all([token, body.access_token as string].map((one) => world.call(slug, one)));
+    assert.equal(world.provider.takeTokens().length, 1);
+    assert.equal(new Set(bearers()).size, 1);
+  });
+
+  it('keeps the refresh token of a provider that does not rotate it', async () => {
+    let count = 0;
+    world.provider.onToken((form) => {
+      const tokens = { access_token: `provider-access-${++count}`, token_type: 'bearer', expires_in: 60 };
+      return { body: { ...tokens, ...(form.has('code') && { refresh_token: 'steady' }) } };
+    });
+    ({ access_token: token } = await world.tokens(client));
+    world.provider.takeTokens();
+    for (const _ of Array(3)) {
+      world.wait(45 * secondMs);
+      await world.call(slug, token);
+    }
+    assert.deepEqual(bearers(), ['2', '3', '4']);
+    const used = world.provider.takeTokens().map(({ form }) => form.get('refresh_token'));
+    assert.deepEqual(used, ['steady', 'steady', 'steady']);
+  });
+
+  it('[spec 4.3.7] renews when the upstream refuses the token, and sends the request again', async () => {
+    world.refuseFirstToken();
+    const result = await world.call(slug, token);
+    assert.notEqual(result.isError, true, textOf(result));
+    const [first, second, ...more] = bearers();
+    assert.deepEqual([first !== second, more, world.provider.takeTokens().length], [true, [], 1]);
+  });
+
+  it('renews once when the upstream refuses many calls at once', async () => {
+    await world.call(slug, token);
+    const [old] = bearers();
+    takeOnly((bearer) => bearer !== `Bearer provider-access-${old}`);
+    const results = await Promise.all(Array.from({ length: 8 }, () => world.call(slug, token)));
+    assert.ok(results.every(({ isError }) => !isError));
+    assert.equal(world.provider.takeTokens().length, 1);
+  });
+
+  it('asks for a login with the next request when the upstream refuses the renewed token too', async () => {
+    takeOnly(() => false);
+    const result = await world.call(slug, token);
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), /^HTTP 401 Unauthorized/);
+    assert.equal(bearers().length, 2);
+    const { status, headers } = await rawCall();
+    assert.equal(status, 401);
+    assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token"/);
+    assert.deepEqual([bearers(), world.provider.takeTokens().length], [[], 1]);
+    assertOAuthError(await client.refresh(refreshToken), 400, 'invalid_grant');
+  });
+
+  for (const [what, answer] of [
+    ['invalid_grant', { status: 400, body: { error: 'invalid_grant' } }],
+    ['200 and a word of its own', { body: { error: 'bad_refresh_token' } }],
+    ['401 and a page', { status: 401, body: '<html>' }],
+  ] as [string, Answer][]) {
+    it(`asks for a login when the provider refuses to renew with ${what}`, async () => {
+      world.provider.onToken(() => answer);
+      world.wait(nearlyOverMs);
+      const { status, headers } = await rawCall();
+      assert.equal(status, 401);
+      assert.match(headers.get('www-authenticate') ?? '', /resource_metadata=.*error="invalid_token"/);
+      assert.deepEqual([bearers(), (await rawCall()).status, world.provider.takeTokens().length], [[], 401, 1]);
+      const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}&limit=1`);
+      assert.equal((body.grants as { status: string }[])[0]?.status, 'broken');
+    });
+  }
+
+  it('renews together with ours when both are over, once', async () => {
+    world.wait(61 * 60 * secondMs);
+    const replies = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);
+    assert.equal(world.provider.takeTokens().length, 1);
+    for (const { access_token } of replies.map(tokensOf)) await world.call(slug, access_token);
+    assert.equal(new Set(bearers()).size, 1);
+    assert.deepEqual(world.provider.takeTokens(), []);
+  });
+
+  it('lets the agent know at its own refresh when the provider refuses, and asks for no stolen token', async () => {
+    const successor = tokensOf(await client.refresh(refreshToken));
+    const last = tokensOf(await client.refresh(successor.refresh_token));
+    world.wait(61 * 60 * secondMs);
+    assertOAuthError(await client.refresh(refreshToken), 400, 'invalid_grant');
+    assert.deepEqual(world.provider.takeTokens(), [], 'it was used long ago');
+    assertOAuthError(await client.refresh(last.refresh_token), 400, 'invalid_grant');
+    const { refresh_token } = await world.tokens(client);
+    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
+    world.provider.takeTokens();
+    world.wait(61 * 60 * secondMs);
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    assert.equal(world.provider.takeTokens().length, 1);
+  });
+
+  for (const [what, answer] of [
+    ['503', { status: 503, body: 'down' }],
+    ['429', { status: 429, body: { error: 'slow_down' } }],
+    ['that the client secret is wrong', { status: 401, body: { error: 'invalid_client' } }],
+    ['a page', { body: '<html>' }],
+  ] as [string, Answer][]) {
+    it(`waits for better times when the provider answers ${what}`, async () => {
+      world.provider.onToken(() => answer);
+      world.wait(nearlyOverMs);
+      assert.equal((await rawCall()).status, 200, 'the token is good for a few seconds more');
+      // Our own token ends with the hour too.
+      const own = tokensOf(await client.refresh(refreshToken));
+      token = own.access_token;
+      world.wait(12 * secondMs);
+      const { status, headers } = await rawCall();
+      assert.deepEqual([status, headers.get('retry-after')], [503, '5']);
+      assertOAuthError(await client.refresh(own.refresh_token), 503, 'temporarily_unavailable');
+      world.provider.onToken();
+      assert.equal((await rawCall()).status, 200);
+      tokensOf(await client.refresh(own.refresh_token));
+    });
+  }
+
+  it('returns the upstream’s refusal when the provider is down just then, and recovers', async () => {
+    world.refuseFirstToken();
+    world.provider.onToken(() => ({ status: 503 }));
+    const result = await world.call(slug, token);
+    assert.match(textOf(result), /^HTTP 401 Unauthorized/);
+    world.provider.onToken();
+    assert.notEqual((await world.call(slug, token)).isError, true);
+  });
+
+  it('stores nothing for a login that ended while the provider was asked', async () => {
+    world.provider.onToken(() => 'hold');
+    world.wait(nearlyOverMs);
+    const calling = rawCall();
+    const held = await world.provider.waitForToken();
+    await client.revoke(token);
+    held.release({
+      body: { access_token: 'too-late', token_type: 'bearer', refresh_token: 'too-late', expires_in: 600 },
+    });
+    assert.equal((await calling).status, 401);
+    assert.equal((await rawCall()).status, 401);
+    assert.deepEqual(bearers(), []);
+    const { db } = world.toolhost.running.app.runner;
+    const ended = await db.selectFrom('grants').select('sealed_tokens').where('revoked_at', 'is not', null).execute();
+    assert.ok(ended.length > 0 && ended.every(({ sealed_tokens }) => sealed_tokens === ''));
+  });
+
+  it('serves other logins while a provider does not answer for one', async () => {
+    const { access_token: other } = await world.tokens(client);
+    world.wait(nearlyOverMs);
+    world.provider.onToken(() => 'hold');
+    world.provider.takeTokens();
+    const calling = [rawCall(), rawCall()];
+    const held = await world.provider.waitForToken();
+    const unaffected = await world.serve();
+    world.provider.onToken();
+    const tokens = await world.tokens(await world.client(unaffected));
+    assert.notEqual((await world.call(unaffected, tokens.access_token)).isError, true);
+    assert.notEqual((await world.call(slug, other)).isError, true);
+    held.release({ status: 500 });
+    await eventually(async () => {
+      const statuses = (await Promise.all(calling)).map(({ status }) => status);
+      assert.deepEqual(statuses, [200, 200]);
+    });
+  });
+});

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+type GrantRecord = { id: string; server: string; client: string; status: string; scope: string };
+
+describe('ending a login', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    client = await world.client(slug);
+  });
+  after(() => world.stop());
+
+  async function assertLive(tokens: Tokens, at = slug): Promise<void> {
+    assert.equal((await world.list(at, tokens.access_token)).status, 200);
+  }
+
+  /** Neither token is worth anything, and nothing reaches the upstream. */
+  async function assertEnded(tokens: Tokens, of = client, at = slug): Promise<void> {
+    world.upstream.take();
+    for (const method of ['initialize', 'tools/list', 'tools/call']) {
+      const { status } = await world.toolhost.rpc(at, tokens.access_token, method, { name: 'run', arguments: {} });
+      assert.equal(status, 401, method);
+    }
+    assertOAuthError(await of.refresh(tokens.refresh_token), 400, 'invalid_grant');
+    assert.deepEqual(world.upstream.take(), []);
+  }
+
+  async function grants(at: string): Promise<GrantRecord[]> {
+    const { body } = await world.toolhost.rest('GET', `/grants?slug=${at}`);
+    return body.grants as GrantRecord[];
+  }
+
+  it('ends with either token at the revocation endpoint, and says nothing of tokens that it does not know', async () => {
+    for (const kind of ['access_token', 'refresh_token'] as const) {
+      const tokens = await world.tokens(client);
+      await assertLive(tokens);
+      const reply = await client.revoke(tokens[kind], { token_type_hint: 'nonsense' });
+      assert.deepEqual([reply.status, reply.text], [200, '']);
+      await assertEnded(tokens);
+      assert.equal((await client.revoke(tokens[kind])).status, 200);
+    }
+    for (const token of ['x', 'tha_x', 'provider-access-1']) assert.equal((await client.revoke(token)).status, 200);
+    assertOAuthError(await client.revoke('', { token: undefined }), 400, 'invalid_request');
+  });
+
+  it('does not end for another client, or at another server', async () => {
+    const tokens = await world.tokens(client);
+    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
+    for (const stranger of [other, elsewhere]) {
+      assert.equal((await stranger.revoke(tokens.access_token)).status, 200);
+      assert.equal((await stranger.revoke(tokens.refresh_token)).status, 200);
+    }
+    await assertLive(tokens);
+  });
+
+  it('ends by the operation, which lists it and writes it down', async () => {
+    const at = await world.serve();
+    const agent = await world.client(at, { name: 'Listed agent' });
+    const [first, second] = [await world.tokens(agent), await world.tokens(agent)];
+    const [newest, oldest] = await grants(at);
+    assert.partialDeepStrictEqual(oldest, {
+      server: at,
+      client: 'Listed agent',
+      status: 'active',
+      scope: 'read write',
+    });
+    const reply = await world.toolhost.rest('DELETE', `/grants/${newest?.id}`);
+    assert.deepEqual([reply.status, reply.body], [200, { revoked: newest?.id }]);
+    await assertEnded(second, agent, at);
+    await assertLive(first, at);
+    assert.deepEqual(
+      (await grants(at)).map(({ status }) => status),
+      ['revoked', 'active'],
+    );
+    assert.equal((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status, 404);
+    assert.doesNotMatch(JSON.stringify(await grants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
+  });
+
+  it('[sec E1] is nobody else’s to see or to end', async () => {
+    const tokens = await world.tokens(client);
+    const [grant] = await grants(slug);
+    const stranger = await world.toolhost.key({ workspace: 'strangers' });
+    const reader = await world.toolhost.key({ scopes: ['manage:read'] });
+    const listed = await world.toolhost.rest('GET', '/grants', { key: stranger });
+    assert.deepEqual(listed.body.grants, []);
+    const [foreign, random] = await Promise.all(
+      [grant?.id, 'grt_unknown'].map((id) => world.toolhost.rest('DELETE', `/grants/${id}`, { key: stranger })),
+    );
+    assert.deepEqual([foreign?.status, foreign?.body.detail], [404, random?.body.detail]);
+    assert.equal((await world.toolhost.rest('DELETE', `/grants/${grant?.id}`, { key: reader })).status, 403);
+    await assertLive(tokens);
+  });
+
+  it('ends with its server, for good', async () => {
+    const at = await world.serve();
+    const agent = await world.client(at);
+    const tokens = await world.tokens(agent);
+    const { code, verifier } = await world.logIn(agent);
+    await world.toolhost.rest('DELETE', `/servers/${at}`);
+    assert.equal((await world.list(at, tokens.access_token)).status, 404);
+    for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
+      assert.equal(reply.status, 404);
+    }
+    assert.deepEqual(
+      (await grants(at)).map(({ status }) => status),
+      ['revoked', 'revoked'],
+    );
+  });
+
+  const rugPulls: [what: string, change: (world: LoginWorld) => Json][] = [
+    ['a tool calls another host', () => ({ tools: [toolAt('https://collector.example.com/things')] })],
+    [
+      'a tool is added that calls another host',
+      ({ upstream }) => ({
+        tools: [toolAt(`${upstream.url}/things`), { ...toolAt('https://collector.example.com/'), name: 'more' }],
+      }),
+    ],
+    [
+      'people log in elsewhere',
+      ({ provider }) => ({ oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) }),
+    ],
+    ['codes go elsewhere', ({ provider }) => ({ oauth: provider.oauth({ token_url: `${provider.url}/token` }) })],
+    [
+      'it is another application at the provider',
+      ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) }),
+    ],
+    [
+      'agents would hold the provider’s token',
+      ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) }),
+    ],
+  ];
+  for (const [what, change] of rugPulls) {
+    it(`[sec M9] ends when ${what}`, async () => {
+      const at = await world.serve();
+      const agent = await world.client(at);
+      const tokens = await world.tokens(agent);
+      const { code, verifier } = await world.logIn(agent);
+      await assertLive(tokens, at);
+      await world.change(at, change(world));
+      await assertEnded(tokens, agent, at);
+      assertOAuthError(await agent.redeem(code, verifier), 400, 'invalid_grant');
+    });
+  }
+
+  it('goes on when nothing changes that people agreed to', async () => {
+    const at = await world.serve();
+    const tokens = await world.tokens(await world.client(at));
+    const tools = [{ ...toolAt(`${world.upstream.url}/other-things`), timeout_ms: 5000 }];
+    await world.change(at, { name: 'Renamed', description: 'Changed.', tools });
+    await assertLive(tokens, at);
+    assert.notEqual((await world.call(at, tokens.access_token)).isError, true);
+    assert.equal(world.upstream.take()[0]?.url, '/other-things');
+  });
+});

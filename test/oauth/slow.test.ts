@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { leadsTo, next } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { clientWithId, tokensOf } from '../support/oauth/oauth-client.ts';
+import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+
+const minuteMs = 60_000;
+
+// Each waits for a deadline of ten seconds, so they wait together.
+describe('others that never answer', { concurrency: true }, () => {
+  let site: ClientDocumentSite;
+  let world: LoginWorld;
+
+  before(async () => {
+    site = await startClientDocuments();
+    world = await startLoginWorld({ surroundings: site.surroundings });
+    world.provider.onToken(() => 'hold');
+  });
+  after(async () => {
+    await world.stop();
+    await site.close();
+  });
+
+  /** Between the deadline and half a second more, with some patience for a busy machine. */
+  async function timed<Result>(work: Promise<Result>): Promise<Result> {
+    const started = performance.now();
+    const result = await work;
+    const tookMs = performance.now() - started;
+    assert.ok(tookMs > 9500 && tookMs < 15_000, String(tookMs));
+    return result;
+  }
+
+  it('[sec D14] a token endpoint: the client is told, with its state and our issuer', async () => {
+    const slug = await world.serve();
+    const authorization = (await world.client(slug)).authorization();
+    const browser = world.browser();
+    const departure = await browser.press(await browser.get(authorization.url), 'Allow and log in');
+    const returned = next(await browser.get(next(departure)));
+    const { searchParams } = next(await timed(browser.get(returned)));
+    assert.deepEqual(
+      [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
+      ['temporarily_unavailable', authorization.state, world.issuer(slug)],
+    );
+  });
+
+  it('[sec D19] a client’s document: it is refused, and not remembered', async () => {
+    const slug = await world.serve();
+    const id = site.serve('/slow', 'hang');
+    const client = clientWithId(id, { issuer: world.issuer(slug) });
+    const page = await timed(world.browser().get(client.authorization().url));
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    assert.match(page.html, /invalid_client/);
+    site.publish('/slow', { redirect_uris: [client.redirectUri] });
+    assert.equal((await world.browser().get(client.authorization().url)).status, 200);
+  });
+
+  it('a renewal: the calls wait together, are told to come again, and the provider is asked once', async (t) => {
+    // With a clock of its own.
+    const aside = await startLoginWorld();
+    t.after(() => aside.stop());
+    const slug = await aside.serve();
+    const client = await aside.client(slug);
+    const { refresh_token } = await aside.tokens(client);
+    aside.wait(55 * minuteMs);
+    const { access_token } = tokensOf(await client.refresh(refresh_token));
+    aside.wait(6 * minuteMs);
+    aside.provider.takeTokens();
+    aside.provider.onToken(() => 'hold');
+    const [first, second] = await timed(Promise.all([aside.list(slug, access_token), aside.list(slug, access_token)]));
+    assert.deepEqual([first?.status, second?.status, first?.headers.get('retry-after')], [503, 503, '5']);
+    assert.equal(aside.provider.takeTokens().length, 1);
+  });
+});

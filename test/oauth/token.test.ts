@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Changes } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, type OAuthClient, post, tokensOf } from '../support/oauth/oauth-client.ts';
+
+const minuteMs = 60_000;
+
+describe('redeeming a code', () => {
+  let world: LoginWorld;
+  let slug: string;
+  let client: OAuthClient;
+
+  before(async () => {
+    world = await startLoginWorld();
+    slug = await world.serve();
+    client = await world.client(slug);
+  });
+  beforeEach(() => {
+    world.upstream.take();
+  });
+  after(() => world.stop());
+
+  it('[mcp 50] answers tokens of ours as JSON that nobody may store', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const reply = await client.redeem(code, verifier);
+    assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
+    assert.equal(reply.headers.get('cache-control'), 'no-store');
+    const { access_token, refresh_token, ...rest } = tokensOf(reply);
+    assert.match(access_token, /^tha_\w{43}$/);
+    assert.match(refresh_token, /^thr_\w{43}$/);
+    assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'read write' });
+  });
+
+  it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is another one', async () => {
+    const { access_token, refresh_token } = await world.tokens(client);
+    assert.notEqual((await world.call(slug, access_token)).isError, true);
+    const [request] = world.upstream.take();
+    assert.match(request?.headers.authorization ?? '', /^Bearer provider-access-\d+$/);
+    const sent = [request?.url, ...(request?.rawHeaders ?? []), request?.body.toString()].join('\n');
+    for (const own of [access_token, refresh_token]) assert.ok(!sent.includes(own.slice(4)));
+    const raw = request?.headers.authorization?.replace('Bearer ', '');
+    assert.equal((await world.list(slug, raw)).status, 401, 'the token of the provider is none of this server');
+    assert.equal((await world.list(slug, refresh_token)).status, 401, 'nor is a refresh token');
+  });
+
+  it('[sec A3] ends an access token after its hour', async () => {
+    const { access_token } = await world.tokens(client);
+    world.wait(60 * minuteMs - 5000);
+    assert.equal((await world.list(slug, access_token)).status, 200);
+    world.wait(6000);
+    const { status, headers } = await world.list(slug, access_token);
+    assert.equal(status, 401);
+    assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token"/);
+  });
+
+  it('[mcp 49] [sec D9] takes a code once, and ends what it gave when it comes again', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const { access_token, refresh_token } = tokensOf(await client.redeem(code, verifier));
+    assert.equal((await world.list(slug, access_token)).status, 200);
+    assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
+    assert.equal((await world.list(slug, access_token)).status, 401);
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+  });
+
+  it('[sec D9] does not end it for somebody who has the code but not the verifier', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const { access_token } = tokensOf(await client.redeem(code, verifier));
+    assertOAuthError(await client.redeem(code, 'w'.repeat(43)), 400, 'invalid_grant');
+    assert.equal((await world.list(slug, access_token)).status, 200);
+  });
+
+  it('[sec D9] refuses a code after a minute', async () => {
+    const { code, verifier } = await world.logIn(client);
+    world.wait(minuteMs + 1000);
+    assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
+  });
+
+  it('[sec D8] [sec D11] [mcp 49] holds a code to everything that it was asked for with', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
+    const wrong: Changes[] = [
+      { code_verifier: undefined },
+      { code_verifier: '' },
+      { code_verifier: 'w'.repeat(43) },
+      { code_verifier: verifier.slice(0, 42) },
+      { code_verifier: `${verifier}\n` },
+      { redirect_uri: undefined },
+      { redirect_uri: 'https://agent.example/other' },
+      { redirect_uri: `${client.redirectUri}/` },
+      { client_id: other.id },
+      { code: undefined },
+      { code: `${code}x` },
+      { code: code.toLowerCase() },
+    ];
+    for (const change of wrong) assertOAuthError(await client.redeem(code, verifier, change), 400, 'invalid_grant');
+    assertOAuthError(await elsewhere.redeem(code, verifier), 400, 'invalid_grant');
+    assertOAuthError(
+      await client.redeem(code, verifier, { resource: elsewhere.authorization().url.href }),
+      400,
+      'invalid_target',
+    );
+    tokensOf(await client.redeem(code, verifier, { resource: undefined }));
+  });
+
+  it('[sec D8] holds a code to the very port of its loopback redirect', async () => {
+    const native = await world.client(slug, { redirectUri: 'http://127.0.0.1/cb' });
+    const { code, verifier } = await world.logIn(native, undefined, { redirect_uri: 'http://127.0.0.1/cb' });
+    assertOAuthError(
+      await native.redeem(code, verifier, { redirect_uri: 'http://127.0.0.1:99/cb' }),
+      400,
+      'invalid_grant',
+    );
+    tokensOf(await native.redeem(code, verifier));
+  });
+
+  it('[mcp 53] answers 401 invalid_client to a client that is not known here', async () => {
+    const { code, verifier } = await world.logIn(client);
+    const elsewhere = await world.client(await world.serve());
+    for (const client_id of [undefined, '', 'unknown', elsewhere.id, `${client.id}x`]) {
+      assertOAuthError(await client.redeem(code, verifier, { client_id }), 401, 'invalid_client');
+      assertOAuthError(await client.refresh('thr_x', { client_id }), 401, 'invalid_client');
+      assertOAuthError(await client.revoke('tha_x', { client_id }), 401, 'invalid_client');
+    }
+    tokensOf(await client.redeem(code, verifier));
+  });
+
+  it('refuses what no token request looks like', async () => {
+    for (const grant_type of [undefined, '', 'password', 'client_credentials', 'Authorization_Code']) {
+      assertOAuthError(await client.redeem('c', 'v', { grant_type }), 400, 'unsupported_grant_type');
+    }
+    const url = `${world.issuer(slug)}/token`;
+    assertOAuthError(
+      await post(url, { grant_type: 'authorization_code', client_id: client.id }),
+      400,
+      'invalid_request',
+    );
+    const twice = new URLSearchParams([
+      ['client_id', client.id],
+      ['client_id', client.id],
+    ]);
+    assertOAuthError(await post(url, twice), 400, 'invalid_request');
+    assertOAuthError(await post(url, new URLSearchParams({ code: 'x'.repeat(70_000) })), 413, 'invalid_request');
+    const unknown = clientWithId(client.id, { issuer: world.issuer('unknown-server') });
+    assert.equal((await unknown.redeem('c', 'v')).status, 404);
+    assert.equal((await fetch(url)).status, 404);
+  });
+
+  it('ends with the token of a provider that refreshes nothing', async () => {
+    world.provider.onToken(() => ({ body: { access_token: 'short', token_type: 'bearer', expires_in: 600 } }));
+    const { code, verifier } = await world.logIn(client);
+    const answer = tokensOf(await client.redeem(code, verifier));
+    assert.deepEqual([answer.refresh_token, answer.expires_in > 590 && answer.expires_in <= 600], [undefined, true]);
+    world.wait(10 * minuteMs);
+    assert.equal((await world.list(slug, answer.access_token)).status, 401);
+    world.provider.onToken();
+  });
+
+  it('renews for as long as a provider gives tokens without an end', async () => {
+    world.provider.onToken(() => ({ body: { access_token: 'endless', token_type: 'bearer' } }));
+    const { code, verifier } = await world.logIn(client);
+    let { refresh_token } = tokensOf(await client.redeem(code, verifier));
+    for (const _ of Array(3)) {
+      world.wait(20 * 24 * 60 * minuteMs);
+      const answer = tokensOf(await client.refresh(refresh_token));
+      assert.equal((await world.list(slug, answer.access_token)).status, 200);
+      ({ refresh_token } = answer);
+    }
+    world.provider.onToken();
+  });
+
+  it('asks the provider for what the client asked for, and for offline access whether it asked or not', async () => {
+    const scopes = ['read', 'write', 'offline_access'];
+    const wide = await world.serve({}, { scopes });
+    const agent = await world.client(wide);
+    const cases: [asked: string | undefined, granted: string][] = [
+      [undefined, 'read write offline_access'],
+      ['', 'read write offline_access'],
+      ['openid unknown', 'read write offline_access'],
+      ['write unknown', 'write offline_access'],
+      ['write read', 'read write offline_access'],
+    ];
+    for (const [scope, granted] of cases) {
+      world.provider.takeLogins();
+      const { code, verifier } = await world.logIn(agent, undefined, { scope });
+      assert.equal(world.provider.takeLogins()[0]?.get('scope'), granted);
+      assert.equal(tokensOf(await agent.redeem(code, verifier)).scope, granted);
+    }
+  });
+});

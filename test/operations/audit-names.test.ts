@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt } from '../support/configs.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+describe('the names in the audit log, and what a person is told of the service', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld({ env: { CALL_RETENTION_DAYS: '12' } });
+  });
+  after(() => world.stop());
+
+  const as = (session: string, method: string, path: string, body?: Json) =>
+    personRequest(world.toolhost, session, method, path, body);
+  const newest = async () => {
+    const { body } = await world.toolhost.rest('GET', '/audit?limit=1');
+    const [event] = body.events as Json[];
+    return event ?? assert.fail();
+  };
+
+  it('names a key, also after it was revoked', async () => {
+    const { toolhost } = world;
+    const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the build', scopes: ['manage'] } });
+    const { key, id } = made.body as { key: string; id: string };
+    await toolhost.rest('POST', '/servers', { key, body: serverAt('by-key', 'https://api.example') });
+    await toolhost.rest('DELETE', `/keys/${id}`);
+    const { body } = await toolhost.rest('GET', '/audit?limit=2');
+    const event = (body.events as Json[])[1];
+    assert.deepEqual([event?.actor_kind, event?.actor_id, event?.actor_name], ['api_key', id, 'of the build']);
+  });
+
+  it('[find D4] names who stored a version, and who called', async () => {
+    const { toolhost } = world;
+    const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the robot', scopes: ['manage', 'call'] } });
+    const { key, id } = made.body as { key: string; id: string };
+    const session = await personSession(toolhost, { name: 'Vera' });
+    await toolhost.rest('POST', '/servers', { key, body: serverAt('with-authors', 'https://api.example') });
+    await as(session, 'PATCH', '/servers/with-authors', { description: 'By a person' });
+    await toolhost.rest('DELETE', `/keys/${id}`);
+    const { body } = await toolhost.rest('GET', '/servers/with-authors/versions');
+    assert.deepEqual(
+      (body.versions as Json[]).map(({ created_by_name }) => created_by_name),
+      ['Vera', 'of the robot'],
+    );
+    await as(session, 'POST', '/servers/with-authors/tools/get/call', {});
+    const calls = (await toolhost.rest('GET', '/calls?slug=with-authors')).body.calls as Json[];
+    const call = await toolhost.rest('GET', `/calls/${calls[0]?.id}`);
+    assert.equal(call.body.caller_name, 'Vera');
+  });
+
+  it('names a person as they are called now, also after they have left', async () => {
+    const { toolhost } = world;
+    const [anna, bob] = [
+      await personSession(toolhost, { name: 'Anna' }),
+      await personSession(toolhost, { name: 'Bob' }),
+    ];
+    assert.equal((await as(bob, 'PATCH', '/workspace', { name: 'Renamed' })).status, 200);
+    assert.equal((await newest()).actor_name, 'Bob');
+    assert.equal((await as(anna, 'DELETE', `/members/usr_${bob}`)).status, 200);
+    const { body } = await toolhost.rest('GET', '/audit?limit=2');
+    assert.deepEqual(
+      (body.events as Json[]).map(({ actor_name }) => actor_name),
+      ['Anna', 'Bob'],
+    );
+  });
+
+  it('names a client as it called itself', async () => {
+    const client = await world.client(await world.serve(), { name: 'Agent Smith' });
+    await world.logIn(client);
+    const event = await newest();
+    assert.deepEqual([event.actor_kind, event.operation, event.actor_name], ['client', 'login', 'Agent Smith']);
+  });
+
+  it('leaves out the name of who has none', async () => {
+    await world.toolhost.key();
+    const event = await newest();
+    assert.deepEqual([event.actor_kind, 'actor_name' in event], ['operator', false]);
+  });
+
+  it('tells a person how long records of calls are kept', async () => {
+    const session = await personSession(world.toolhost, { name: 'Cleo' });
+    assert.equal((await as(session, 'GET', '/session')).body.call_retention_days, 12);
+  });
+
+  it('says of an invitation to no address what was found and what is allowed', async () => {
+    const session = await personSession(world.toolhost, { name: 'Dora' });
+    const reply = await as(session, 'POST', '/invitations', { email: 'nobody', role: 'viewer' });
+    const message = 'found "nobody"; allowed: one e-mail address, such as anna@example.com';
+    assert.deepEqual([reply.status, reply.body.problems], [400, [{ path: 'email', message }]]);
+  });
+});

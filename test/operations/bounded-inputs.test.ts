@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { z } from 'zod';
+import { operationList } from '../../src/operations/index.ts';
+
+type Def = { type: string; [field: string]: unknown };
+
+/** What in an input could be as long as somebody likes, besides the limit of a posted body. */
+function unbounded(schema: z.ZodType, path: string): string[] {
+  const def = schema.def as unknown as Def;
+  const inner = (child: unknown, name = ''): string[] => unbounded(child as z.ZodType, path + name);
+  switch (def.type) {
+    case 'string':
+      return bounded(schema) || 'format' in def ? [] : [`${path}: a text without max`];
+    case 'array':
+      return [...(bounded(schema) ? [] : [`${path}: an array without max`]), ...inner(def.element, '[]')];
+    case 'object':
+      return Object.entries((schema as z.ZodObject).shape).flatMap(([name, child]) => inner(child, `.${name}`));
+    case 'union':
+      return (def.options as z.ZodType[]).flatMap((option) => inner(option));
+    case 'pipe':
+      return inner(def.in);
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'prefault':
+      return inner(def.innerType);
+    case 'lazy':
+      return inner((def.getter as () => z.ZodType)());
+    case 'record':
+      return [`${path}: a record`];
+    case 'unknown':
+    case 'any':
+    case 'custom':
+      return [`${path}: anything`];
+    default:
+      return [];
+  }
+}
+
+/** A text is bounded by a length, or by a pattern that repeats nothing without end. */
+function bounded(schema: z.ZodType): boolean {
+  const checks = ((schema.def as unknown as Def).checks ?? []) as {
+    _zod: { def: { check: string; pattern?: RegExp } };
+  }[];
+  return checks.some(
+    ({ _zod: { def } }) => def.check === 'max_length' || (def.pattern && !/[+*]/.test(def.pattern.source)),
+  );
+}
+
+/** What rules of their own bound, each with its price in test/price-of-{schemas,arguments}.test.ts. */
+const boundedByRules = [
+  /^(create|update|replace|check)McpServer\.slug: a text/,
+  /McpServer\.authentication\.header: a text/,
+  /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
+  /McpServer\.tools\[\]\.(name|body): a text/,
+  /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
+  /^(callTool|previewToolCall)\.arguments: a record/,
+];
+
+describe('the inputs of the operations', () => {
+  it('[find A1] every text and array has a most, every record a rule', () => {
+    const found = operationList.flatMap((op) => unbounded(op.input, op.name));
+    assert.deepEqual(
+      found.filter((line) => !boundedByRules.some((rule) => rule.test(line))),
+      [],
+    );
+  });
+});

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { CallRecord } from '../../src/store/calls/call-writer.ts';
+import { serverAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import type { Json, Reply } from '../support/service/toolhost.ts';
+import { aCall } from '../support/store/rows.ts';
+import { engines } from '../support/store/stores.ts';
+
+for (const engine of engines) {
+  describe(`calls as a list or a file on ${engine}`, () => {
+    let world: EngineToolhost;
+    let seeded = 0;
+    before(async () => {
+      world = await startOn(engine);
+    });
+    after(() => world?.stop());
+
+    /** Gives a server of its own calls of any time. */
+    const serve = async (slug: string, calls: Partial<CallRecord>[]) => {
+      const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
+      const server_id = (body.server as { id: string }).id;
+      const rows = calls.map((call) =>
+        aCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
+      );
+      await (await world.database()).calls.write(rows);
+    };
+    const get = async (path: string) => {
+      const reply = await world.toolhost.rest('GET', path);
+      assert.equal(reply.status, 200, reply.text);
+      return reply;
+    };
+    const lines = (reply: Reply) => reply.text.split('\r\n');
+    const header =
+      'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id';
+
+    it('end before a time', async () => {
+      const at = (ms: number) => ({ started_at: world.now() - ms });
+      await serve('until', [
+        { ...at(30), id: 'call_u30' },
+        { ...at(20), id: 'call_u20' },
+        { ...at(10), id: 'call_u10' },
+      ]);
+      const until = new Date(world.now() - 10).toISOString();
+      const since = new Date(world.now() - 29).toISOString();
+      for (const path of ['/calls?slug=until&', '/servers/until/calls?']) {
+        const { body } = await get(`${path}until=${until}`);
+        assert.deepEqual(
+          (body.calls as Json[]).map(({ id }) => id),
+          ['call_u20', 'call_u30'],
+        );
+      }
+      const file = await get(`/calls.csv?slug=until&since=${since}&until=${until}`);
+      assert.deepEqual(lines(file).length, 3);
+      assert.match(lines(file)[1] ?? '', /^call_u20,/);
+    });
+
+    it('are text/csv with every field in its place', async () => {
+      await serve('file', [{ id: 'call_f1' }]);
+      const reply = await get('/calls.csv?slug=file');
+      assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');
+      assert.equal(reply.headers.get('content-disposition'), 'attachment; filename="calls.csv"');
+      const at = new Date(world.now()).toISOString();
+      const fields = ['call_f1', at, 'file', 'get', 'ok', 'api_key', 'key_1', 'api.example', 200, 12, 10, 100, 200];
+      assert.deepEqual(lines(reply), [header, `${fields.join(',')},call_f1`, '']);
+    });
+
+    it('leave out what a call does not have, quote what would break a line, and disarm formulas', async () => {
+      const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
+      const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
+      await serve(
+        'hostile-file',
+        tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n })),
+      );
+      const text = (await get('/calls.csv?slug=hostile-file')).text.slice(header.length + 2);
+      const at = (n: number) => new Date(world.now() - n).toISOString();
+      const written = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
+      const expected = written.map(
+        (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,call_h${n}\r\n`,
+      );
+      assert.equal(text, expected.join(''));
+    });
+
+    it('hold 10,000 calls at most', async () => {
+      await serve(
+        'many',
+        Array.from({ length: 10_001 }, () => ({})),
+      );
+      assert.equal(lines(await get('/calls.csv?slug=many')).length, 10_002);
+    });
+
+    it('are refused as JSON problems', async () => {
+      const { status, headers } = await world.toolhost.rest('GET', '/calls.csv?outcome=fine');
+      assert.deepEqual([status, headers.get('content-type')], [400, 'application/problem+json']);
+      const { body } = await get('/openapi.json');
+      const paths = body.paths as { '/calls.csv': { get: { responses: { 200: { content: Json } } } } };
+      assert.deepEqual(Object.keys(paths['/calls.csv'].get.responses[200].content), ['text/csv; charset=utf-8']);
+    });
+  });
+}

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { resultOf } from '../support/mcp.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+type Check = { id: string; title: string; status: 'ok' | 'warning' | 'problem'; detail: string; clients: string[] };
+
+const everyone = ['Claude', 'ChatGPT', 'Claude Code', 'Cursor', 'VS Code', 'Codex', 'Zed'];
+const common = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
+const login = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
+
+/** Ids of the checks by what they came to. */
+function byStatus(checks: readonly Check[]): Record<string, string[]> {
+  return Object.fromEntries(
+    Object.entries(Object.groupBy(checks, ({ status }) => status)).map(([s, list]) => [s, list.map(({ id }) => id)]),
+  );
+}
+
+describe('checking a connection', () => {
+  let world: LoginWorld;
+  let toolhost: TestToolhost;
+  before(async () => {
+    world = await startLoginWorld();
+    toolhost = world.toolhost;
+  });
+  after(() => world.stop());
+
+  const checksOf = async (slug: string): Promise<Check[]> => {
+    const { status, body, text } = await toolhost.rest('POST', `/servers/${slug}/connection-check`);
+    assert.equal(status, 200, text);
+    return body.checks as Check[];
+  };
+  const checkOf = async (slug: string, id: string): Promise<Check> => {
+    const found = (await checksOf(slug)).find((check) => check.id === id);
+    return found ?? assert.fail(`no check ${id}`);
+  };
+  let servers = 0;
+  const serve = async (more: Json = {}) => {
+    const slug = more.slug ?? `checked-${++servers}`;
+    await toolhost.createServer({ ...serverAt(String(slug), world.upstream.url), ...more });
+    return String(slug);
+  };
+  const tools = (names: readonly string[]) => names.map((name) => toolAt(`${world.upstream.url}/thing`, { name }));
+
+  it('finds nothing wrong with a server that has a login but what is outside of its reach', async () => {
+    const slug = await world.serve();
+    const checks = await checksOf(slug);
+    assert.deepEqual(byStatus(checks), {
+      warning: ['address', 'provider'],
+      ok: [...common.slice(1, 3), ...login.slice(0, 3), ...common.slice(3), 'token_estimate', 'secrets'],
+    });
+    const provider = checks.find(({ id }) => id === 'provider');
+    assert.match(provider?.detail ?? '', new RegExp(`${toolhost.url}/mcp/${slug}/callback$`));
+    for (const { title, detail, clients } of checks) {
+      assert.ok(title && detail && clients.length > 0);
+      assert.deepEqual(
+        clients.filter((name) => !everyone.includes(name)),
+        [],
+      );
+    }
+  });
+
+  it('asks neither the upstream nor the provider, and leaves nothing behind', async () => {
+    const slug = await world.serve();
+    world.upstream.take();
+    await checksOf(slug);
+    assert.deepEqual(world.upstream.take(), []);
+    const { body } = await toolhost.rest('GET', `/calls?slug=${slug}`);
+    assert.deepEqual(body.calls, []);
+  });
+
+  it('knows that people have logged in', async () => {
+    const slug = await world.serve();
+    await world.tokens(await world.client(slug));
+    assert.equal((await checkOf(slug, 'provider')).status, 'ok');
+  });
+
+  it('says which clients cannot present a credential that must be copied', async () => {
+    const slug = await serve({ authentication: { type: 'Bearer' } });
+    const checks = await checksOf(slug);
+    assert.deepEqual(
+      checks.map(({ id }) => id),
+      [...common, 'token_estimate', 'secrets'],
+    );
+    assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
+    const { clients, detail } = await checkOf(slug, 'sign_in');
+    assert.deepEqual(clients, ['Claude', 'ChatGPT']);
+    assert.match(detail, /a token of the upstream/);
+    const stored = await serve({ authentication: { type: 'Bearer', token: 'a-stored-token' } });
+    assert.match((await checkOf(stored, 'sign_in')).detail, /an API key of this workspace/);
+  });
+
+  it('counts tools against the limits of clients', async () => {
+    const judged = async (count: number) => {
+      const slug = await serve({ tools: tools(Array.from({ length: count }, (_, n) => `t${n}`)) });
+      const { status, clients } = await checkOf(slug, 'tool_count');
+      return [status, clients];
+    };
+    assert.deepEqual(await judged(40), ['ok', ['Cursor', 'VS Code']]);
+    assert.deepEqual(await judged(41), ['warning', ['Cursor']]);
+    assert.deepEqual(await judged(129), ['warning', ['Cursor', 'VS Code']]);
+    assert.deepEqual(await judged(0), ['warning', everyone]);
+  });
+
+  it('measures names together with what clients put before them', async () => {
+    const judged = async (slug: string, names: string[]) =>
+      checkOf(await serve({ slug, tools: tools(names) }), 'tool_names');
+    assert.equal((await judged('short-one', ['a'.repeat(48)])).status, 'ok');
+    const { status, clients, detail } = await judged('short-two', ['a'.repeat(49), 'fine']);
+    assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
+    assert.match(detail, /^Claude Code takes 64 characters .*: a{49}\.$/);
+    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor']);
+    const dotted = await judged('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
+    assert.deepEqual([dotted.status, dotted.clients], ['warning', ['Claude', 'ChatGPT', 'Claude Code', 'Codex']]);
+    assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
+  });
+
+  it('estimates what the list of tools costs', async () => {
+    const described = Array.from({ length: 12 }, (_, n) =>
+      toolAt(`${world.upstream.url}/thing`, { name: `t${n}`, description: 'd'.repeat(3800) }),
+    );
+    const { status, detail } = await checkOf(await serve({ tools: described }), 'token_estimate');
+    assert.equal(status, 'warning');
+    assert.match(detail, /^About 1[12]\d{3} tokens in every conversation/);
+  });
+
+  it('finds secrets that have no value, or that may not go where the tools call by now', async () => {
+    const slug = await serve({
+      authentication: { type: 'Bearer', token: '{{TOKEN}}' },
+      tools: [toolAt(`${world.upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })],
+    });
+    const secrets = () => checkOf(slug, 'secrets');
+    assert.match((await secrets()).detail, /without a value for TOKEN, KEY\.$/);
+    for (const name of ['TOKEN', 'KEY']) {
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret-value' } });
+    }
+    assert.equal((await secrets()).status, 'ok');
+    await toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools: [toolAt('https://api.example.com/thing')] } });
+    const { status, detail } = await secrets();
+    assert.deepEqual([status, detail], ['problem', 'Set again, for hosts that the tools call by now: KEY, TOKEN.']);
+    assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
+  });
+
+  it('is a tool of the management server, and for whoever may see the server', async () => {
+    const slug = await serve();
+    const key = await toolhost.key({ scopes: ['manage:read'] });
+    const call = { name: 'checkConnection', arguments: { slug } };
+    const result = resultOf(await toolhost.rpc('manage', key, 'tools/call', call));
+    assert.deepEqual(result.structuredContent, { checks: await checksOf(slug) });
+    const path = `/servers/${slug}/connection-check`;
+    const refused = async (options: Parameters<TestToolhost['key']>[0]) =>
+      (await toolhost.rest('POST', path, { key: await toolhost.key(options) })).status;
+    assert.equal(await refused({ workspace: 'theirs' }), 404);
+    assert.equal(await refused({ servers: ['another'] }), 404);
+    assert.equal(await refused({ scopes: ['call'] }), 403);
+    assert.equal((await toolhost.rest('POST', '/servers/nowhere/connection-check')).status, 404);
+  });
+});
+
+describe('checking a connection of a public service', () => {
+  let toolhost: TestToolhost;
+  let port: number;
+  before(async () => {
+    port = await freePort();
+    const env = {
+      BASE_URL: 'https://tools.example.com',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      OIDC_ISSUER: 'https://id.example.com',
+      OIDC_CLIENT_ID: 'toolhost',
+      OIDC_CLIENT_SECRET: 'secret',
+    };
+    toolhost = await startToolhost({ env });
+  });
+  after(() => toolhost.stop());
+
+  it('finds that clients on the internet can reach it and find the login', async () => {
+    const authorization = `Bearer ${await toolhost.key()}`;
+    const post = async (path: string, body: object) => {
+      const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };
+      const options = { method: 'POST', headers };
+      const reply = await wire(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
+      assert.ok(reply.status < 300, reply.text);
+      return JSON.parse(reply.text) as Json;
+    };
+    const oauth = {
+      authorization_url: 'https://login.example.com/authorize',
+      token_url: 'https://login.example.com/token',
+      client_id: 'client',
+      client_secret: 'the-client-secret',
+    };
+    await post(
+      '/servers',
+      serverAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
+    );
+    const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
+    assert.deepEqual(byStatus(checks).warning, ['provider']);
+    assert.equal(byStatus(checks).problem, undefined);
+    const address = checks.find(({ id }) => id === 'address');
+    assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web is https.');
+  });
+});

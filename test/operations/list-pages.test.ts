@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { saveInvitation } from '../../src/store/people/members.ts';
+import { saveMember, saveUser } from '../../src/store/people/users.ts';
+import { deleteServer, insertServer } from '../../src/store/servers/servers.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import type { Json } from '../support/service/toolhost.ts';
+import { aServer } from '../support/store/rows.ts';
+import { engines } from '../support/store/stores.ts';
+
+const usualQuota = 1000;
+
+for (const engine of engines) {
+  describe(`long lists on ${engine}`, () => {
+    let world: EngineToolhost;
+    let key: string;
+    before(async () => {
+      world = await startOn(engine);
+      key = await world.toolhost.key({ workspace: 'full' });
+      const { db } = world.toolhost.running.app.runner;
+      await db.transaction().execute(async (transaction) => {
+        for (let n = 0; n < usualQuota; n += 1)
+          await insertServer(transaction, aServer({ workspaceId: 'full', slug: `full-${n}`, createdAt: 1000 + n }));
+      });
+      for (let n = 0; n < 30; n += 1) {
+        const gone = aServer({ workspaceId: 'full', slug: `gone-${n}`, createdAt: 5000 });
+        await insertServer(db, gone);
+        await deleteServer(db, gone, 6000);
+      }
+    });
+    after(() => world?.stop());
+
+    const slugsOf = (body: Json) => (body.servers as Json[]).map(({ slug }) => slug);
+
+    it('[find E2] of servers are all of them without input, as many as a workspace usually may have', async () => {
+      const { body } = await world.toolhost.rest('GET', '/servers', { key });
+      assert.deepEqual([slugsOf(body).length, body.next_cursor], [usualQuota, undefined]);
+      assert.deepEqual(slugsOf(body).slice(0, 2), ['full-999', 'full-998']);
+      const { structuredContent } = await world.toolhost.callTool('manage', key, 'listMcpServers');
+      assert.equal(slugsOf(structuredContent as Json).length, usualQuota);
+    });
+
+    it('[find E2] of servers go on with a cursor where there are more', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const more = aServer({ workspaceId: 'full', slug: 'one-more', createdAt: 10_000 });
+      await insertServer(db, more);
+      const first = (await world.toolhost.rest('GET', '/servers', { key })).body;
+      const rest = (await world.toolhost.rest('GET', `/servers?cursor=${first.next_cursor}`, { key })).body;
+      assert.deepEqual([slugsOf(first).length, slugsOf(rest)], [usualQuota, ['full-0']]);
+      await deleteServer(db, more, 11_000);
+    });
+
+    it('[find E2] of servers tell of a server what its configuration says, whichever version of the service stored it', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const config = { name: 'Older', slug: 'full-7', description: 'Stored by an older version', tools: [] };
+      const row = db.updateTable('servers').where('slug', '=', 'full-7');
+      await row.set({ config: JSON.stringify(config), version: 2 }).execute();
+      const { body } = await world.toolhost.rest('GET', '/servers?slug=full-7', { key });
+      assert.equal((body.servers as Json[])[0]?.description, 'Stored by an older version');
+    });
+
+    it('[find A4] of versions end early where their configurations are large', async () => {
+      const manager = await world.toolhost.key();
+      const description = (n: number) => `${n} ${'x'.repeat(1900)}`;
+      const tools = (n: number) =>
+        Array.from({ length: 100 }, (_, i) => ({
+          name: `tool_${i}`,
+          description: description(n),
+          method: 'GET',
+          url: 'https://api.example.com/v1/things',
+          input_schema: {},
+        }));
+      await world.toolhost.createServer({ name: 'Large', slug: 'large', tools: tools(1) });
+      for (let n = 2; n <= 8; n += 1) {
+        const { status } = await world.toolhost.rest('PATCH', '/servers/large', {
+          key: manager,
+          body: { tools: tools(n) },
+        });
+        assert.equal(status, 200);
+      }
+      const found: unknown[] = [];
+      for (let query = ''; ; ) {
+        const { body, text } = await world.toolhost.rest('GET', `/servers/large/versions${query}`, { key: manager });
+        assert.ok(text.length < 1_200_000, String(text.length));
+        found.push(...(body.versions as Json[]).map(({ version }) => version));
+        if (body.next_cursor === undefined) break;
+        query = `?cursor=${body.next_cursor}`;
+      }
+      assert.deepEqual(found, [8, 7, 6, 5, 4, 3, 2, 1]);
+    });
+
+    it('[find A4] of people have members first, then invitations, in pages of any size', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const session = await personSession(world.toolhost, { name: 'Owner' });
+      for (let n = 0; n < 5; n += 1) {
+        const user = { id: `usr_${n}`, issuer: 'i', subject: `s${n}`, email: `m${n}@b.example`, name: null };
+        await saveUser(db, { ...user, at: 1 });
+        await saveMember(db, { workspaceId: 'local', userId: user.id, role: 'viewer', at: 5 });
+        const address = { workspaceId: 'local', email: `i.${n}+x@b.example` };
+        await saveInvitation(db, { ...address, role: 'viewer', invitedBy: 'x', createdAt: 7 });
+      }
+      const all = (await personRequest(world.toolhost, session, 'GET', '/members')).body;
+      const names = ({ members, invitations }: Json) =>
+        [...(members as Json[]), ...(invitations as Json[])].map(({ email }) => email);
+      assert.equal(names(all).length, 11);
+      for (const limit of [1, 2, 3, 5, 6, 7, 11]) {
+        const found: unknown[] = [];
+        for (let query = `?limit=${limit}`; ; ) {
+          const { status, body } = await personRequest(world.toolhost, session, 'GET', `/members${query}`);
+          assert.equal(status, 200);
+          assert.ok(names(body).length <= limit);
+          found.push(...names(body));
+          if (body.next_cursor === undefined) break;
+          query = `?limit=${limit}&cursor=${body.next_cursor}`;
+        }
+        assert.deepEqual(found, names(all), String(limit));
+      }
+    });
+  });
+}

@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { operationList } from '../../src/operations/index.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const oauth = {
+  authorization_url: 'https://id.example/a',
+  token_url: 'https://tokens.example/t',
+  client_id: 'c',
+  client_secret: 's',
+};
+
+describe('the management server', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let manager: ManagingAgent;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    key = await toolhost.key();
+    manager = await startManagingAgent(toolhost, key);
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const manage = (name: string, args?: Json, token?: string) => manager.manage(name, args, token);
+  const done = (name: string, args?: Json) => manager.done(name, args);
+  const refused = (name: string, args: Json, why: RegExp) => manager.refused(name, args, why);
+
+  it('[spec 4.2] lists its tools, with schemas and hints that say what each does', () => {
+    const { tools } = manager;
+    const wanted = [
+      'listMcpServers',
+      'createMcpServer',
+      'getMcpServer',
+      'updateMcpServer',
+      'deleteMcpServer',
+      'checkMcpServer',
+      'previewToolCall',
+      'callTool',
+      'setSecret',
+      'deleteSecret',
+      'listSecrets',
+      'listCalls',
+      'listVersions',
+      'restoreVersion',
+      'listGrants',
+      'revokeGrant',
+    ];
+    for (const name of wanted) assert.ok(tools.has(name), name);
+    assert.deepEqual(
+      [...tools.keys()],
+      operationList.filter((op) => op.isTool).map((op) => op.name),
+    );
+    for (const { name, description, inputSchema, outputSchema, annotations } of tools.values()) {
+      assert.ok(description.length > 20, name);
+      assert.deepEqual([inputSchema.type, outputSchema.type], ['object', 'object'], name);
+      assert.equal(annotations.readOnlyHint, /^(list|get|check|preview)/.test(name), name);
+      assert.equal(annotations.destructiveHint, /^(delete|revoke)/.test(name), name);
+      assert.equal(annotations.openWorldHint, name === 'callTool');
+    }
+  });
+
+  it('[spec 4.2] an empty workspace has an empty list', async () => {
+    const token = await toolhost.key({ workspace: 'empty' });
+    const { output, text } = await manage('listMcpServers', {}, token);
+    assert.deepEqual(output, { servers: [] });
+    assert.equal(text, '{"servers":[]}');
+  });
+
+  it('[spec 4.2] createMcpServer confirms with the name and the address, and says what is left to do', async () => {
+    const config = serverAt('first-server', upstream.url, {
+      name: 'First Server',
+      oauth,
+      tools: [
+        toolAt(`${upstream.url}/rest/v1/rows`, {
+          method: 'POST',
+          description: 'Short.',
+          headers: { 'X-Key': '{{KEY}}' },
+        }),
+      ],
+    });
+    const { text, output } = await done('createMcpServer', config);
+    const url = `${toolhost.url}/mcp/first-server`;
+    assert.match(text, new RegExp(`^Created the server "First Server" \\(version 1\\) at ${url}\n`));
+    assert.match(text, /Access: oauth\. Tools: 1\./);
+    const { server, warnings, next_steps, ...rest } = output as {
+      server: Json;
+      warnings: Json[];
+      next_steps: string[];
+    };
+    assert.deepEqual(rest, { url });
+    const { id, created_at, updated_at, created_by, ...shown } = server;
+    assert.match(String(id), /^srv_/);
+    assert.match(String(created_by), /^key_/);
+    assert.equal(created_at, updated_at);
+    assert.deepEqual(shown, {
+      name: 'First Server',
+      slug: 'first-server',
+      url,
+      access: 'oauth',
+      tool_count: 1,
+      version: 1,
+    });
+    const paths = warnings.map((warning) => warning.path).toSorted();
+    assert.deepEqual(paths, [
+      'authentication',
+      'oauth.token_url',
+      'tools[0].description',
+      'tools[0].headers',
+      'tools[0].headers.X-Key',
+    ]);
+    for (const path of paths) assert.ok(text.includes(`Warning: ${path}: `));
+    assert.match(
+      next_steps.join('\n'),
+      new RegExp(
+        `Set the secret KEY.*\nRegister the callback URL ${url}/callback.*\nConnect a client: claude mcp add .* first-server ${url}$`,
+      ),
+    );
+    for (const step of next_steps) assert.ok(text.includes(`Next: ${step}`));
+  });
+
+  it('createMcpServer reports every problem at once and stores nothing', async () => {
+    const wrong = {
+      name: '',
+      slug: 'Bad Slug',
+      tools: [{ ...toolAt('ftp://x'), metod: 'GET', method: 'FETCH', timeout_ms: 20_001 }],
+      owner: 'me',
+    };
+    const { isError, text } = await manage('createMcpServer', wrong);
+    assert.equal(isError, true);
+    for (const path of [
+      'name',
+      'slug',
+      'owner',
+      'tools[0].metod',
+      'tools[0].method',
+      'tools[0].url',
+      'tools[0].timeout_ms',
+    ])
+      assert.ok(text.includes(`\n- ${path}: `), path);
+    assert.match(text, /tools\[0\]\.metod: unknown field; did you mean `method`\?/);
+    await refused(
+      'createMcpServer',
+      serverAt('first-server', upstream.url),
+      /^slug: "first-server" is taken by a server of yours; change that one with updateMcpServer /,
+    );
+  });
+
+  it('getMcpServer and listMcpServers show it, secrets masked', async () => {
+    const { output } = await done('getMcpServer', { slug: 'first-server' });
+    const config = output.config as { oauth: Json; slug: string };
+    assert.equal(config.oauth.client_secret, '********');
+    assert.equal(output.callback_url, `${toolhost.url}/mcp/first-server/callback`);
+    assert.deepEqual(output.secrets, []);
+    const { output: list } = await done('listMcpServers');
+    assert.deepEqual(list.servers, [output.server]);
+    await refused(
+      'getMcpServer',
+      { slug: 'none' },
+      /^there is no such server in this workspace; it has: first-server$/,
+    );
+    await refused('getMcpServer', {}, /slug: required/);
+    await refused('getMcpServer', { slug: 'first-server', slugg: 1 }, /slugg: unknown field; did you mean `slug`\?/);
+  });
+
+  it('updateMcpServer replaces what is sent, keeps the rest, and null removes', async () => {
+    const { text, output } = await done('updateMcpServer', {
+      slug: 'first-server',
+      description: 'Described.',
+      oauth: null,
+    });
+    assert.match(text, /^Updated the server "First Server" \(version 2\) at /);
+    const server = output.server as Json;
+    assert.deepEqual([server.version, server.description, server.access], [2, 'Described.', 'api_key']);
+    await refused(
+      'updateMcpServer',
+      { slug: 'first-server', expected_version: 1, name: 'X' },
+      /changed meanwhile and is at version 2/,
+    );
+    await refused('updateMcpServer', { slug: 'first-server', tools: null }, /tools: found null/);
+    await refused('updateMcpServer', { slug: 'first-server', workspace_id: 'theirs' }, /workspace_id: unknown field/);
+    await done('updateMcpServer', { slug: 'first-server', expected_version: 2, description: null });
+    assert.equal(((await done('getMcpServer', { slug: 'first-server' })).output.server as Json).description, undefined);
+  });
+
+  it('listVersions and restoreVersion bring an older configuration back as a new version', async () => {
+    const { output } = await done('listVersions', { slug: 'first-server' });
+    const versions = output.versions as { version: number; config: Json }[];
+    assert.deepEqual(
+      versions.map(({ version }) => version),
+      [3, 2, 1],
+    );
+    const { text } = await done('restoreVersion', { slug: 'first-server', version: 2 });
+    assert.match(text, /^Restored the server "First Server" \(version 4\) at /);
+    const { output: now } = await done('getMcpServer', { slug: 'first-server' });
+    assert.deepEqual(now.config, versions[1]?.config);
+    await refused('restoreVersion', { slug: 'first-server', version: 99 }, /has no version 99/);
+    await refused('restoreVersion', { slug: 'first-server', version: 1, expected_version: 3 }, /changed meanwhile/);
+  });
+
+  it('checkMcpServer judges without storing', async () => {
+    const good = await done(
+      'checkMcpServer',
+      serverAt('not-stored', upstream.url, { tools: [toolAt(`${upstream.url}/x`, { description: 'Short.' })] }),
+    );
+    assert.deepEqual([good.output.valid, good.output.problems, good.output.access], [true, [], 'caller_token']);
+    assert.equal((good.output.warnings as Json[]).length, 1);
+    const bad = await done('checkMcpServer', { slug: 'not-stored', tools: [{}] });
+    assert.equal(bad.output.valid, false);
+    assert.ok((bad.output.problems as Json[]).length > 3);
+    await refused('getMcpServer', { slug: 'not-stored' }, /no such server/);
+  });
+
+  it('checkMcpServer says that a slug is taken, to those who could find it out by creating a server', async () => {
+    const check = async (credential: string, slug: string) => {
+      const { structuredContent } = await toolhost.callTool(
+        'manage',
+        credential,
+        'checkMcpServer',
+        serverAt(slug, upstream.url),
+      );
+      return structuredContent as Json;
+    };
+    const others = await toolhost.key({ workspace: 'others' });
+    assert.match(
+      String((await check(key, 'first-server')).slug_taken),
+      /^"first-server" is taken by a server of yours/,
+    );
+    const elsewhere = await check(others, 'first-server');
+    assert.deepEqual(
+      [elsewhere.valid, elsewhere.slug_taken],
+      [true, '"first-server" is taken or was used before; choose another'],
+    );
+    const readers = await toolhost.key({ scopes: ['manage:read'], workspace: 'others' });
+    assert.equal('slug_taken' in (await check(readers, 'first-server')), false);
+    assert.equal('slug_taken' in (await check(key, 'not-stored')), false);
+  });
+
+  it('[sec E2] deleteMcpServer ends the server, and its slug stays reserved', async () => {
+    const { text, output } = await done('deleteMcpServer', { slug: 'first-server' });
+    assert.deepEqual(output, { deleted: 'first-server' });
+    assert.match(text, /^Deleted the server first-server\. Its slug cannot be used again\.$/);
+    assert.equal((await toolhost.rpc('first-server', key, 'ping')).status, 404);
+    await refused('createMcpServer', serverAt('first-server', upstream.url), /taken or was used before/);
+  });
+
+  it('[spec 5.2] is for keys with the scope manage', async () => {
+    assert.equal((await toolhost.rpc('manage', undefined, 'tools/list')).status, 401);
+    assert.equal((await toolhost.rpc('manage', 'some-token', 'tools/list')).status, 401);
+    assert.equal((await toolhost.rpc('manage', await toolhost.key({ scopes: ['call'] }), 'tools/list')).status, 403);
+    const reader = await toolhost.key({ scopes: ['manage:read'] });
+    assert.equal((await manage('listMcpServers', {}, reader)).isError, false);
+    const { isError, text } = await manage('deleteMcpServer', { slug: 'forwarding' }, reader);
+    assert.deepEqual([isError, text], [true, 'this needs the scope manage:write; the credential has manage:read']);
+  });
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { hourMs, minuteMs } from '../../src/store/calls/call-counts.ts';
+import { countByInterval, countedFrom, mostCalled } from '../../src/store/calls/call-statistics.ts';
+import type { Database } from '../../src/store/database.ts';
+import { aCall } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const begin = Date.parse('2026-11-18T00:00:00Z');
+const scope = { workspaceId: 'ours', from: begin, until: begin + 6 * hourMs };
+
+for (const engine of engines) {
+  describe(`[find A4] statistics over more counts than are read at once on ${engine}`, () => {
+    let stores: Stores;
+    let database: Database;
+    before(async () => {
+      stores = await startStores(engine);
+      database = await stores.open();
+      // In hour n: n calls of the server s<n>, and one of `always`.
+      const calls = [0, 1, 2, 3, 4, 5].flatMap((hour) =>
+        [...Array.from({ length: hour }, () => `s${hour}`), 'always'].map((slug, n) =>
+          aCall({ id: `call_${hour}_${n}`, slug, started_at: begin + hour * hourMs + minuteMs }),
+        ),
+      );
+      await database.calls.write(calls);
+    });
+    after(() => stores?.stop());
+
+    it('compare the newest, say since when, and count what they found over the whole time', async () => {
+      const { servers, tools, rankedFrom } = await mostCalled(database.reports, scope, 100, 4);
+      const named = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
+      assert.deepEqual(named(servers), ['always 6', 's5 5', 's4 4']);
+      assert.deepEqual(named(tools), named(servers));
+      assert.equal(rankedFrom, begin + 4 * hourMs);
+    });
+
+    it('compare all of them where they are not more', async () => {
+      const { servers, rankedFrom } = await mostCalled(database.reports, scope, 3, 12);
+      assert.deepEqual(
+        servers.map(({ slug }) => slug),
+        ['always', 's5', 's4'],
+      );
+      assert.equal(rankedFrom, undefined);
+    });
+
+    it('begin later where a tool is asked for in all servers, and count every call since then', async () => {
+      const ofTool = { ...scope, tool: 'get' };
+      assert.equal(await countedFrom(database.reports, ofTool, hourMs, 100), begin);
+      const from = await countedFrom(database.reports, ofTool, hourMs, 4);
+      assert.equal(from, begin + 4 * hourMs);
+      const rows = await countByInterval(database.reports, { ...ofTool, from }, hourMs);
+      assert.deepEqual(rows.map(({ calls }) => calls).toSorted(), [5, 6]);
+      assert.equal(await countedFrom(database.reports, { ...ofTool, slugs: ['s1'] }, hourMs, 1), begin);
+    });
+  });
+}

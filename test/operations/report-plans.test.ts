@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { CompiledQuery, type RootOperationNode, sql } from 'kysely';
+import { knownOf } from '../../bench/reports-known.ts';
+import { readingOperations, requestsOf } from '../../bench/reports-requests.ts';
+import { fillStatements, large, worldOf } from '../../bench/reports-rows.ts';
+import { AppError } from '../../src/errors.ts';
+import type { Actor } from '../../src/operations/operation.ts';
+import { runOperation } from '../../src/operations/run-operation.ts';
+import type { Db } from '../../src/store/db.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import { engines } from '../support/store/stores.ts';
+
+/** Tables without a bound on their rows. */
+const growing =
+  'servers|server_versions|api_keys|calls|call_counts|captures|audit_events|grants|members|invitations|users|workspaces|secrets';
+const upstream = 'http://127.0.0.1:9';
+
+const limited = Array.from({ length: 100 }, (_, n) => `server-${2 * n}`);
+const person: Actor = {
+  kind: 'user',
+  id: 'usr_0',
+  workspaceId: large,
+  scopes: ['manage', 'call'],
+  servers: undefined,
+  role: 'owner',
+  sessionHash: 'none',
+};
+const actors: Actor[] = [person, { ...person, kind: 'api_key', servers: limited }];
+
+/** Runs every reading operation with everything that it takes, and gives each statement once, with values that it had. */
+async function statementsOf(world: EngineToolhost, rows: ReturnType<typeof worldOf>): Promise<CompiledQuery[]> {
+  const { runner } = world.toolhost.running.app;
+  const found = new Map<string, CompiledQuery>();
+  const recorded = runner.db.withPlugin({
+    transformQuery({ node, queryId }): RootOperationNode {
+      const query = runner.db.getExecutor().compileQuery(node, queryId);
+      found.set(query.sql.replaceAll(/\((?:(?:\?|\$\d+)(?:, )?)+\)/g, '(…)').replaceAll(/\$\d+/g, '?'), query);
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  });
+  const reports = { run: <Output>(_: string, report: (db: typeof recorded) => Promise<Output>) => report(recorded) };
+  for (const actor of actors)
+    for (const op of readingOperations)
+      for (const { input } of requestsOf(op, knownOf(rows, upstream))) {
+        try {
+          await runOperation({ ...runner, db: recorded, reports }, op, { actor, input, requestId: 'test' });
+        } catch (error) {
+          if (!(error instanceof AppError) || !['notFound', 'forbidden'].includes(error.kind)) throw error;
+        }
+      }
+  return [...found.values()];
+}
+
+/** Why a statement reads more as the tables grow; undefined where it does not. */
+const faultOf = {
+  async sqlite(db: Db, query: CompiledQuery): Promise<string | undefined> {
+    const explained = CompiledQuery.raw(`explain query plan ${query.sql}`, [...query.parameters]);
+    const plan = (await db.executeQuery<{ detail: string }>(explained)).rows.map(({ detail }) => detail);
+    const isWhole = (line: string) => {
+      if (new RegExp(`^SCAN (${growing})\\b`).test(line)) return true;
+      // A range of a whole workspace in its order is good for a page of all rows, and not to look for some of them.
+      const range = /^SEARCH (\w+) .*\(workspace_id=\?(?: AND \((?:created_at|at),.*)?\)$/.exec(line);
+      // What a quota bounds may be counted. Of calls so many are looked through at most.
+      if (!range || range[1] === 'calls' || query.sql.startsWith('select count(*)')) return false;
+      return !/\blimit\b/.test(query.sql) || / in \(/.test(query.sql) || plan.some((each) => /ORDER BY/.test(each));
+    };
+    return plan.some(isWhole) ? plan.join('; ') : undefined;
+  },
+  async postgres(db: Db, query: CompiledQuery): Promise<string | undefined> {
+    const explained = CompiledQuery.raw(`explain ${query.sql}`, [...query.parameters]);
+    const plan = (await db.executeQuery<{ 'QUERY PLAN': string }>(explained)).rows.map((row) => row['QUERY PLAN']);
+    return plan.some((line) => new RegExp(`Seq Scan on (${growing})\\b`).test(line)) ? plan.join('; ') : undefined;
+  },
+};
+
+for (const engine of engines) {
+  describe(`[find A4] statements of reading operations on ${engine}`, () => {
+    const rows = worldOf(0.001, Date.parse('2026-11-20T12:00:00Z'));
+    let world: EngineToolhost;
+    before(async () => {
+      world = await startOn(engine, {}, rows.now);
+      const { db } = world.toolhost.running.app.runner;
+      for (const statement of fillStatements(rows, upstream)) await sql.raw(statement).execute(db);
+      if (engine === 'postgres') await sql`analyze`.execute(db);
+    });
+    after(() => world?.stop());
+
+    it('read no table and no workspace to its end', async () => {
+      const statements = await statementsOf(world, rows);
+      assert.ok(statements.length > 50, String(statements.length));
+      const faults = await world.toolhost.running.app.runner.db.transaction().execute(async (db) => {
+        // Small tables are read whole where that is allowed.
+        if (engine === 'postgres') await sql`set local enable_seqscan = off`.execute(db);
+        const found: string[] = [];
+        for (const query of statements) {
+          const fault = await faultOf[engine](db, query);
+          if (fault !== undefined) found.push(`${query.sql.slice(0, 300)}: ${fault}`);
+        }
+        return found;
+      });
+      assert.deepEqual(faults, []);
+    });
+  });
+}

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { operationList } from '../../src/operations/index.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+type Operation = {
+  operationId: string;
+  'x-scope': string;
+  parameters: { name: string; in: string; required: boolean }[];
+  requestBody?: Json;
+  responses: Json;
+};
+
+const origin = 'https://api.example';
+
+describe('the REST API', () => {
+  let toolhost: TestToolhost;
+  let key: string;
+  before(async () => {
+    toolhost = await startToolhost();
+    key = await toolhost.key();
+  });
+  after(() => toolhost.stop());
+
+  const rest = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    toolhost.rest(method, path, { key, ...(body !== undefined && { body }), headers });
+  const etag = (reply: Reply) => reply.headers.get('etag') ?? '';
+  /** An error of RFC 9457 that repeats its own status and request. */
+  const problem = (reply: Reply, status: number) => {
+    assert.equal(reply.status, status, reply.text);
+    assert.match(reply.headers.get('content-type') ?? '', /^application\/problem\+json/);
+    assert.deepEqual(
+      [reply.body.type, reply.body.status, reply.body.request_id],
+      ['about:blank', status, reply.headers.get('x-request-id')],
+    );
+    assert.ok(String(reply.body.title).length > 0 && String(reply.body.detail).length > 0);
+    return reply.body as { title: string; detail: string; problems?: { path: string; message: string }[] };
+  };
+
+  it('creates with 201, reads, changes, replaces and deletes a server', async () => {
+    const created = await rest('POST', '/servers', serverAt('by-rest', origin));
+    assert.deepEqual([created.status, etag(created)], [201, '"1"']);
+    const read = await rest('GET', '/servers/by-rest');
+    assert.deepEqual([read.status, etag(read)], [200, '"1"']);
+    assert.deepEqual((read.body.config as Json).tools, [
+      { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...toolAt(`${origin}/thing`) },
+    ]);
+    const patched = await rest('PATCH', '/servers/by-rest', { description: 'By REST.' });
+    assert.deepEqual([patched.status, etag(patched)], [200, '"2"']);
+    const put = await rest('PUT', '/servers/by-rest', serverAt('by-rest', origin));
+    assert.deepEqual([put.status, etag(put), (put.body.server as Json).description], [200, '"3"', undefined]);
+    problem(await rest('PUT', '/servers/by-rest', { name: 'No tools' }), 400);
+    assert.deepEqual((await rest('DELETE', '/servers/by-rest')).body, { deleted: 'by-rest' });
+    problem(await rest('GET', '/servers/by-rest'), 404);
+    problem(await rest('DELETE', '/servers/by-rest'), 404);
+    problem(await rest('POST', '/servers', serverAt('by-rest', origin)), 409);
+  });
+
+  it('changes nothing when If-Match names another version, or nothing that it understands', async () => {
+    await rest('POST', '/servers', serverAt('matched', origin));
+    for (const method of ['PATCH', 'PUT']) {
+      for (const [match, status] of [
+        ['"2"', 409],
+        ['W/"9"', 409],
+        ['3', 400],
+        ['"abc"', 400],
+        ['"1", "2"', 400],
+        ['""', 400],
+      ] as const) {
+        problem(
+          await rest(method, '/servers/matched', serverAt('matched', origin, { name: 'Changed' }), {
+            'if-match': match,
+          }),
+          status,
+        );
+      }
+    }
+    problem(await rest('POST', '/servers/matched/versions/1/restore', {}, { 'if-match': '"7"' }), 409);
+    problem(await rest('PATCH', '/servers/matched', { expected_version: 2 }), 409);
+    assert.equal(((await rest('GET', '/servers/matched')).body.server as Json).version, 1);
+    assert.equal(etag(await rest('PATCH', '/servers/matched', { name: 'Weak' }, { 'if-match': 'W/"1"' })), '"2"');
+    assert.equal(
+      etag(await rest('PUT', '/servers/matched', serverAt('matched', origin), { 'if-match': '"2"' })),
+      '"3"',
+    );
+    assert.equal(etag(await rest('PATCH', '/servers/matched', { name: 'Any' }, { 'if-match': '*' })), '"4"');
+  });
+
+  it('lists servers and keys page by page, each once', async () => {
+    const lister = await toolhost.key({ workspace: 'lister' });
+    for (let n = 0; n < 5; n += 1)
+      await toolhost.rest('POST', '/servers', { key: lister, body: serverAt(`listed-${n}`, origin) });
+    for (let n = 0; n < 4; n += 1)
+      await toolhost.rest('POST', '/keys', { key: lister, body: { name: `Key ${n}`, scopes: ['call'] } });
+    for (const [path, field, name, count] of [
+      ['/servers', 'servers', 'slug', 5],
+      ['/keys', 'keys', 'id', 5],
+    ] as const) {
+      const seen: unknown[] = [];
+      let pages = 0;
+      for (let cursor: unknown; ; pages += 1) {
+        const { body } = await toolhost.rest('GET', `${path}?limit=2${cursor ? `&cursor=${String(cursor)}` : ''}`, {
+          key: lister,
+        });
+        seen.push(...(body[field] as Json[]).map((row) => row[name]));
+        cursor = body.next_cursor;
+        if (cursor === undefined) break;
+      }
+      assert.deepEqual([seen.length, new Set(seen).size, pages], [count, count, 2]);
+    }
+    problem(await rest('GET', '/servers?cursor=forged'), 400);
+    problem(await rest('GET', '/keys?limit=0'), 400);
+  });
+
+  it('[sec E3] shows an API key once; its record has neither the key nor its hash', async () => {
+    const made = await rest('POST', '/keys', {
+      name: 'Mine',
+      scopes: ['call', 'call'],
+      servers: ['matched'],
+      expires_at: '2100-01-01T00:00:00Z',
+    });
+    assert.equal(made.status, 201);
+    assert.equal(made.headers.get('cache-control'), 'no-store');
+    const { key: secret, ...record } = made.body;
+    assert.match(String(secret), /^thk_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/);
+    assert.deepEqual(
+      [record.scopes, record.servers, record.expires_at],
+      [['call'], ['matched'], '2100-01-01T00:00:00.000Z'],
+    );
+    const listed = await rest('GET', '/keys?limit=200');
+    assert.deepEqual(
+      (listed.body.keys as Json[]).find((row) => row.id === record.id),
+      record,
+    );
+    assert.equal(listed.text.includes(String(secret).split('_')[2] ?? ''), false);
+    assert.doesNotMatch(listed.text, /hash/);
+    assert.deepEqual((await rest('DELETE', `/keys/${String(record.id)}`)).body, { revoked: record.id });
+    problem(await rest('DELETE', `/keys/${String(record.id)}`), 404);
+    const revoked = ((await rest('GET', '/keys?limit=200')).body.keys as Json[]).find((row) => row.id === record.id);
+    assert.match(String(revoked?.revoked_at), /^\d{4}-/);
+  });
+
+  it('[sec E3] makes no key that may do more than the one that makes it', async () => {
+    const writer = await toolhost.key({ scopes: ['manage:write'] });
+    const make = (scopes: string[], token: string) =>
+      toolhost.rest('POST', '/keys', { key: token, body: { name: 'More', scopes } });
+    assert.equal((await make(['manage:write'], writer)).status, 201);
+    for (const scopes of [['manage'], ['manage:read'], ['call'], ['manage:write', 'call']])
+      problem(await make(scopes, writer), 403);
+    for (const token of [await toolhost.key({ scopes: ['manage:read'] }), await toolhost.key({ scopes: ['call'] })])
+      problem(await make(['call'], token), 403);
+    problem(await make(['call'], await toolhost.key({ servers: ['matched'] })), 403);
+    for (const wrong of [
+      { expires_at: '2020-01-01T00:00:00Z' },
+      { expires_at: 'soon' },
+      { scopes: [] },
+      { scopes: ['root'] },
+      { name: ' ' },
+      { servers: [] },
+      { workspace_id: 'x' },
+    ]) {
+      problem(await rest('POST', '/keys', { name: 'Wrong', scopes: ['call'], ...wrong }), 400);
+    }
+  });
+
+  it('answers every mistake with a problem that says what is wrong', async () => {
+    assert.deepEqual(
+      problem(await rest('POST', '/servers', { ...serverAt('x', origin), nam: 1 }), 400)
+        .problems?.map(({ path }) => path)
+        .toSorted(),
+      ['nam', 'slug'],
+    );
+    problem(await rest('GET', '/nowhere'), 404);
+    problem(await rest('POST', '/servers/matched'), 404);
+    const none = await toolhost.rest('GET', '/servers', { headers: { authorization: '' } });
+    assert.equal(none.headers.get('www-authenticate')?.startsWith('Bearer'), true);
+    problem(none, 401);
+    problem(await toolhost.rest('GET', '/servers', { key: 'thk_junk' }), 401);
+    const send = async (body: string, type = 'application/json') => {
+      const response = await fetch(`${toolhost.url}/api/v1/servers`, {
+        method: 'POST',
+        body,
+        headers: { authorization: `Bearer ${key}`, 'content-type': type },
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
+    };
+    for (const body of ['{', '[]', '"x"', 'null', '1']) problem(await send(body), 400);
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded']) problem(await send('{}', type), 415);
+    problem(await send(`{"name":"${'x'.repeat(1024 * 1024)}"}`), 413);
+    assert.ok([400, 413].includes((await send(`{"tools":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)).status));
+  });
+
+  it('records who changed what, and no secret', async () => {
+    const auditor = await toolhost.key({ workspace: 'audited' });
+    const act = (method: string, path: string, body?: Json) =>
+      toolhost.rest(method, path, { key: auditor, ...(body && { body }) });
+    const authentication = { type: 'Bearer', token: 'hidden-token' };
+    const created = await act('POST', '/servers', serverAt('audited', origin, { authentication }));
+    await act('PUT', '/servers/audited/secrets/KEY', { value: 'hidden-value' });
+    await act('PATCH', '/servers/audited', { name: 'Renamed' });
+    await act('POST', '/servers/audited/versions/1/restore', {});
+    await act('DELETE', '/servers/audited/secrets/KEY');
+    const made = await act('POST', '/keys', { name: 'Other', scopes: ['call'] });
+    await act('DELETE', `/keys/${String(made.body.id)}`);
+    await act('DELETE', '/servers/audited');
+    await act('GET', '/servers');
+    await act('POST', '/servers', { name: 'Refused' });
+    const { body, text } = await act('GET', '/audit?limit=9');
+    const events = (body.events as Json[]).toReversed();
+    assert.deepEqual(
+      events.map(({ operation, target }) => [operation, target]),
+      [
+        ['createApiKey', `key_${auditor.split('_')[1]}`],
+        ['createMcpServer', 'audited'],
+        ['setSecret', 'audited'],
+        ['updateMcpServer', 'audited'],
+        ['restoreVersion', 'audited'],
+        ['deleteSecret', 'audited'],
+        ['createApiKey', made.body.id],
+        ['revokeApiKey', made.body.id],
+        ['deleteMcpServer', 'audited'],
+      ],
+    );
+    const [, first] = events;
+    assert.deepEqual(
+      [first?.actor_kind, first?.actor_id, first?.request_id],
+      ['api_key', `key_${auditor.split('_')[1]}`, created.headers.get('x-request-id')],
+    );
+    assert.deepEqual(first?.detail, { version: 1, name: 'audited', tools: 1, access: 'api_key' });
+    assert.doesNotMatch(text, /hidden/);
+    assert.equal(text.includes(String(made.body.key)), false);
+  });
+
+  it('is described by its OpenAPI document: every path, scope and parameter', async () => {
+    const response = await fetch(`${toolhost.url}/api/v1/openapi.json`);
+    const document = (await response.json()) as {
+      openapi: string;
+      servers: Json[];
+      paths: Record<string, Record<string, Operation>>;
+    };
+    assert.deepEqual([document.openapi, document.servers], ['3.1.0', [{ url: `${toolhost.url}/api/v1` }]]);
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, op]) => ({ method: method.toUpperCase(), path, op })),
+    );
+    assert.deepEqual(
+      described.map(({ method, path }) => `${method} ${path}`).toSorted(),
+      operationList.map(({ route }) => `${route.method} ${route.path}`).toSorted(),
+    );
+    assert.equal(new Set(described.map(({ op }) => op.operationId)).size, operationList.length);
+    for (const { method, path, op } of described) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+      assert.deepEqual(
+        op.parameters.filter((parameter) => parameter.in === 'path').map(({ name, required }) => [name, required]),
+        inPath.map((name) => [name, true]),
+        path,
+      );
+      if (method === 'GET' || method === 'DELETE') assert.equal(op.requestBody, undefined, path);
+      const refused = await toolhost.rest(method, path.replaceAll(/\{(\w+)\}/g, 'x'), {
+        key: await toolhost.key({ workspace: 'nobody', scopes: op['x-scope'] === 'call' ? ['manage'] : ['call'] }),
+        ...(op.requestBody && { body: {} }),
+      });
+      assert.match(problem(refused, 403).detail, new RegExp(`needs the scope ${op['x-scope']}`), path);
+      assert.ok(
+        ['200', '201'].some((status) => status in op.responses) && '404' in op.responses && '409' in op.responses,
+      );
+    }
+  });
+});

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { covers, scopesOf } from '../../src/domain/credentials/scopes.ts';
+import { operationList } from '../../src/operations/index.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { type Person, personSession } from '../support/browser/dashboard.ts';
+import { leastInput, restRequest } from '../support/catalogue.ts';
+import { serverAt } from '../support/configs.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** Showing another of one's own workspaces changes nothing but one's own session. */
+const ownAffairs = new Set(['switchWorkspace']);
+const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
+/** What names a person or a workspace. */
+const naming = operationList.filter(
+  (op) => op.people && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
+);
+
+describe('what a person may do in the dashboard', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(serverAt('owned', upstream.url));
+    await toolhost.callTool('owned', 'a-token', 'get');
+    upstream.take();
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  /** A signed-in person as their browser asks. */
+  async function signedIn(person: Person) {
+    const cookie = `toolhost-session=${await personSession(toolhost, person)}`;
+    const headers = { cookie, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+    const ask = async (method: string, path: string, body?: Json) => {
+      const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+      const response = await fetch(`${toolhost.url}/api/v1${path}`, init);
+      const text = await response.text();
+      const { request_id: _, ...answer } = JSON.parse(text || '{}') as Json;
+      return { status: response.status, body: answer };
+    };
+    return {
+      ask,
+      run: (op: Operation, input: Json = {}) => {
+        const request = restRequest(op, { ...leastInput(op), ...input });
+        return ask(request.method, request.path, request.body);
+      },
+    };
+  }
+
+  /** Everything that could have changed. */
+  async function picture(): Promise<string> {
+    const owner = await signedIn({ name: 'Picture' });
+    const paths = ['/servers/owned', '/servers/owned/versions', '/servers/owned/secrets', '/keys', '/audit'];
+    const replies = await Promise.all(paths.map((path) => owner.ask('GET', path)));
+    for (const { status } of replies as Pick<Reply, 'status'>[]) assert.equal(status, 200);
+    return JSON.stringify(replies);
+  }
+
+  const existing = { slug: 'owned', tool: 'get', version: 1, name: 'KEY', hours: 1 };
+
+  it('[sec E1] the catalogue has operations that change something, and each needs more than reading', () => {
+    assert.ok(changing.length > 10);
+    for (const op of changing) assert.equal(covers(scopesOf('viewer'), op.scope), false, op.name);
+  });
+
+  for (const op of changing) {
+    it(`[sec E1] a viewer is refused ${op.name}`, async () => {
+      const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
+      const earlier = await picture();
+      const { status } = await viewer.run(op, existing);
+      assert.equal(status, 403);
+      assert.equal(await picture(), earlier);
+      assert.deepEqual(upstream.take(), []);
+    });
+  }
+
+  for (const op of operationList.filter(({ people }) => people === 'owner')) {
+    it(`an editor is refused ${op.name}`, async () => {
+      const editor = await signedIn({ name: 'Ed', role: 'editor' });
+      assert.equal((await editor.run(op)).status, 403);
+    });
+  }
+
+  it('[sec E1] a viewer sees what the workspace has', async () => {
+    const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
+    for (const path of ['/servers', '/servers/owned', '/keys', '/calls', '/audit', '/members', '/statistics']) {
+      assert.equal((await viewer.ask('GET', path)).status, 200, path);
+    }
+  });
+
+  for (const op of naming) {
+    it(`[sec E1] ${op.name}: people and invitations of another workspace are like unknown ones`, async () => {
+      const owner = await signedIn({ name: 'Olga', workspace: 'wsp_theirs' });
+      const { user } = (await owner.ask('GET', '/session')).body as { user: { id: string } };
+      await owner.ask('POST', '/invitations', { email: 'guest@mail.example', role: 'editor' });
+      const theirs = { id: user.id, email: 'guest@mail.example', workspace_id: 'wsp_theirs', role: 'viewer' };
+      const nobodys = { id: 'usr_unknown', email: 'nobody@mail.example', workspace_id: 'wsp_unknown', role: 'viewer' };
+      const only = (input: Json) =>
+        Object.fromEntries(Object.entries(input).filter(([name]) => name in op.input.shape));
+      const earlier = (await owner.ask('GET', '/members')).body;
+      const stranger = await signedIn({ name: 'Mallory' });
+      const foreign = await stranger.run(op, only(theirs));
+      assert.equal(foreign.status, 404);
+      assert.deepEqual(foreign, await stranger.run(op, only(nobodys)));
+      assert.deepEqual((await owner.ask('GET', '/members')).body, earlier);
+    });
+  }
+});

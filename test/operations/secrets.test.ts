@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const mask = '********';
+
+describe('stored credentials', () => {
+  let upstream: RecordingUpstream;
+  let elsewhere: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  before(async () => {
+    [upstream, elsewhere] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egress: [upstream.port, elsewhere.port] });
+    key = await toolhost.key();
+  });
+  beforeEach(() => {
+    upstream.take();
+    elsewhere.take();
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close(), elsewhere.close()]));
+
+  let count = 0;
+  const create = async (more: Json = {}) => {
+    const slug = `stored-${++count}`;
+    await toolhost.createServer(serverAt(slug, upstream.url, more));
+    return slug;
+  };
+  const setSecret = (slug: string, name: string, value: string) =>
+    toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+  const change = (slug: string, body: Json) => toolhost.rest('PATCH', `/servers/${slug}`, { body });
+  const configOf = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
+  /** What the agent reads of a failed call that reached nobody. */
+  const unsent = async (slug: string, name = 'get') => {
+    const result = await toolhost.callTool(slug, key, name);
+    assert.equal(result.isError, true);
+    assert.deepEqual([upstream.take(), elsewhere.take()], [[], []]);
+    return result.content[0]?.text ?? '';
+  };
+  const sent = async (slug: string, name = 'get') => {
+    assert.notEqual((await toolhost.callTool(slug, key, name)).isError, true);
+    const [request] = upstream.take();
+    assert.ok(request);
+    return request;
+  };
+  const withHeader = (value: string, url = `${upstream.url}/thing`) => ({
+    tools: [toolAt(url, { headers: { 'X-Service': value } })],
+  });
+
+  it('[sec A11] a malformed placeholder is refused, one without a value is a warning and then a tool error', async () => {
+    for (const value of ['{{A B}}', '{{}}', '{{A', 'A}}', '{{A}} }}', '{{a-b}}', '{{ENV.PATH}}']) {
+      const { status, body } = await toolhost.rest('POST', '/servers', {
+        body: serverAt('malformed', upstream.url, withHeader(value)),
+      });
+      assert.equal(status, 400, value);
+      assert.equal((body.problems as Json[])[0]?.path, 'tools[0].headers.X-Service');
+    }
+    const reply = await toolhost.createServer(serverAt('unknown', upstream.url, withHeader('{{PATH}}')));
+    assert.match(JSON.stringify(reply.body.warnings), /\{\{PATH\}\} has no value yet/);
+    assert.match(JSON.stringify(reply.body.next_steps), /Set the secret PATH/);
+    assert.match(await unsent('unknown'), /the secret PATH has no value/);
+  });
+
+  it('[sec A11] a secret that is deleted later is a tool error from then on', async () => {
+    const slug = await create(withHeader('{{KEY}}'));
+    await setSecret(slug, 'KEY', 'value-1');
+    assert.equal((await sent(slug)).headers['x-service'], 'value-1');
+    assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 200);
+    assert.match(await unsent(slug), /the secret KEY has no value/);
+    assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 404);
+  });
+
+  it('[sec A11] placeholders are filled once, in every place, and never with what a secret contains', async () => {
+    const slug = await create({
+      authentication: { type: 'Bearer', token: '{{ID}}.{{KEY}}' },
+      ...withHeader('a {{ KEY }}{{KEY}} b'),
+    });
+    await setSecret(slug, 'KEY', '{{ID}}$&');
+    await setSecret(slug, 'ID', 'me');
+    const { headers } = await sent(slug);
+    assert.deepEqual([headers.authorization, headers['x-service']], ['Bearer me.{{ID}}$&', 'a {{ID}}$&{{ID}}$& b']);
+  });
+
+  it('a secret is one line of visible text', async () => {
+    const slug = await create(withHeader('{{KEY}}'));
+    for (const value of ['', 'a\nb', 'a\r\nX: y', '\u0000', 'a\u2028b', 'x'.repeat(8193)]) {
+      const { status, text } = await setSecret(slug, 'KEY', value);
+      assert.equal(status, 400);
+      assert.doesNotMatch(text, /x{60}/);
+    }
+    for (const name of ['1A', 'a-b', 'oauth.client_secret', 'x'.repeat(65)])
+      assert.equal((await setSecret(slug, encodeURIComponent(name), 'v')).status, 400, name);
+    assert.deepEqual((await toolhost.rest('GET', `/servers/${slug}/secrets`)).body.secrets, []);
+  });
+
+  it('a secret goes only to the hosts that the server had when it was set, whatever the server is changed to', async () => {
+    const slug = await create({ authentication: { type: 'Bearer', token: '{{KEY}}' } });
+    const { body } = await setSecret(slug, 'KEY', 'bound');
+    assert.deepEqual(body.origins, [upstream.url]);
+    const moved = [toolAt(`${elsewhere.url}/thing`), toolAt(`${upstream.url}/thing`, { name: 'old' })];
+    const reply = await change(slug, { tools: moved });
+    assert.match(JSON.stringify(reply.body.warnings), /the secret KEY was set for .*; set it again/);
+    assert.match(await unsent(slug), /set it again to allow that host/);
+    assert.equal((await sent(slug, 'old')).headers.authorization, 'Bearer bound');
+    const tried = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: {} });
+    assert.equal(tried.body.is_error, true);
+    assert.deepEqual(elsewhere.take(), []);
+    await setSecret(slug, 'KEY', 'rebound');
+    assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);
+    assert.equal(elsewhere.take()[0]?.headers.authorization, 'Bearer rebound');
+  });
+
+  it('a credential in the configuration itself is sealed, masked, kept by its mask and bound to its hosts as well', async () => {
+    const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey', token: 'literal-token' } });
+    const authentication = { type: 'ApiKey', header: 'apikey', token: mask };
+    assert.deepEqual((await configOf(slug)).authentication, authentication);
+    assert.equal((await sent(slug)).headers.apikey, 'literal-token');
+    await change(slug, { description: 'Changed' });
+    await change(slug, { authentication });
+    assert.equal((await sent(slug)).headers.apikey, 'literal-token');
+    await change(slug, { tools: [toolAt(`${elsewhere.url}/thing`)] });
+    assert.match(await unsent(slug), /set it again to allow that host/);
+    await change(slug, { authentication: { ...authentication, token: 'newer-token' } });
+    assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);
+    assert.equal(elsewhere.take()[0]?.headers.apikey, 'newer-token');
+    const versions = await toolhost.rest('GET', `/servers/${slug}/versions`);
+    assert.doesNotMatch(versions.text, /literal-token|newer-token/);
+  });
+
+  it('the mask is not taken for a secret where none is stored', async () => {
+    const refusedAt = async (reply: Promise<{ status: number; body: Json }>, path: string) => {
+      const { status, body } = await reply;
+      assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, path]);
+    };
+    const oauth = {
+      authorization_url: 'https://id.example/a',
+      token_url: 'https://id.example/t',
+      client_id: 'c',
+      client_secret: mask,
+    };
+    await refusedAt(
+      toolhost.rest('POST', '/servers', { body: serverAt('masked', upstream.url, { oauth }) }),
+      'oauth.client_secret',
+    );
+    const authentication = { type: 'Bearer', token: mask };
+    await refusedAt(
+      toolhost.rest('POST', '/servers', { body: serverAt('masked', upstream.url, { authentication }) }),
+      'authentication.token',
+    );
+    const slug = await create();
+    await refusedAt(change(slug, { oauth }), 'oauth.client_secret');
+    await refusedAt(change(slug, { authentication }), 'authentication.token');
+  });
+
+  it('[sec A9] static headers that are not for a configuration to set are refused in any spelling', async () => {
+    const names = [
+      'AUTHORIZATION',
+      'Host',
+      'Content-Length',
+      'transfer-encoding',
+      'Connection',
+      'Cookie',
+      'Proxy-Authorization',
+      'X-Forwarded-For',
+      'Forwarded',
+      'Mcp-Session-Id',
+      'Toolhost-Hop',
+      'TE',
+      'Expect',
+      'a b',
+      'X:Y',
+      '',
+    ];
+    for (const name of names) {
+      const tools = [toolAt(`${upstream.url}/thing`, { headers: { [name]: 'x' } })];
+      const { status, body } = await toolhost.rest('POST', '/servers', {
+        body: serverAt('static-headers', upstream.url, { authentication: { type: 'Bearer' }, tools }),
+      });
+      assert.equal(status, 400, name);
+      assert.ok(
+        (body.problems as Json[]).some((problem) => String(problem.path).startsWith('tools[0].headers')),
+        name,
+      );
+    }
+  });
+
+  describe('client_secret', () => {
+    const oauth = {
+      authorization_url: 'https://id.example/a',
+      token_url: 'https://id.example/t',
+      client_id: 'c',
+      client_secret: 'client-secret-1',
+    };
+    const masked = { ...oauth, client_secret: mask, scopes: [] };
+    const stranger = { ...masked, token_url: 'https://stranger.example/t' };
+
+    it('is shown as a mask everywhere and kept when the mask is sent back', async () => {
+      const slug = await create({ oauth });
+      assert.deepEqual((await configOf(slug)).oauth, masked);
+      assert.equal((await change(slug, { oauth: { ...masked, scopes: ['read'] } })).status, 200);
+      assert.equal(
+        (await toolhost.rest('PUT', `/servers/${slug}`, { body: { ...(await configOf(slug)), name: 'Put' } })).status,
+        200,
+      );
+      for (const path of ['', '/versions', '/secrets'])
+        assert.equal((await toolhost.rest('GET', `/servers/${slug}${path}`)).text.includes('client-secret-1'), false);
+      assert.deepEqual((await toolhost.rest('GET', `/servers/${slug}`)).body.secrets, []);
+    });
+
+    it('has to be sent again when token_url moves to another host', async () => {
+      const slug = await create({ oauth });
+      const refused = await change(slug, { oauth: stranger });
+      assert.equal(refused.status, 400);
+      assert.match(refused.text, /send the client secret again/);
+      assert.equal((await change(slug, { oauth: { ...masked, token_url: 'https://id.example/other' } })).status, 200);
+      assert.equal((await change(slug, { oauth: { ...stranger, client_secret: 'client-secret-2' } })).status, 200);
+      assert.equal((await toolhost.rest('POST', `/servers/${slug}/versions/1/restore`, { body: {} })).status, 400);
+    });
+
+    it('cannot be moved in two steps either, by taking oauth away in between', async () => {
+      const slug = await create({ oauth });
+      assert.equal((await change(slug, { oauth: null })).status, 200);
+      assert.equal((await change(slug, { oauth: stranger })).status, 400);
+      assert.equal((await change(slug, { oauth: { ...stranger, client_secret: 'client-secret-3' } })).status, 200);
+    });
+  });
+});

@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { CallRecord } from '../../src/store/calls/call-writer.ts';
+import { serverAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import type { Json } from '../support/service/toolhost.ts';
+import { aCall } from '../support/store/rows.ts';
+import { engines } from '../support/store/stores.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+type Summary = { calls: number; errors: number; p50_ms?: number; p95_ms?: number };
+type Statistics = {
+  from: string;
+  to: string;
+  bucket_ms: number;
+  buckets: (Summary & { at: string })[];
+  by_server: (Summary & { slug: string })[];
+  by_tool: (Summary & { slug: string; tool: string })[];
+  complete: boolean;
+};
+type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[]; complete: boolean };
+
+for (const engine of engines) {
+  describe(`the statistics of calls on ${engine}`, () => {
+    let upstream: RecordingUpstream;
+    let world: EngineToolhost;
+    let seeded = 0;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      world = await startOn(engine, { egress: [upstream.port] });
+    });
+    after(async () => {
+      await Promise.all([world?.stop(), upstream.close()]);
+    });
+
+    /** A server of its own, and a way to give it calls of any time. */
+    const serve = async (slug: string) => {
+      const { body } = await world.toolhost.createServer(serverAt(slug, upstream.url));
+      const server_id = (body.server as { id: string }).id;
+      return (calls: Partial<CallRecord>[]) => seed(calls.map((call) => ({ slug, server_id, ...call })));
+    };
+    const seed = async (calls: Partial<CallRecord>[]) => {
+      const rows = calls.map((call) =>
+        aCall({ workspace_id: 'local', started_at: world.now(), ...call, id: call.id ?? `call_${++seeded}` }),
+      );
+      await (await world.database()).calls.write(rows);
+    };
+    const get = async (path: string, key?: string) => {
+      const reply = await world.toolhost.rest('GET', path, key === undefined ? {} : { key });
+      assert.equal(reply.status, 200, reply.text);
+      return reply;
+    };
+    const statistics = async (query: string, key?: string) =>
+      (await get(`/statistics?${query}`, key)).body as unknown as Statistics;
+    const activity = async (query = '', key?: string) =>
+      (await get(`/activity${query}`, key)).body as unknown as Activity;
+    const activityOf = async (slug: string) => (await activity()).servers.find((server) => server.slug === slug);
+
+    it('count the calls of every server in each of the last 24 hours', async () => {
+      const add = await serve('busy');
+      await serve('idle');
+      const at = (hoursAgo: number) => ({ started_at: world.now() - hoursAgo * hour });
+      await add([at(0), { ...at(0.5), outcome: 'timeout' }, at(1.5), at(23.9), { ...at(23.9), outcome: 'blocked' }]);
+      await add([at(24.1), at(48), { workspace_id: 'theirs' }]);
+      const hourly = Array(24).fill(0);
+      assert.deepEqual(await activityOf('idle'), { slug: 'idle', calls: 0, errors: 0, hourly });
+      hourly[23] = 2;
+      hourly[22] = 1;
+      hourly[0] = 2;
+      assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
+      assert.equal((await activity()).complete, true);
+    });
+
+    it('leave a deleted server out of the activity', async () => {
+      await (await serve('gone'))([{}]);
+      assert.equal((await activityOf('gone'))?.calls, 1);
+      await world.toolhost.rest('DELETE', '/servers/gone');
+      assert.equal(await activityOf('gone'), undefined);
+    });
+
+    it('count a call at once', async () => {
+      await serve('at-once');
+      await world.toolhost.callTool('at-once', await world.toolhost.key(), 'get');
+      assert.equal((await activityOf('at-once'))?.hourly[23], 1);
+      const { by_tool, buckets } = await statistics('slug=at-once&buckets=3');
+      assert.equal(by_tool[0]?.calls, 1);
+      assert.equal(buckets[2]?.calls, 1);
+    });
+
+    it('divide a time into intervals, with those in which nothing happened', async () => {
+      const add = await serve('spread');
+      const from = world.now() - 10 * hour;
+      await add([
+        { started_at: from - 1 },
+        { started_at: from, duration_ms: 3 },
+        { started_at: from + 30 * minute - 1, duration_ms: 39, outcome: 'timeout' },
+        { started_at: from + 30 * minute, duration_ms: 7 },
+        { started_at: from + 2 * hour },
+      ]);
+      const span = `since=${new Date(from).toISOString()}&until=${new Date(from + 2 * hour).toISOString()}`;
+      assert.deepEqual(await statistics(`slug=spread&${span}&buckets=4`), {
+        from: new Date(from).toISOString(),
+        to: new Date(from + 2 * hour).toISOString(),
+        bucket_ms: 30 * minute,
+        buckets: [
+          { at: new Date(from).toISOString(), calls: 2, errors: 1, p50_ms: 3, p95_ms: 37 },
+          { at: new Date(from + 30 * minute).toISOString(), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
+          { at: new Date(from + 60 * minute).toISOString(), calls: 0, errors: 0 },
+          { at: new Date(from + 90 * minute).toISOString(), calls: 0, errors: 0 },
+        ],
+        by_server: [{ slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
+        by_tool: [{ slug: 'spread', tool: 'get', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
+        complete: true,
+      });
+    });
+
+    it('give percentiles of any durations that are exact below 8 ms and within an eighth above', async () => {
+      const add = await serve('durations');
+      for (const [tool, most] of Object.entries({ a: 8, b: 500, c: 20_000, d: 31_000 })) {
+        // A fixed sequence that jumps about, many small and few large.
+        const durations = Array.from({ length: 401 }, (_, n) =>
+          Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)),
+        );
+        await add(durations.map((duration_ms) => ({ tool, duration_ms })));
+        const sorted = durations.toSorted((a, b) => a - b);
+        const { by_tool } = await statistics(`slug=durations&tool=${tool}`);
+        assert.equal(by_tool.length, 1);
+        for (const [share, found] of [
+          [0.5, by_tool[0]?.p50_ms],
+          [0.95, by_tool[0]?.p95_ms],
+        ] as const) {
+          const exact = sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
+          const allowed = exact < 8 ? 0 : exact / 8;
+          assert.ok(Math.abs((found ?? -1) - exact) <= allowed, `${tool}: ${found} for ${exact}`);
+        }
+      }
+    });
+
+    it('rank servers and tools by their calls, of the whole workspace or of one tool', async () => {
+      const [first, second] = [await serve('ranked-one'), await serve('ranked-two')];
+      await first([{ tool: 'x' }, { tool: 'x' }, { tool: 'y', outcome: 'blocked' }]);
+      await second([{ tool: 'x' }, { tool: 'x' }]);
+      const mine = <Row extends { slug: string }>(rows: Row[]) => rows.filter((row) => row.slug.startsWith('ranked'));
+      const { by_server, by_tool } = await statistics('buckets=1');
+      assert.deepEqual(
+        mine(by_server).map(({ slug, calls, errors }) => [slug, calls, errors]),
+        [
+          ['ranked-one', 3, 1],
+          ['ranked-two', 2, 0],
+        ],
+      );
+      assert.deepEqual(
+        mine(by_tool)
+          .map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`)
+          .sort(),
+        ['ranked-one x 2', 'ranked-one y 1', 'ranked-two x 2'],
+      );
+      const ofX = await statistics('tool=x&buckets=1');
+      assert.deepEqual(
+        mine(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
+        [
+          ['ranked-one', 2],
+          ['ranked-two', 2],
+        ],
+      );
+    });
+
+    it('[sec E3] show a key that is limited to some servers those alone', async () => {
+      const key = await world.toolhost.key({ servers: ['limited-mine'] });
+      for (const slug of ['limited-mine', 'limited-other']) {
+        await (await serve(slug))([{ id: `call_of_${slug}` }]);
+      }
+      assert.deepEqual(
+        (await activity('', key)).servers.map(({ slug, calls }) => [slug, calls]),
+        [['limited-mine', 1]],
+      );
+      assert.deepEqual(
+        (await statistics('', key)).by_server.map(({ slug }) => slug),
+        ['limited-mine'],
+      );
+      assert.equal((await get('/calls/call_of_limited-mine', key)).status, 200);
+      const refused = [
+        '/statistics?slug=limited-other',
+        '/activity?slug=limited-other',
+        '/calls/call_of_limited-other',
+      ];
+      for (const path of refused) assert.equal((await world.toolhost.rest('GET', path, { key })).status, 404, path);
+      const csv = (await get('/calls.csv', key)).text;
+      assert.deepEqual([csv.includes('limited-mine'), csv.includes('limited-other')], [true, false]);
+    });
+
+    it('[sec E3] of another workspace are not shown', async () => {
+      await (await serve('private'))([{ id: 'call_private' }]);
+      const key = await world.toolhost.key({ workspace: 'theirs' });
+      assert.deepEqual((await activity('', key)).servers, []);
+      assert.doesNotMatch((await get('/statistics', key)).text, /private/);
+      assert.equal((await world.toolhost.rest('GET', '/statistics?slug=private', { key })).status, 404);
+      assert.equal((await world.toolhost.rest('GET', '/calls/call_private', { key })).status, 404);
+      const calling = await world.toolhost.key({ scopes: ['call'] });
+      for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv']) {
+        assert.equal((await world.toolhost.rest('GET', path, { key: calling })).status, 403, path);
+      }
+    });
+
+    it('[find A4] are complete once the calls of an older version are counted too', async () => {
+      const add = await serve('upgraded');
+      await add([{}, { outcome: 'timeout' }]);
+      const { db } = world.toolhost.running.app.runner;
+      const old = aCall({ id: 'call_of_before', workspace_id: 'local', slug: 'upgraded', started_at: world.now() });
+      await db.insertInto('calls').values(old).execute();
+      const before = await statistics('slug=upgraded&buckets=1');
+      assert.deepEqual([before.complete, before.by_tool[0]?.calls], [false, 2]);
+      assert.equal((await activity('?slug=upgraded')).complete, false);
+      assert.equal(await (await world.database()).calls.countOlder(1000), 1);
+      assert.equal(await (await world.database()).calls.countOlder(1000), 0);
+      const after = await statistics('slug=upgraded&buckets=1');
+      assert.deepEqual([after.complete, after.by_tool[0]?.calls], [true, 3]);
+    });
+
+    it('[find A4] are of whole minutes, and of whole hours where the time begins more than three days ago', async () => {
+      const at = (text: string) => `2026-11-${text}Z`;
+      const span = async (since: string, until: string, buckets = 48) => {
+        const {
+          from,
+          to,
+          bucket_ms,
+          buckets: intervals,
+        } = await statistics(`since=${at(since)}&until=${at(until)}&buckets=${buckets}`);
+        return [from, to, bucket_ms / minute, intervals.length];
+      };
+      assert.deepEqual(await span('20T10:00:30.5', '20T10:00:30.6'), [
+        at('20T10:00:00.000'),
+        at('20T10:01:00.000'),
+        1,
+        1,
+      ]);
+      assert.deepEqual(await span('20T10:00:59', '20T11:00:01', 10), [
+        at('20T10:00:00.000'),
+        at('20T11:01:00.000'),
+        7,
+        9,
+      ]);
+      assert.deepEqual(await span('18T11:07:00', '20T12:00:00', 40), [
+        at('18T11:07:00.000'),
+        at('20T12:00:00.000'),
+        120,
+        25,
+      ]);
+      assert.deepEqual(await span('10T11:07:00', '20T11:01:00', 500), [
+        at('10T11:00:00.000'),
+        at('20T12:00:00.000'),
+        60,
+        241,
+      ]);
+    });
+
+    it('[find A4] of activity come in the pages of the list of servers', async () => {
+      const key = await world.toolhost.key({ workspace: 'paged' });
+      for (const slug of ['paged-a', 'paged-b', 'paged-c']) {
+        const { status } = await world.toolhost.rest('POST', '/servers', { key, body: serverAt(slug, upstream.url) });
+        assert.equal(status, 201);
+      }
+      let cursor = '';
+      for (const expected of [2, 1]) {
+        const query = `?limit=2${cursor && `&cursor=${cursor}`}`;
+        const servers = (await get(`/servers${query}`, key)).body as {
+          servers: { slug: string }[];
+          next_cursor?: string;
+        };
+        const page = (await get(`/activity${query}`, key)).body as unknown as Activity & { next_cursor?: string };
+        assert.equal(page.servers.length, expected);
+        assert.deepEqual(
+          page.servers.map(({ slug }) => slug),
+          servers.servers.map(({ slug }) => slug),
+        );
+        assert.equal(page.next_cursor, servers.next_cursor);
+        cursor = page.next_cursor ?? '';
+      }
+    });
+
+    it('refuse a time that ends before it begins, and what is no number of intervals', async () => {
+      const refused = async (query: string) => {
+        const { status, body } = await world.toolhost.rest('GET', `/statistics?${query}`);
+        assert.equal(status, 400, query);
+        return (body.problems as Json[])[0]?.path;
+      };
+      assert.equal(await refused('since=2026-11-20T10:00:00Z&until=2026-11-20T10:00:00Z'), 'since');
+      assert.equal(await refused('since=yesterday'), 'since');
+      for (const buckets of ['0', '501', 'x']) assert.equal(await refused(`buckets=${buckets}`), 'buckets');
+      const tiny = await statistics('since=2026-11-20T10:00:00.000Z&until=2026-11-20T10:00:00.002Z&buckets=500');
+      assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [minute, 1]);
+    });
+
+    it('come with the record of a call by its id', async () => {
+      const call = { id: 'call_known', outcome: 'timeout', tool: 'get', duration_ms: 77 } as const;
+      await (await serve('recorded'))([call]);
+      const { body } = await get('/calls/call_known');
+      const { id, outcome, server, tool, duration_ms, at } = body.call as Json;
+      assert.deepEqual({ id, outcome, tool, duration_ms }, call);
+      assert.deepEqual([server, at], ['recorded', new Date(world.now()).toISOString()]);
+      assert.equal('capture' in body, false);
+      const unknown = await world.toolhost.rest('GET', '/calls/call_unknown');
+      assert.deepEqual([unknown.status, /no such call/.test(unknown.text)], [404, true]);
+    });
+  });
+}

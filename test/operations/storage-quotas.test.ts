@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../src/config.ts';
+import { builtInQuotas, type QuotaName } from '../../src/domain/quotas.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
+import { operate } from '../support/service/operate.ts';
+import { type Json, type Reply, startToolhost } from '../support/service/toolhost.ts';
+import { engines } from '../support/store/stores.ts';
+
+const api = 'https://api.example.com';
+const minute = 60_000;
+const day = 24 * 60 * minute;
+
+/** Tools of some 3.9 KB each. */
+const longTools = (count: number, text: string) =>
+  Array.from({ length: count }, (_, i) => ({
+    name: `tool_${i}`,
+    description: text.repeat(1900),
+    method: 'GET',
+    url: `${api}/v1/${'p'.repeat(1900)}`,
+    input_schema: {},
+  }));
+
+type Quota = { limit?: number; used?: number; from: string };
+
+for (const engine of engines) {
+  describe(`quotas of a workspace on ${engine}`, () => {
+    let world: EngineToolhost;
+    before(async () => {
+      world = await startOn(engine, { env: { QUOTAS: 'servers=3,keys=4,secrets=2,versions=3,members=3,writes=0' } });
+    });
+    after(() => world?.stop());
+
+    let workspaces = 0;
+    /** A workspace of its own, with a key for it. */
+    const open = async (set: Partial<Record<QuotaName, number>> = {}) => {
+      const workspace = `quota-${++workspaces}`;
+      const key = await world.toolhost.key({ workspace });
+      if (Object.keys(set).length > 0) await operate(world.toolhost, 'setWorkspaceQuotas', workspace, set);
+      const ask = (method: string, path: string, body?: Json) =>
+        world.toolhost.rest(method, path, { key, ...(body && { body }) });
+      return {
+        workspace,
+        ask,
+        create: (name: string, more: Json = {}) => ask('POST', '/servers', serverAt(`${workspace}-${name}`, api, more)),
+        quota: async (name: QuotaName) => ((await ask('GET', '/workspace/quotas')).body as Record<string, Quota>)[name],
+      };
+    };
+    const refused = ({ status, body }: Reply, pattern: RegExp) => {
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match(String(body.detail), pattern);
+      assert.match(String(body.detail), /ask the operator/);
+    };
+
+    it('[find A5] refuses what is above, whatever comes at the same time, and stores nothing of it', async () => {
+      const { create, ask, quota } = await open();
+      const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => create(String(n))));
+      const made = replies.filter(({ status }) => status === 201);
+      assert.equal(made.length, 3);
+      for (const reply of replies.filter(({ status }) => status !== 201))
+        refused(reply, /would have 4 hosted servers; allowed: 3; delete one that is not needed/);
+      const { body } = await ask('GET', '/servers');
+      const slugs = (body.servers as Json[]).map(({ slug }) => String(slug));
+      assert.equal(slugs.length, 3);
+      assert.deepEqual(await quota('servers'), { limit: 3, from: 'default', used: 3 });
+      await ask('DELETE', `/servers/${slugs[0]}`);
+      assert.equal((await create('again')).status, 201);
+    });
+
+    it('[find A5] counts keys that work, and no others', async () => {
+      const { ask, quota } = await open();
+      const make = () => ask('POST', '/keys', { name: 'k', scopes: ['call'] });
+      const ids: unknown[] = [];
+      for (let n = 0; n < 3; n += 1) ids.push((await make()).body.id);
+      refused(await make(), /would have 5 API keys that work; allowed: 4; revoke one/);
+      await ask('DELETE', `/keys/${ids[0]}`);
+      assert.equal((await ask('POST', '/keys', { name: 'k', scopes: ['call'], expires_in: 60 })).status, 201);
+      refused(await make(), /allowed: 4/);
+      await world.wait(61_000);
+      assert.equal((await quota('keys'))?.used, 3);
+      assert.equal((await make()).status, 201);
+    });
+
+    it('[find A5] counts secrets of all servers; one that is there may be replaced', async () => {
+      const { workspace, create, ask } = await open();
+      await create('one', { authentication: { type: 'Bearer', token: 'in-the-configuration' } });
+      const set = (name: string, value: string) => ask('PUT', `/servers/${workspace}-one/secrets/${name}`, { value });
+      assert.equal((await set('A', '1')).status, 200);
+      refused(await set('B', '1'), /would have 3 secrets of all servers; allowed: 2/);
+      assert.equal((await set('A', '2')).status, 200);
+      refused(
+        await create('two', { authentication: { type: 'Bearer', token: 'another' } }),
+        /would have 3 secrets of all servers/,
+      );
+      assert.equal((await ask('GET', `/servers/${workspace}-two`)).status, 404);
+    });
+
+    it('[find A5] of one server has no more than 200 secrets', async () => {
+      const { workspace, create, ask } = await open({ secrets: 0 });
+      await create('one');
+      const set = (n: number, value = 'x') => ask('PUT', `/servers/${workspace}-one/secrets/S${n}`, { value });
+      for (let n = 0; n < 200; n += 1) assert.equal((await set(n)).status, 200);
+      const { status, body } = await set(200);
+      assert.equal(status, 403);
+      assert.match(String(body.detail), /has 200 secrets; allowed: 200 of one server/);
+      assert.equal((await set(7, 'other')).status, 200);
+    });
+
+    it('[find A5] keeps the newest versions of a server, and of large ones as many as fit', async () => {
+      const { workspace, create, ask, quota } = await open();
+      await create('one');
+      const path = `/servers/${workspace}-one`;
+      for (let n = 2; n <= 6; n += 1) await ask('PATCH', path, { description: `Version ${n}` });
+      const versions = async () =>
+        ((await ask('GET', `${path}/versions`)).body.versions as Json[]).map(({ version }) => version);
+      assert.deepEqual(await versions(), [6, 5, 4]);
+      const gone = await ask('POST', `${path}/versions/3/restore`);
+      assert.equal(gone.status, 404);
+      const { used } = (await quota('megabytes')) ?? {};
+      assert.ok(used !== undefined && used < 0.02, String(used));
+    });
+
+    it('[find A5] refuses configurations that are too large together; whoever is above may make less of it', async () => {
+      const { workspace, create, ask } = await open({ megabytes: 1 });
+      const large = (tools: number, text = 'x') => ({ tools: longTools(tools, text) });
+      assert.equal((await create('one', large(100))).status, 201);
+      refused(
+        await create('two', large(100)),
+        /would have 2 MB of configurations.*; allowed: 1; make configurations smaller/,
+      );
+      refused(await ask('PATCH', `/servers/${workspace}-one`, large(180)), /would have 2 MB/);
+      const changed = await ask('PATCH', `/servers/${workspace}-one`, large(100, 'y'));
+      assert.equal(changed.status, 200, 'the version before gives way');
+      assert.equal((await create('small')).status, 201);
+      await operate(world.toolhost, 'setWorkspaceQuotas', workspace, { megabytes: 1, servers: 1 });
+      refused(await create('third'), /would have 3 hosted servers; allowed: 1/);
+      assert.equal((await ask('PATCH', `/servers/${workspace}-small`, { description: 'Shorter or not' })).status, 200);
+      assert.equal((await ask('DELETE', `/servers/${workspace}-one`)).status, 200);
+    });
+
+    it('[find A5] counts members and invitations together', async () => {
+      const session = await personSession(world.toolhost, { name: 'Owner' });
+      const invite = (email: string, role = 'viewer') =>
+        personRequest(world.toolhost, session, 'POST', '/invitations', { email, role });
+      const statuses = [];
+      for (const name of ['a', 'b', 'c']) statuses.push((await invite(`${name}@b.example`)).status);
+      assert.deepEqual(statuses, [200, 200, 403]);
+      assert.equal((await invite('a@b.example', 'editor')).status, 200);
+    });
+
+    it('[find A5] lets a workspace be changed so many times in a minute, and says when it goes on', async () => {
+      const { create, quota } = await open({ writes: 5, servers: 0 });
+      await world.wait(minute);
+      await world.wait(minute - (world.now() % minute) + 10_000);
+      const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => create(`w${n}`)));
+      assert.equal(replies.filter(({ status }) => status === 201).length, 5);
+      const late = replies.filter(({ status }) => status === 429);
+      assert.equal(late.length, 3);
+      assert.equal(late[0]?.headers.get('retry-after'), '50');
+      assert.match(late[0]?.text ?? '', /was changed 5 times in this minute.*try again in 50 s/);
+      assert.equal((await quota('writes'))?.used, 5);
+      await world.wait(50_000);
+      assert.equal((await create('later')).status, 201);
+    });
+
+    it('[find A5] lets a workspace be changed so many times in a day', async () => {
+      const { create, quota } = await open({ dailywrites: 2, servers: 0 });
+      await world.wait(day - (world.now() % day));
+      assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
+      const late = await create('c');
+      assert.equal(late.status, 429);
+      assert.match(late.text, /was changed 2 times in this day.*try again in 86400 s/);
+      assert.equal((await quota('dailywrites'))?.used, 2);
+      await world.wait(day);
+      assert.equal((await create('c')).status, 201);
+    });
+
+    it('[find A5] counts slugs that deleted servers left', async () => {
+      const { workspace, create, ask } = await open({ slugs: 2, servers: 0 });
+      await create('a');
+      await ask('DELETE', `/servers/${workspace}-a`);
+      assert.equal((await create('b')).status, 201);
+      refused(await create('c'), /would have 3 slugs.*; allowed: 2/);
+    });
+
+    it('[find A5] are set for a workspace by the operator, and go back to the defaults', async () => {
+      const { workspace, quota } = await open({ servers: 7, keys: 0 });
+      assert.deepEqual(await quota('servers'), { limit: 7, from: 'set', used: 0 });
+      assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
+      await operate(world.toolhost, 'setWorkspaceQuotas', workspace, { servers: null });
+      assert.deepEqual(await quota('servers'), { limit: 3, from: 'default', used: 0 });
+      assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
+    });
+
+    it('[find A5] leaves of a deleted server its slug alone', async () => {
+      const { workspace, create, ask } = await open();
+      await create('gone', { authentication: { type: 'Bearer', token: 'a-credential' } });
+      await ask('DELETE', `/servers/${workspace}-gone`);
+      const { db } = world.toolhost.running.app.runner;
+      const row = await db.selectFrom('servers').selectAll().where('slug', '=', `${workspace}-gone`).executeTakeFirst();
+      assert.deepEqual([row?.config, row?.name, row?.summary, row?.stored_bytes], ['{}', '', null, 0]);
+      for (const table of ['server_versions', 'secrets'] as const) {
+        const left = await db
+          .selectFrom(table)
+          .select('server_id')
+          .where('server_id', '=', row?.id ?? '')
+          .execute();
+        assert.deepEqual(left, []);
+      }
+      assert.equal((await create('gone')).status, 409);
+    });
+  });
+}
+
+describe('what an operator sets as quotas', () => {
+  const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
+
+  it('[find A5] replaces the built-in ones, each by its name', () => {
+    assert.deepEqual(quotasOf(''), builtInQuotas);
+    assert.deepEqual(quotasOf(' servers = 5, writes=0 ,'), { ...builtInQuotas, servers: 5, writes: 0 });
+  });
+
+  it('[find A5] is refused with what was found and what is allowed', () => {
+    for (const wrong of ['server=5', 'servers', 'servers=-1', 'servers=1.5', 'servers=99999999', 'toString=1']) {
+      assert.throws(
+        () => quotasOf(`keys=1,${wrong}`),
+        (error: Error) => {
+          assert.ok(
+            error.message.includes(`QUOTAS: found ${JSON.stringify(wrong)}; allowed: name=number`),
+            error.message,
+          );
+          return true;
+        },
+      );
+    }
+  });
+});
+
+describe('a server that is changed again and again', () => {
+  it('[find A5] does not fill the disk', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-quotas-'));
+    const toolhost = await startToolhost({ dataDir });
+    try {
+      const size = () =>
+        readdirSync(dataDir)
+          .map((name) => statSync(join(dataDir, name)).size)
+          .reduce((sum, bytes) => sum + bytes, 0);
+      await toolhost.createServer({ name: 'Large', slug: 'large', tools: longTools(200, 'x') });
+      const before = size();
+      for (let n = 1; n <= 60; n += 1) {
+        const tools = longTools(200, String(n % 10));
+        assert.equal((await toolhost.rest('PATCH', '/servers/large', { body: { tools } })).status, 200);
+      }
+      await toolhost.stop();
+      const grown = size() - before;
+      assert.ok(grown < 12_000_000, `${grown} bytes`);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { operationList } from '../../src/operations/index.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { leastInput, restRequest } from '../support/catalogue.ts';
+import { serverAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** Operations that name a thing which belongs to somebody. */
+const naming = operationList.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
+
+describe('what belongs to another workspace', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let victim: string;
+  let victimKeyId: string;
+  let stranger: string;
+  let callId: string;
+  let grantId: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    victim = await toolhost.key({ workspace: 'victim' });
+    stranger = await toolhost.key({ workspace: 'stranger' });
+    const config = serverAt('owned', upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' } });
+    await toolhost.rest('POST', '/servers', { key: victim, body: config });
+    await toolhost.rest('PUT', '/servers/owned/secrets/KEY', { key: victim, body: { value: 'owned-secret' } });
+    const { body } = await toolhost.rest('POST', '/keys', { key: victim, body: { name: 'Spare', scopes: ['call'] } });
+    victimKeyId = String(body.id);
+    await toolhost.rest('POST', '/servers/owned/tools/get/call', { key: victim, body: {} });
+    const [call] = (await toolhost.rest('GET', '/calls', { key: victim })).body.calls as Json[];
+    callId = String(call?.id);
+    grantId = 'grt_owned';
+    await toolhost.running.app.runner.db
+      .insertInto('grants')
+      .values({
+        id: grantId,
+        workspace_id: 'victim',
+        server_id: 'srv_x',
+        slug: 'owned',
+        client_id: 'c',
+        client_name: 'c',
+        user_id: null,
+        scope: '',
+        agreement: '',
+        sealed_tokens: 'x',
+        tokens_version: 1,
+        refreshing_until: null,
+        generation: 1,
+        rotated_at: 1,
+        created_at: 1,
+        last_used_at: null,
+        broken_at: null,
+        revoked_at: null,
+      })
+      .execute();
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  /** Everything that the owner can see of their own. */
+  const picture = async () => {
+    const paths = [
+      '/servers',
+      '/servers/owned',
+      '/servers/owned/versions',
+      '/servers/owned/secrets',
+      '/keys',
+      '/calls',
+      '/audit',
+      '/grants',
+    ];
+    const replies = await Promise.all(paths.map((path) => toolhost.rest('GET', path, { key: victim })));
+    for (const reply of replies) assert.equal(reply.status, 200, reply.text);
+    return replies.map((reply) => reply.text);
+  };
+  const inputOf = (op: Operation, ids: { slug: string; key: string; call: string; grant: string }): Json => {
+    if (op.name === 'replaceMcpServer') return serverAt(ids.slug, upstream.url, { name: 'Taken over' });
+    const id = op.name.includes('Grant') ? ids.grant : op.name.includes('Call') ? ids.call : ids.key;
+    const own: Json = { slug: ids.slug, id, tool: 'get', name: 'KEY', value: 'v' };
+    return { ...leastInput(op), ...Object.fromEntries(Object.entries(own).filter(([name]) => name in op.input.shape)) };
+  };
+  const overRest = (op: Operation, input: Json, key: string) => {
+    const { method, path, body } = restRequest(op, input);
+    return toolhost.rest(method, path, { key, ...(body && { body }) });
+  };
+  const theirs = () => ({ slug: 'owned', key: victimKeyId, call: callId, grant: grantId });
+  const nobodys = { slug: 'unknown', key: 'key_000000000000', call: 'call_unknown', grant: 'grt_unknown' };
+
+  for (const op of naming) {
+    it(`[sec E1] ${op.name}: the same 404 as for what does not exist, and no change`, async () => {
+      const before = await picture();
+      const answers = await Promise.all([theirs(), nobodys].map((ids) => overRest(op, inputOf(op, ids), stranger)));
+      for (const { status } of answers) assert.equal(status, 404);
+      const [foreign, unknown] = answers.map(({ body: { request_id: _, ...body } }) => body);
+      assert.deepEqual(foreign, unknown);
+      if (op.isTool) {
+        const tried = await Promise.all(
+          [theirs(), nobodys].map((ids) => toolhost.callTool('manage', stranger, op.name, inputOf(op, ids))),
+        );
+        assert.ok(tried.every((result) => result.isError));
+        assert.deepEqual(tried[0], tried[1]);
+      }
+      const limited = await toolhost.key({ workspace: 'victim', servers: ['elsewhere'] });
+      assert.ok([403, 404].includes((await overRest(op, inputOf(op, theirs()), limited)).status));
+      const now = await picture();
+      // The owner's own new key is listed and audited; everything else is as it was.
+      for (const index of [0, 1, 2, 3, 5, 7]) assert.equal(now[index], before[index]);
+    });
+  }
+
+  it('[sec E1] does not appear in any list', async () => {
+    for (const [path, field] of [
+      ['/servers', 'servers'],
+      ['/servers?slug=owned', 'servers'],
+      ['/calls', 'calls'],
+      ['/calls?slug=owned', 'calls'],
+      ['/grants', 'grants'],
+      ['/grants?slug=owned', 'grants'],
+    ] as const) {
+      assert.deepEqual((await toolhost.rest('GET', path, { key: stranger })).body[field], [], path);
+    }
+    const { body } = await toolhost.rest('GET', '/keys', { key: stranger });
+    assert.equal((body.keys as Json[]).length, 1);
+    const cursor = Buffer.from(`${Date.now() + 1000}.srv_zzz`).toString('base64url');
+    assert.deepEqual((await toolhost.rest('GET', `/servers?cursor=${cursor}`, { key: stranger })).body.servers, []);
+  });
+
+  it('[sec E1] cannot be reached by fields that name an owner', async () => {
+    for (const field of [
+      'workspace_id',
+      'workspaceId',
+      'tenant_id',
+      'owner',
+      'created_by',
+      'id',
+      'version',
+      '__proto__',
+    ]) {
+      const body = JSON.parse(`{"${field}":"victim","name":"Mine","slug":"mine","tools":[]}`) as Json;
+      const { status, text } = await toolhost.rest('POST', '/servers', { key: stranger, body });
+      assert.equal(status, 400, field);
+      assert.match(text, /unknown field/);
+      assert.equal(
+        (
+          await toolhost.rest('POST', '/keys', {
+            key: stranger,
+            body: { name: 'x', scopes: ['call'], [field]: 'victim' },
+          })
+        ).status,
+        400,
+        field,
+      );
+    }
+    assert.equal((await toolhost.rest('GET', '/servers/mine', { key: stranger })).status, 404);
+  });
+
+  it('[sec E1] keeps its slug: nobody learns more than that it is taken', async () => {
+    const { status, body } = await toolhost.rest('POST', '/servers', {
+      key: stranger,
+      body: serverAt('owned', upstream.url),
+    });
+    assert.equal(status, 409);
+    assert.equal(body.detail, 'slug: "owned" is taken or was used before; choose another');
+  });
+
+  it('[sec E2] is not imitated: reserved, mixed-case, foreign and encoded slugs are refused', async () => {
+    const slugs = [
+      'Owned',
+      'OWNED',
+      'owned ',
+      ' owned',
+      'o',
+      'ow',
+      'owned-',
+      '-owned',
+      'ow--ned',
+      'ow_ned',
+      'ow.ned',
+      'ow/ned',
+      'ow%6eed',
+      'оwned',
+      'ｏwned',
+      'owned\u200b',
+      'x'.repeat(64),
+      'manage',
+      'api',
+      'admin',
+      'login',
+      'oauth',
+      'well-known',
+      'health',
+      'mcp',
+    ];
+    for (const slug of slugs) {
+      const { status, body } = await toolhost.rest('POST', '/servers', {
+        key: stranger,
+        body: { ...serverAt('x', upstream.url), slug },
+      });
+      assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, 'slug'], slug);
+    }
+    for (const path of ['Owned', 'OWNED', 'ow%6Eed', 'owned%20'])
+      assert.ok([400, 404].includes((await toolhost.rpc(path, victim, 'ping')).status), path);
+  });
+});
+
+describe('a key that may do less', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    for (const slug of ['first', 'second']) await toolhost.createServer(serverAt(slug, upstream.url));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  it('[sec E1] with manage:read it sees everything and changes nothing', async () => {
+    const viewer = await toolhost.key({ scopes: ['manage:read'] });
+    const before = (await toolhost.rest('GET', '/audit')).text;
+    for (const op of operationList) {
+      const path = op.route.path
+        .replaceAll('{slug}', 'first')
+        .replaceAll('{tool}', 'get')
+        .replaceAll('{name}', 'KEY')
+        .replaceAll('{version}', '1')
+        .replaceAll(/\{\w+\}/g, 'key_x');
+      const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';
+      const { status } = await toolhost.rest(op.route.method, path, { key: viewer, ...(hasBody && { body: {} }) });
+      if (op.scope !== 'manage:read' || op.people) assert.equal(status, 403, op.name);
+      else assert.equal(status, /\{id\}/.test(op.route.path) ? 404 : 200, op.name);
+    }
+    assert.equal((await toolhost.rest('GET', '/audit')).text, before);
+    assert.deepEqual(upstream.take(), []);
+  });
+
+  it('limited to a server it has no business with another one, nor with the workspace', async () => {
+    const limited = await toolhost.key({ servers: ['first'] });
+    const as = (method: string, path: string, body?: Json) =>
+      toolhost.rest(method, path, { key: limited, ...(body && { body }) });
+    assert.deepEqual(
+      ((await as('GET', '/servers')).body.servers as Json[]).map((server) => server.slug),
+      ['first'],
+    );
+    assert.equal((await as('PATCH', '/servers/first', { description: 'Mine.' })).status, 200);
+    assert.equal((await as('POST', '/servers', serverAt('third', upstream.url))).status, 404);
+    assert.equal((await as('POST', '/check', serverAt('third', upstream.url))).status, 404);
+    for (const path of ['/servers/second', '/servers?slug=second', '/calls?slug=second', '/grants?slug=second'])
+      assert.equal((await as('GET', path)).status, 404, path);
+    for (const path of ['/keys', '/audit']) assert.equal((await as('GET', path)).status, 403, path);
+    assert.equal((await as('DELETE', '/servers/second')).status, 404);
+    assert.equal((await as('DELETE', '/grants/grt_x')).status, 403);
+    await toolhost.callTool('second', 'some-token', 'get');
+    await toolhost.callTool('first', 'some-token', 'get');
+    assert.deepEqual(
+      ((await as('GET', '/calls')).body.calls as Json[]).map((call) => call.server),
+      ['first'],
+    );
+  });
+});

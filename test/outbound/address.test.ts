@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { isPublicAddress, literalAddress } from '../../src/outbound/address.ts';
+
+/** IANA's special-purpose registry and what we refuse besides; kept apart from the product's code on purpose. */
+const refusedV4: [network: number[], bits: number][] = [
+  [[0, 0, 0, 0], 8], // this network
+  [[10, 0, 0, 0], 8],
+  [[100, 64, 0, 0], 10], // shared by carriers
+  [[127, 0, 0, 0], 8],
+  [[169, 254, 0, 0], 16], // link-local, and the metadata services of clouds
+  [[172, 16, 0, 0], 12],
+  [[192, 0, 0, 0], 24],
+  [[192, 0, 2, 0], 24], // documentation
+  [[192, 31, 196, 0], 24], // AS112
+  [[192, 52, 193, 0], 24], // multicast tunnels
+  [[192, 88, 99, 0], 24], // relays to 6to4
+  [[192, 168, 0, 0], 16],
+  [[192, 175, 48, 0], 24], // AS112
+  [[198, 18, 0, 0], 15], // benchmarks
+  [[198, 51, 100, 0], 24],
+  [[203, 0, 113, 0], 24],
+  [[224, 0, 0, 0], 4],
+  [[240, 0, 0, 0], 4],
+  [[168, 63, 129, 16], 32], // Azure's wire server
+];
+
+/** Inside 2000::/3, which alone is given out. */
+const refusedV6: [network: number[], bits: number][] = [
+  [[0x20, 0x01, 0x00], 23], // Teredo, benchmarks, ORCHID and other assignments of the IETF
+  [[0x20, 0x01, 0x0d, 0xb8], 32],
+  [[0x20, 0x02], 16], // 6to4
+  [[0x26, 0x20, 0x00, 0x4f, 0x80, 0x00], 48], // AS112
+  [[0x3f, 0xff, 0x00], 20], // documentation
+];
+
+function isInside(bytes: readonly number[], [network, bits]: [number[], number]): boolean {
+  for (let bit = 0; bit < bits; bit += 1) {
+    const at = (source: readonly number[]) => ((source[bit >> 3] ?? 0) >> (7 - (bit & 7))) & 1;
+    if (at(bytes) !== at(network)) return false;
+  }
+  return true;
+}
+
+const isMapped = (bytes: readonly number[]) =>
+  bytes.slice(0, 10).every((b) => b === 0) && bytes[10] === 255 && bytes[11] === 255;
+
+function isPublicByTable(bytes: readonly number[]): boolean {
+  if (bytes.length === 4) return !refusedV4.some((range) => isInside(bytes, range));
+  if (isMapped(bytes)) return isPublicByTable(bytes.slice(12));
+  return isInside(bytes, [[0x20], 3]) && !refusedV6.some((range) => isInside(bytes, range));
+}
+
+const byte = fc.integer({ min: 0, max: 255 });
+
+/** Addresses of a range, and those just outside of it. */
+function around(range: [number[], number], length: number): fc.Arbitrary<number[]> {
+  return fc
+    .record({
+      rest: fc.array(byte, { minLength: length, maxLength: length }),
+      step: fc.constantFrom(-1n, 0n, 1n),
+      fill: fc.constantFrom('low', 'high', 'any'),
+    })
+    .map(({ rest, step, fill }) => {
+      let value = 0n;
+      for (let bit = 0; bit < length * 8; bit += 1) {
+        const source = bit < range[1] ? range[0] : rest;
+        const own = ((source[bit >> 3] ?? 0) >> (7 - (bit & 7))) & 1;
+        value = (value << 1n) | BigInt(bit < range[1] || fill === 'any' ? own : fill === 'high' ? 1 : 0);
+      }
+      const moved = BigInt.asUintN(length * 8, value + step);
+      return Array.from({ length }, (_, index) => Number((moved >> BigInt(8 * (length - 1 - index))) & 255n));
+    });
+}
+
+const anyV4 = fc.oneof(fc.array(byte, { minLength: 4, maxLength: 4 }), ...refusedV4.map((range) => around(range, 4)));
+const mapped = anyV4.map((bytes) => [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, ...bytes]);
+const carriers = [
+  [0x00, 0x64, 0xff, 0x9b],
+  [0x00, 0x64, 0xff, 0x9b, 0x00, 0x01],
+  [0xfc],
+  [0xfe, 0x80],
+  [0xfe, 0xc0],
+  [0xff, 0x02],
+  [],
+];
+const anyV6 = fc.oneof(
+  fc.array(byte, { minLength: 16, maxLength: 16 }),
+  fc.array(byte, { minLength: 15, maxLength: 15 }).map((rest) => [0x20 | ((rest[0] ?? 0) & 0x1f), ...rest]),
+  mapped,
+  ...refusedV6.map((range) => around(range, 16)),
+  ...carriers.map((network) => around([network, network.length * 8], 16)),
+);
+
+const dotted = (bytes: readonly number[]) => bytes.join('.');
+
+/** The ways in which RFC 4291 (2.2) lets one address be written. */
+function v6Texts(bytes: readonly number[]): string[] {
+  const groups = Array.from({ length: 8 }, (_, i) =>
+    (((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0)).toString(16),
+  );
+  const full = groups.join(':');
+  const zeros = /(?:^|:)0(?::0)+(?:$|:)/.exec(full);
+  const short = zeros ? `${full.slice(0, zeros.index)}::${full.slice(zeros.index + zeros[0].length)}` : full;
+  const padded = groups.map((group) => group.padStart(4, '0')).join(':');
+  return [full, short, padded, full.toUpperCase(), `${groups.slice(0, 6).join(':')}:${dotted(bytes.slice(12))}`];
+}
+
+describe('the address guard against the table of IANA', () => {
+  it('[sec B1] judges every IPv4 address as the table does', () => {
+    fc.assert(
+      fc.property(anyV4, (bytes) =>
+        assert.equal(isPublicAddress(dotted(bytes)), isPublicByTable(bytes), dotted(bytes)),
+      ),
+      { numRuns: 4000 },
+    );
+  });
+
+  it('[sec B1] judges every IPv6 address as the table does, however it is written', () => {
+    fc.assert(
+      fc.property(anyV6, (bytes) => {
+        for (const text of v6Texts(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);
+      }),
+      { numRuns: 4000 },
+    );
+  });
+
+  it('[sec B1] finds the address in every host that a URL can hold', () => {
+    fc.assert(
+      fc.property(fc.oneof(anyV4, anyV6), (bytes) => {
+        const hosts =
+          bytes.length === 4
+            ? [dotted(bytes), `${dotted(bytes)}.`, String(bytes.reduce((sum, b) => sum * 256 + b, 0))]
+            : v6Texts(bytes).map((text) => `[${text}]`);
+        for (const host of hosts) {
+          const literal = literalAddress(new URL(`https://${host}/`).hostname);
+          assert.ok(literal !== undefined, host);
+          assert.equal(isPublicAddress(literal), isPublicByTable(bytes), host);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('[sec B1] takes no name for an address', () => {
+    const isName = (text: string) => {
+      assert.equal(literalAddress(text), undefined, text);
+      assert.equal(isPublicAddress(text), false, text);
+    };
+    fc.assert(fc.property(fc.domain(), isName));
+    for (const name of ['localhost', '1.2.3.4.example', '8.8.8.8x', 'x8.8.8.8', 'dead.beef']) isName(name);
+  });
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { hopHeader } from '../../src/domain/http/headers.ts';
+import { OutboundError } from '../../src/errors.ts';
+import { type Resolve, systemResolve } from '../../src/outbound/connector.ts';
+import { parseEgressAllow } from '../../src/outbound/egress.ts';
+import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('connections to upstreams', () => {
+  let upstream: RecordingUpstream;
+  let hostile: HostileUpstream;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
+    toolhost = await startToolhost({ egress: [upstream.port, hostile.port] });
+  });
+  afterEach(() => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]));
+
+  it('are kept: many calls, one connection', async () => {
+    await toolhost.createServer(serverAt('kept', upstream.url));
+    for (let n = 0; n < 20; n += 1)
+      assert.notEqual((await toolhost.callTool('kept', 'some-token', 'get')).isError, true);
+    assert.deepEqual([upstream.requests.length, upstream.connections], [20, 1]);
+  });
+
+  it('[sec M1] are shared by the servers of a workspace and never with another workspace', async () => {
+    const manager = await toolhost.key({ workspace: 'other' });
+    for (const slug of ['ours-one', 'ours-two']) await toolhost.createServer(serverAt(slug, upstream.url));
+    await toolhost.rest('POST', '/servers', { key: manager, body: serverAt('theirs', upstream.url) });
+    for (const slug of ['ours-one', 'ours-two', 'ours-one']) await toolhost.callTool(slug, 'some-token', 'get');
+    assert.equal(upstream.connections, 1);
+    for (let n = 0; n < 3; n += 1) await toolhost.callTool('theirs', 'some-token', 'get');
+    assert.equal(upstream.connections, 2);
+  });
+
+  it('[sec M1] carry one request at a time, and an answer that nobody asked for is thrown away', async () => {
+    const tools = [toolAt(`${hostile.url}/extra-response`), toolAt(`${hostile.url}/status/200`, { name: 'next' })];
+    await toolhost.createServer(serverAt('planted', hostile.url, { tools }));
+    assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
+    assert.equal((await toolhost.callTool('planted', 'some-token', 'next')).content[0]?.text, '{"status":200}');
+  });
+
+  it('[sec G3] POST is never sent twice, and GET is only when its kept connection was closed', async () => {
+    const tools = ['keep-alive-close', 'reset', 'garbage', 'half-close'].flatMap((path) => [
+      toolAt(`${hostile.url}/${path}`, { name: `get-${path}` }),
+      toolAt(`${hostile.url}/${path}`, { name: `post-${path}`, method: 'POST' }),
+    ]);
+    await toolhost.createServer(serverAt('resent', hostile.url, { tools }));
+    const requestsOf = async (name: string) => {
+      const before = hostile.requests.length;
+      const { isError } = await toolhost.callTool('resent', 'some-token', name);
+      return { isError: isError === true, requests: hostile.requests.length - before };
+    };
+    for (const path of ['reset', 'garbage', 'half-close']) {
+      assert.deepEqual(await requestsOf(`post-${path}`), { isError: true, requests: 1 }, path);
+    }
+    assert.deepEqual(await requestsOf('get-half-close'), { isError: true, requests: 1 });
+    for (let n = 0; n < 5; n += 1) {
+      assert.ok((await requestsOf('post-keep-alive-close')).requests <= 1);
+      assert.deepEqual(await requestsOf('get-keep-alive-close'), { isError: false, requests: 1 });
+    }
+  });
+});
+
+describe('the outbound door', () => {
+  let upstream: RecordingUpstream;
+  let hostile: HostileUpstream;
+  let http: HttpClient;
+  let answers: string[] | undefined;
+  const resolve: Resolve = (hostname, callback) => {
+    if (answers)
+      callback(
+        null,
+        answers.map((address) => ({ address, family: 4 })),
+      );
+    else systemResolve(hostname, callback);
+  };
+  beforeEach(async () => {
+    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
+    const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
+    http = createHttpClient({ allow, resolve, hopHeader });
+  });
+  afterEach(() => Promise.all([http.close(), upstream.close(), hostile.close()]));
+
+  const exchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
+    workspaceId: 'w',
+    origin,
+    credentialHash: '',
+    path,
+    method: 'GET',
+    headers: [],
+    body: undefined,
+    timeoutMs: 5000,
+    limitBytes: 100_000,
+    ...more,
+  });
+  const reasonOf = async (sent: Promise<unknown>) => {
+    const error = await sent.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error instanceof OutboundError, String(error));
+    return error.reason;
+  };
+
+  it('[sec B4] serves a name while it stands for a permitted address, and no longer', async () => {
+    upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
+    const sent = exchange(`http://named.example:${upstream.port}`, '/once');
+    answers = ['127.0.0.1'];
+    assert.equal((await http.send(sent)).status, 200);
+    const { connections } = upstream;
+    answers = ['127.0.0.1', '10.0.0.1'];
+    assert.equal(await reasonOf(http.send(sent)), 'blocked');
+    answers = [];
+    assert.equal(await reasonOf(http.send(sent)), 'dns');
+    assert.equal(upstream.connections, connections);
+    answers = undefined;
+  });
+
+  for (const [how, sent, reason] of [
+    ['a deadline', { path: '/silence', timeoutMs: 100 }, 'timeout'],
+    ['a deadline in the middle of the answer', { path: '/drip', timeoutMs: 200, limitBytes: 2e9 }, 'timeout'],
+    ['too large an answer', { path: '/endless' }, 'oversize'],
+  ] as const) {
+    it(`[sec G1] closes the connection after ${how} and opens no spare one`, async () => {
+      const { path, ...more } = sent;
+      assert.equal(await reasonOf(http.send(exchange(hostile.url, path, more))), reason);
+      await (await hostile.waitForRequest()).closed;
+      assert.equal((await http.send(exchange(hostile.url, '/status/200'))).status, 200);
+      assert.equal(hostile.openSockets, 1);
+    });
+  }
+
+  it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
+    const gone = Promise.withResolvers<void>();
+    const onGone = (cancel: () => void) => void gone.promise.then(cancel);
+    const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { onGone })));
+    const request = await hostile.waitForRequest();
+    const begun = performance.now();
+    gone.resolve();
+    assert.equal(await sent, 'cancelled');
+    await request.closed;
+    assert.ok(performance.now() - begun < 1000);
+    assert.equal(hostile.openSockets, 0);
+    assert.equal((await http.send(exchange(hostile.url, '/status/200'))).status, 200);
+    assert.equal(hostile.openSockets, 1);
+  });
+
+  it('undoes content codings it did not ask for, and refuses those that it does not know', async () => {
+    const body = gzipSync('{"zipped":true}');
+    upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
+    upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
+    upstream.on('GET /twice', () => ({ headers: { 'Content-Encoding': ['gzip', 'gzip'] }, body }));
+    assert.equal((await http.send(exchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
+    assert.equal(await reasonOf(http.send(exchange(upstream.url, '/own'))), 'malformed');
+    assert.equal(await reasonOf(http.send(exchange(upstream.url, '/twice'))), 'malformed');
+  });
+
+  it('skips interim answers and refuses to change protocol', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (data) => {
+        const final = data.toString().startsWith('GET /upgrade')
+          ? 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'
+          : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${final}`);
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const inner = createHttpClient({ allow: parseEgressAllow(`127.0.0.1:${port}`), resolve, hopHeader });
+    const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, '/'));
+    assert.deepEqual([answer.status, answer.body.toString()], [200, 'ok']);
+    await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, '/upgrade')));
+    await inner.close();
+    server.close();
+  });
+
+  it('keeps one pool of connections for each workspace and origin', async () => {
+    const inner = createHttpClient({ allow: parseEgressAllow(`127.0.0.1:${upstream.port}`), resolve, hopHeader });
+    for (const workspaceId of ['a', 'b', 'a']) await inner.send(exchange(upstream.url, '/', { workspaceId }));
+    assert.equal(inner.poolCount(), 2);
+    await inner.close();
+    await eventually(async () =>
+      assert.equal(await reasonOf(inner.send(exchange(upstream.url, '/', { workspaceId: 'a' }))), 'reset'),
+    );
+  });
+
+  it('[sec 4.1] sends again what a failing upstream reset only for a tenth of the requests', async () => {
+    const calls = 40;
+    for (let n = 0; n < calls; n += 1) {
+      assert.equal(await reasonOf(http.send(exchange(hostile.url, '/reset'))), 'reset');
+    }
+    // What a quiet upstream has saved up, and a tenth of these.
+    const again = hostile.requests.length - calls;
+    assert.ok(again >= 10 && again <= 14, String(again));
+  });
+});

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import type { Resolve } from '../../src/outbound/connector.ts';
+import { urlProblem } from '../../src/outbound/egress.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
+
+const addresses = [
+  '127.0.0.1',
+  '127.255.0.9',
+  '10.0.0.1',
+  '172.16.0.1',
+  '172.31.255.254',
+  '192.168.1.1',
+  '169.254.169.254',
+  '100.64.0.1',
+  '0.0.0.0',
+  '0.1.2.3',
+  '192.0.0.8',
+  '198.18.0.1',
+  '224.0.0.1',
+  '240.0.0.1',
+  '255.255.255.255',
+  '168.63.129.16',
+  '[::1]',
+  '[::]',
+  '[fc00::1]',
+  '[fd12::1]',
+  '[fe80::1]',
+  '[::ffff:7f00:1]',
+  '[::ffff:10.0.0.1]',
+  '[64:ff9b::a9fe:a9fe]',
+  '[64:ff9b:1::1]',
+  '[2002:7f00:1::]',
+  '[2001::1]',
+  '[ff02::1]',
+  '[fec0::1]',
+  '[::7f00:1]',
+];
+
+const disguises = [
+  '2130706433',
+  '0177.0.0.1',
+  '0x7f.1',
+  '127.1',
+  '0x7f000001',
+  '127。0。0。1',
+  '１２７.0.0.1',
+  '127.0.0.1.',
+  'localhost',
+  'localhost.',
+  'LOCALHOST',
+  'app.localhost',
+];
+
+const otherwiseWrong = [
+  'https://user@api.example/',
+  'https://user:word@api.example/',
+  'https://api.example/#part',
+  'ftp://api.example/',
+  'file:///etc/passwd',
+  'gopher://api.example/',
+  'http://api.example/',
+  'https://api.example:22/',
+  'https://api.example:25/',
+  'https://api.example:6379/',
+  'https://intranet/',
+  'https://db./',
+  'https://db.internal/',
+  'https://db.internal./',
+  'https://printer.local/',
+  'https://box.lan/',
+  'https://x.home.arpa/',
+];
+
+describe('which upstreams a configuration may name', () => {
+  let toolhost: TestToolhost;
+  let canary: Listener;
+  const asked: string[] = [];
+  before(async () => {
+    canary = await startWebPortListener();
+    const resolve: Resolve = (hostname, callback) => {
+      asked.push(hostname);
+      callback(null, [{ address: '127.0.0.1', family: 4 }]);
+    };
+    toolhost = await startToolhost({ surroundings: { resolve } });
+  });
+  after(() => Promise.all([toolhost.stop(), canary.close()]));
+
+  const problemsOf = async (config: Json) => {
+    const { status, body } = await toolhost.rest('POST', '/servers', { body: config });
+    assert.equal(status, 400);
+    return new Map((body.problems as { path: string; message: string }[]).map(({ path, message }) => [path, message]));
+  };
+  const toolsProblems = (urls: readonly string[]) =>
+    problemsOf({
+      name: 'Bad',
+      slug: 'bad-hosts',
+      tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
+    });
+  /** Not more at once than problems are told at once. */
+  const atOnce = 20;
+  const refusesAll = async (urls: readonly string[]) => {
+    for (let from = 0; from < urls.length; from += atOnce) {
+      const some = urls.slice(from, from + atOnce);
+      const problems = await toolsProblems(some);
+      for (const [index, url] of some.entries()) assert.ok(problems.has(`tools[${index}].url`), url);
+    }
+    assert.equal((await toolhost.rest('GET', '/servers/bad-hosts')).status, 404);
+    assert.deepEqual(asked, []);
+    assert.equal(canary.connections, 0);
+  };
+
+  it('[sec B1] refuses tools at addresses that are not on the public internet', () =>
+    refusesAll(addresses.map((host) => `https://${host}:${canary.port}/x`)));
+
+  it('[sec B1] refuses OAuth endpoints at such addresses', async () => {
+    for (const host of [...addresses, ...disguises]) {
+      const url = `https://${host}:${canary.port}/x`;
+      const oauth = { authorization_url: url, token_url: url, client_id: 'c', client_secret: 's' };
+      const problems = await problemsOf(serverAt('bad-oauth', 'https://api.example', { oauth }));
+      assert.deepEqual([...problems.keys()].sort(), ['oauth.authorization_url', 'oauth.token_url'], host);
+    }
+    assert.equal(canary.connections, 0);
+  });
+
+  it('[sec B2] refuses this machine under every other spelling of its address', () =>
+    refusesAll(disguises.map((host) => `https://${host}:${canary.port}/x`)));
+
+  it('[sec B8] refuses user names, fragments, other schemes, other ports and names that are not public', () =>
+    refusesAll(otherwiseWrong));
+
+  it('[sec B8] refuses the service itself under any spelling of its host', async () => {
+    const { port } = new URL(toolhost.url);
+    await refusesAll([toolhost.url, `https://127.0.0.1:${port}/`, `https://127.0.0.1.:${port}/mcp/manage`]);
+  });
+
+  it('[sec B8] knows its own public name with and without a final dot', () => {
+    for (const host of ['toolhost.example', 'TOOLHOST.example', 'toolhost.example.']) {
+      assert.match(
+        urlProblem(new URL(`https://${host}/mcp/x`), [], ['toolhost.example']) ?? '',
+        /call this service itself/,
+      );
+    }
+  });
+
+  it('accepts public hosts and addresses on the ports of the web', async () => {
+    const urls = [
+      'https://api.example/',
+      'https://api.example:8443/',
+      'https://8.8.8.8/',
+      'https://[2606:4700::1111]/',
+    ];
+    const config = {
+      name: 'Good',
+      slug: 'good-hosts',
+      tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
+    };
+    assert.equal((await toolhost.rest('POST', '/servers', { body: config })).status, 201);
+  });
+});
+
+describe('which addresses a call may reach', () => {
+  let toolhost: TestToolhost;
+  let allowed: Listener;
+  let elsewhere: Listener;
+  let answers: { address: string; family: number }[] = [];
+  let lookups = 0;
+  const resolve: Resolve = (_hostname, callback) => {
+    lookups += 1;
+    callback(null, answers);
+  };
+  before(async () => {
+    allowed = await startWebPortListener();
+    elsewhere = await startListener('127.0.0.2', allowed.port);
+    toolhost = await startToolhost({ egress: [allowed.port], surroundings: { resolve } });
+  });
+  after(() => Promise.all([toolhost.stop(), allowed.close(), elsewhere.close()]));
+  afterEach(() => assert.equal(elsewhere.connections, 0));
+
+  let count = 0;
+  /** Calls a tool at `name.example` and gives what the agent reads. */
+  const call = async (port: number) => {
+    const slug = `names-${++count}`;
+    await toolhost.createServer(
+      serverAt(slug, `https://name.example:${port}`, {
+        tools: [toolAt(`https://name.example:${port}/thing`, { timeout_ms: 300 })],
+      }),
+    );
+    return () => toolhost.callTool(slug, 'some-token', 'get');
+  };
+  const v4 = (...list: string[]) => list.map((address) => ({ address, family: 4 }));
+
+  it('[sec B3] refuses a public name that stands for a private address, alike for open, closed and filtered ports', async () => {
+    const closed = await startWebPortListener('127.0.0.2');
+    await closed.close();
+    const texts = new Set<string>();
+    for (const [address, port] of [
+      ['127.0.0.2', allowed.port],
+      ['127.0.0.2', closed.port],
+      ['10.255.255.1', 8443],
+    ] as const) {
+      answers = v4(address);
+      const begun = performance.now();
+      const result = await (await call(port))();
+      assert.equal(result.isError, true);
+      assert.ok(performance.now() - begun < 1000);
+      texts.add(result.content[0]?.text ?? '');
+    }
+    const [text = '', ...others] = texts;
+    assert.deepEqual(others, []);
+    assert.doesNotMatch(text, /\d|example/);
+  });
+
+  it('[sec B3] refuses a name when any one of its addresses is private', async () => {
+    const get = await call(allowed.port);
+    for (const list of [
+      v4('8.8.8.8', '127.0.0.2'),
+      v4('127.0.0.2', '8.8.8.8'),
+      [{ address: '::ffff:127.0.0.2', family: 6 }],
+      [{ address: '::1', family: 6 }],
+    ]) {
+      answers = list;
+      assert.match((await get()).content[0]?.text ?? '', /does not stand for an address that may be called/);
+    }
+    const { body } = await toolhost.rest('GET', `/calls?outcome=blocked&limit=4&slug=names-${count}`);
+    assert.equal((body.calls as unknown[]).length, 4);
+  });
+
+  it('[sec B4] looks the name up again for a new connection, and refuses when the answer has become private', async () => {
+    const get = await call(allowed.port);
+    answers = v4('127.0.0.1');
+    lookups = 0;
+    const first = get();
+    while (allowed.connections === 0) await new Promise((resolve) => setImmediate(resolve));
+    answers = v4('127.0.0.2');
+    assert.match((await first).content[0]?.text ?? '', /did not answer|TLS/);
+    assert.match((await get()).content[0]?.text ?? '', /does not stand for an address that may be called/);
+    assert.deepEqual([lookups, allowed.connections], [2, 1]);
+  });
+});

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const description = 'A tool whose description is long. '.repeat(50);
+
+describe('[find A2] a batch of short messages', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    const tools = Array.from({ length: 200 }, (_, n) => ({
+      name: `tool_${n}`,
+      description,
+      method: 'GET',
+      url: `${upstream.url}/items/${n}`,
+    }));
+    await toolhost.createServer({ name: 'Long list', slug: 'long-list', tools });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const post = (messages: readonly object[]) => toolhost.post('long-list', messages, { token: 'any-token' });
+  const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' });
+  const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'tool_1' } });
+
+  it('gets answers up to a length, and then a sentence for each that was not done', async () => {
+    const single = (await post([list(1)])).text.length;
+    const { status, text, body } = await post([...Array.from({ length: 99 }, (_, n) => list(n)), call(99)]);
+    assert.equal(status, 200);
+    assert.ok(text.length < 2 * 1024 * 1024 + 2 * single, `${text.length} characters`);
+    const answers = body as unknown as Json[];
+    assert.equal(answers.length, 100);
+    assert.ok(answers[0]?.result);
+    assert.match(JSON.stringify(answers.at(-1)?.error), /not done: .* send it by itself/);
+    assert.equal(upstream.requests.length, 0, 'a call that was not done was sent nowhere');
+  });
+
+  it('of ordinary length is answered as a whole', async () => {
+    const answers = (await post([list(1), call(2), list(3)])).body as unknown as Json[];
+    assert.deepEqual(
+      answers.map(({ id, error }) => [id, error]),
+      [1, 2, 3].map((id) => [id, undefined]),
+    );
+  });
+});
+
+describe('[find A3] the search for our own credentials in a bearer', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+    const tools = [{ name: 'get', description: 'Gets a thing.', method: 'GET', url: 'https://api.example.com/thing' }];
+    await toolhost.createServer({ name: 'Open', slug: 'forwarding', authentication: { type: 'Bearer' }, tools });
+  });
+  after(() => toolhost.stop());
+
+  it('takes time in proportion to its length, whatever it looks like', async () => {
+    const cost = async (token: string) => {
+      const started = process.cpuUsage();
+      for (let n = 0; n < 20; n++) await toolhost.rpc('forwarding', token, 'tools/list');
+      const { user, system } = process.cpuUsage(started);
+      return user + system;
+    };
+    const plain = 'x'.repeat(14_000);
+    const runs = `${'a'.repeat(62)}.`;
+    const odd = [
+      runs.repeat(190) + '%252525'.repeat(280),
+      `${'A'.repeat(60)}%25`.repeat(220),
+      `${'f'.repeat(93)}.`.repeat(148),
+    ];
+    await cost(plain);
+    const usual = await cost(plain);
+    for (const token of odd) assert.ok((await cost(token)) < 12 * usual, token.slice(0, 80));
+  });
+});

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
+import type { Json, ToolReply } from '../support/service/toolhost.ts';
+
+const megabytes = 1024 * 1024;
+
+describe('what an answer costs to read', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost();
+  });
+  after(() => priced.stop());
+
+  let served = 0;
+  /** The result of a call whose upstream answers so, read within the price of a request. */
+  const resultOf = async (what: string, type: string, body: string | Buffer, tool: Json = {}): Promise<ToolReply> => {
+    const slug = `answer-${++served}`;
+    priced.upstream.on(`GET /${slug}`, () => ({
+      headers: { 'content-type': type },
+      body,
+      ...(tool.status !== undefined && { status: Number(tool.status) }),
+    }));
+    const { status: _, ...fields } = tool;
+    const run = {
+      name: 'run',
+      description: 'Gets an answer of this test.',
+      method: 'GET',
+      url: `${priced.upstream.url}/${slug}`,
+      ...fields,
+    };
+    const made = await priced.rest('POST', '/servers', { name: 'Answers', slug, tools: [run] });
+    assert.equal(made.status, 201, made.text);
+    const { status, body: reply, text } = await priced.costsLittle(what, () => priced.call(slug, 'run', '{}'));
+    assert.equal(status, 200, text.slice(0, 500));
+    return reply.result as ToolReply;
+  };
+  const list = (item: string, bytes: number) =>
+    `[${Array(Math.floor(bytes / (item.length + 1)))
+      .fill(item)
+      .join(',')}]`;
+  const textOf = (result: ToolReply) => result.content[0]?.text ?? '';
+
+  it('[find A2] 100 response_fields on 10 MB of empty objects', async () => {
+    const fields = Array.from({ length: 100 }, (_, i) => `field${i}.inner.value`);
+    const json = list('{}', 10 * megabytes - 10);
+    const result = await resultOf('100 fields', 'application/json', json, { response_fields: fields });
+    assert.equal(textOf(result), json);
+  });
+
+  it('[find A2] an output_schema of 500 parts on 4.9 million numbers', async () => {
+    const parts = Array.from({ length: 500 }, (_, i) => ({ maximum: i + 10 }));
+    const output_schema = { type: 'object', properties: { list: { type: 'array', items: { allOf: parts } } } };
+    const json = `{"list":${list('1', 9.8 * 1000 * 1000)}}`;
+    const result = await resultOf('500 parts on 4.9 million numbers', 'application/json', json, { output_schema });
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), /^the answer holds too many values to check against output_schema/);
+    const few = { type: 'object', properties: { list: { type: 'array', items: { maximum: 3 } } } };
+    const checked = await resultOf('one part on 4.9 million numbers', 'application/json', json, { output_schema: few });
+    assert.notEqual(checked.isError, true, textOf(checked).slice(0, 300));
+  });
+
+  it('[find A2] 10 MB with a transform, 2 million numbers like 1.10, 10 MB that are not compact', async () => {
+    const rows = `{"data":{"rows":${list('{"id":1,"name":"a row of the answer","price":1.10}', 9.9 * megabytes)}}}`;
+    const part = await resultOf('a transform', 'application/json', rows, { response_transform: 'data.rows.3' });
+    assert.equal(textOf(part), '{"id":1,"name":"a row of the answer","price":1.10}');
+    const prices = list('1.10', 9.9 * 1000 * 1000);
+    assert.equal(
+      textOf(await resultOf('prices', 'application/json', `{"prices":${prices}}`, { response_transform: 'prices' })),
+      prices,
+    );
+    const spaced = list('{ "a" : 1 }', 10 * megabytes - 20);
+    assert.equal(textOf(await resultOf('white space', 'application/json', spaced)), spaced.replaceAll(' ', ''));
+    const whole = list('{"a":1}', 10 * megabytes - 20);
+    assert.equal(textOf(await resultOf('10 MB passed on', 'application/json', whole)), whole);
+  });
+
+  it('[find A2] a multipart body of a million parts, and one of 10 MB without an end', async () => {
+    for (const body of [
+      '--b\r\n\r\n\r\n'.repeat(1_000_000),
+      `--b\r\n${'x'.repeat(9.9 * megabytes)}`,
+      '--b'.repeat(3_300_000),
+    ]) {
+      const result = await resultOf('multipart', 'multipart/mixed; boundary=b', body);
+      assert.equal(result.isError, true);
+    }
+  });
+
+  it('[find A2] errors, texts in any character set and files of 10 MB', async () => {
+    const long = 'Zeile für Zeile "Text"\n'.repeat(400_000);
+    const error = await resultOf('an error', 'text/plain', long, { status: 500 });
+    assert.match(textOf(error), /^HTTP 500 .*\nZeile/);
+    assert.ok(textOf(error).length < 9000);
+    for (const charset of ['utf-8', 'shift_jis', 'utf-16le', 'windows-1252', 'gb18030']) {
+      const result = await resultOf(
+        charset,
+        `text/plain; charset=${charset}`,
+        Buffer.from(long).subarray(0, 9 * megabytes),
+      );
+      assert.ok(textOf(result).length > megabytes);
+    }
+    const file = await resultOf('a file', 'application/zip', Buffer.alloc(7 * megabytes, 0xfe));
+    const { blob } = (file.content[0]?.resource ?? {}) as { blob?: string };
+    assert.equal(blob?.length, Math.ceil((7 * megabytes) / 3) * 4);
+  });
+
+  for (const bytes of [250_000, 262_144, 1_000_000]) {
+    it(`[find A2] ${bytes} bytes that are read at once`, async () => {
+      const fields = Array.from({ length: 100 }, (_, i) => `f${i}`);
+      const object = '{"\\u0066\\u0039\\u0039":1}';
+      await resultOf('escaped names', 'application/json', list(object, bytes - 10), { response_fields: fields });
+      await resultOf('empty arrays', 'application/json', list('[]', bytes - 10), { response_fields: fields });
+      const output_schema = {
+        type: 'object',
+        properties: { list: { items: { enum: Array.from({ length: 500 }, (_, i) => [i]) } } },
+      };
+      await resultOf('an enum of arrays', 'application/json', `{"list":${list('[[]]', bytes - 30)}}`, {
+        output_schema,
+      });
+      const names = `{${Array.from({ length: bytes / 12 }, (_, i) => `"k${String(i).padStart(7)}":1`).join(',')}}`;
+      await resultOf('names', 'application/json', names.slice(0), {
+        output_schema: { type: 'object', additionalProperties: { type: 'integer' } },
+      });
+      const nested = `${'{"a":'.repeat(999)}${list('1.10', bytes - 12_000)}${'}'.repeat(999)}`;
+      await resultOf('nested', 'application/json', nested, { response_transform: Array(200).fill('a').join('.') });
+      await resultOf('nested fields', 'application/json', nested, {
+        response_fields: [`${Array(90).fill('a').join('.')}.b`, Array(80).fill('a').join('.')],
+      });
+      await resultOf('text', 'text/plain', '"\n'.repeat(bytes / 2 - 1));
+      await resultOf('spaces', 'application/json', `[${' '.repeat(bytes - 10)}]`);
+    });
+  }
+});

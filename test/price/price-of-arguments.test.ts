@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
+import type { Json, ToolReply } from '../support/service/toolhost.ts';
+
+/** Just below the 1 MiB that a posted body may have. */
+const most = 1024 * 1024 - 400;
+
+const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
+  Array.from({ length: Math.floor(count) }, (_, i) => make(i));
+const list = (item: string, bytes = most, count = 59_000) =>
+  `[${times(Math.min(count, bytes / (item.length + 1)), () => item).join(',')}]`;
+const text = (piece: string, bytes = most) => `"${piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)))}"`;
+
+/** JSON texts of values that are as much work as the limits allow. */
+const heavy: Record<string, string> = {
+  numbers: list('7'),
+  'numbers that keep their digits': list('1.10'),
+  'long numbers': list('12345678901234567890.10', most, 40_000),
+  texts: list('"some text"'),
+  'empty texts': list('""'),
+  'empty objects': list('{}'),
+  rows: list('{"id":1,"name":"x"}', most, 14_000),
+  'nested lists': list('[[[[[[1]]]]]]', most, 8000),
+  'one nested list': `${'['.repeat(55)}${list('1', most, 58_000)}${']'.repeat(55)}`,
+  names: `{${times(29_000, (i) => `"n${i.toString(36)}":1`).join(',')}}`,
+  'long names': `{${times(1000, (i) => `"${'n'.repeat(1000)}${i}":1`).join(',')}}`,
+  'a text': text('x'),
+  'a text of signs': text('!'),
+  'a text of spaces': text(' '),
+  'a text of é': text('é'),
+  'a text of faces': text('😀'),
+  'a text of escapes': text('\\u00e9'),
+  'a text of numbers': text('1.10,'),
+  'a text of backslashes': text('\\\\'),
+  'a text of quotes': text('\\"'),
+  'a text of lines': text('\\r\\n'),
+  'half characters': text('\\ud800'),
+};
+
+describe('what arguments cost', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost();
+  });
+  after(() => priced.stop());
+
+  let served = 0;
+  const serve = async (tool: Json): Promise<string> => {
+    const slug = `arguments-${++served}`;
+    const run = { name: 'run', description: 'Takes the arguments of this test.', method: 'POST', ...tool };
+    const url = `${priced.upstream.url}${tool.url ?? '/things'}`;
+    const made = await priced.rest('POST', '/servers', { name: 'Arguments', slug, tools: [{ ...run, url }] });
+    assert.equal(made.status, 201, made.text);
+    priced.upstream.on('*', () => ({ body: { ok: true } }));
+    return slug;
+  };
+  const call = async (what: string, slug: string, args: string): Promise<ToolReply | undefined> => {
+    const { status, body, text: said } = await priced.costsLittle(what, () => priced.call(slug, 'run', args));
+    assert.ok(status === 200 || status === 413, said.slice(0, 300));
+    assert.ok(said.length < 30_000, `${what}: an answer of ${said.length}`);
+    return body.result as ToolReply | undefined;
+  };
+
+  const anything = { a: {}, b: {} };
+  const ways: Record<string, Json> = {
+    'a JSON body': {},
+    'a query': { method: 'GET' },
+    'a query with commas': { method: 'GET', array_format: 'comma' },
+    'a query with brackets': { method: 'GET', array_format: 'brackets' },
+    'a form': { body: 'form' },
+    'a multipart form': { body: 'multipart' },
+    'the body': { body: 'a' },
+    'a path': { url: '/things/:a' },
+    'a query value': { url: '/things?x=:a' },
+    'a query value, 500 times': { url: `/things?x=${':a.'.repeat(500)}`, method: 'GET' },
+    'a header': { in: 'header' },
+  };
+  for (const [way, tool] of Object.entries(ways)) {
+    it(`[find A2] as ${way}`, async () => {
+      const { in: location, ...fields } = tool;
+      const properties = location === undefined ? anything : { a: { in: location }, b: {} };
+      const slug = await serve({ ...fields, input_schema: { type: 'object', properties } });
+      for (const [what, json] of Object.entries(heavy)) await call(`${what} as ${way}`, slug, `{"a":${json}}`);
+    });
+  }
+
+  it('[find A2] an input schema of 1,900 parts under items with 59,000 numbers, and with 1 MB of text', async () => {
+    const parts = (part: (i: number) => Json, count = 1900) => ({
+      type: 'object',
+      properties: { a: { items: { allOf: times(count, part) } } },
+    });
+    const schemas: Record<string, Json> = {
+      maximum: parts((i) => ({ maximum: i + 10 })),
+      maxLength: parts(() => ({ maxLength: 700_000, minLength: 300_000 })),
+      anyOf: {
+        type: 'object',
+        properties: { a: { items: { anyOf: times(900, () => ({ type: 'string', items: {} })) } } },
+      },
+      enum: parts(() => ({ enum: times(20, (i) => [[i]]) }), 500),
+      multipleOf: parts(() => ({ multipleOf: 0.01 }), 100),
+      minProperties: parts(() => ({ minProperties: 1 })),
+      contains: { type: 'object', properties: { a: { allOf: times(900, () => ({ contains: { const: 5 } })) } } },
+      additionalProperties: {
+        type: 'object',
+        properties: { a: { anyOf: times(900, () => ({ additionalProperties: { type: 'null' } })) } },
+      },
+      propertyNames: {
+        type: 'object',
+        properties: { a: { allOf: times(900, () => ({ propertyNames: { minLength: 3 } })) } },
+      },
+    };
+    for (const [keyword, input_schema] of Object.entries(schemas)) {
+      const slug = await serve({ input_schema });
+      for (const what of ['numbers', 'empty objects', 'names']) {
+        await call(`${keyword} on ${what}`, slug, `{"a":${heavy[what]}}`);
+      }
+      await call(`${keyword} on a text`, slug, `{"a":[${heavy['a text of é']}]}`);
+    }
+    const result = await call('refused', await serve({ input_schema: schemas.maximum }), `{"a":${heavy.numbers}}`);
+    assert.match(result?.content[0]?.text ?? '', /^The arguments hold too many values to check against input_schema/);
+  });
+
+  it('[find A2] 1,000 and 29,000 unknown arguments beside 100 long declared ones', async () => {
+    const declared = Object.fromEntries(
+      times(100, (i) => [`argument_${'x'.repeat(50)}${i}`, { type: 'string', optional: true }]),
+    );
+    const slug = await serve({ input_schema: declared });
+    for (const count of [1000, 29_000]) {
+      const unknown = `{${times(count, (i) => `"argument_${'y'.repeat(20)}${i}":1`).join(',')}}`;
+      const result = await call(`${count} unknown`, slug, unknown);
+      if (count === 1000) assert.match(result?.content[0]?.text ?? '', /unknown argument.*; and 990 more$/);
+    }
+  });
+});

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { nastyJson, nastyText } from '../support/nasty-inputs.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
+import { modernMeta } from '../support/service/toolhost.ts';
+
+/** Inputs for each entry; a fixed seed, so that a failure can be seen again. `PRICE_RUNS` and `PRICE_SEED` try others. */
+const runs = Number(process.env.PRICE_RUNS ?? 3);
+const seed = Number(process.env.PRICE_SEED ?? 7);
+const most = 1024 * 1024 - 1000;
+
+type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
+
+describe('what any input within the limits costs', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const url = `${priced.upstream.url}/run`;
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url };
+    const input_schema = { type: 'object', properties: { a: {} } };
+    const tools = [
+      { ...run, input_schema },
+      { ...run, name: 'query', method: 'GET', input_schema },
+      { ...run, name: 'form', body: 'form', input_schema },
+      { ...run, name: 'cut', response_fields: ['a.b', 'c'] },
+      { ...run, name: 'checked', output_schema: { type: 'object', additionalProperties: { maxLength: 3 } } },
+    ];
+    const oauth = {
+      authorization_url: `${priced.upstream.url}/authorize`,
+      token_url: `${priced.upstream.url}/token`,
+      client_id: 'id',
+      client_secret: 'secret',
+      scopes: ['a'],
+    };
+    for (const server of [
+      { slug: 'anything', tools },
+      { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
+    ]) {
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', ...server });
+      assert.equal(status, 201, text);
+    }
+    await priced.rest('POST', '/servers/anything/capture', { hours: 1 });
+  });
+  after(() => priced.stop());
+
+  const ask = async ({ method, path, headers, body }: Entry): Promise<number> => {
+    const asking = request(priced.url + path, { method, headers: { connection: 'close', ...headers } });
+    asking.end(body);
+    const [answer] = await once(asking, 'response');
+    answer.resume();
+    await once(answer, 'end');
+    return answer.statusCode;
+  };
+  /** Whatever the answer is, nobody else waits for it, and it is one of ours. */
+  const all = async <Input>(inputs: fc.Arbitrary<Input>, entries: (input: Input) => Record<string, Entry>) => {
+    for (const [index, input] of fc.sample(inputs, { numRuns: runs, seed }).entries()) {
+      for (const [name, entry] of Object.entries(entries(input))) {
+        const what = `${name}, input ${index} of seed ${seed}: ${(entry.body ?? entry.path).slice(0, 120)}`;
+        const status = await priced.costsLittle(what, () => ask(entry));
+        assert.notEqual(status, 500, what);
+      }
+    }
+  };
+
+  const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const bearer = () => ({ authorization: `Bearer ${priced.key}` });
+
+  it('[find A2] MCP endpoints, in both eras, and the management server', () =>
+    all(nastyJson(most), (value) => {
+      const post = (slug: string, body: string, more = {}): Entry => ({
+        method: 'POST',
+        path: `/mcp/${slug}`,
+        headers: { ...json, ...bearer(), ...more },
+        body,
+      });
+      const call = (name: string, args: string, meta = '') =>
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${meta}"name":"${name}","arguments":${args}}}`;
+      const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'run' };
+      return {
+        legacy: post('anything', call('run', `{"a":${value}}`), { 'mcp-protocol-version': '2025-11-25' }),
+        modern: post('anything', call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(modernMeta)},`), modern),
+        'a query': post('anything', call('query', `{"a":${value}}`)),
+        'a form': post('anything', call('form', `{"a":${value}}`)),
+        'as it is': post('anything', value),
+        'as an id': post('anything', `{"jsonrpc":"2.0","id":${value},"method":"ping"}`),
+        'as params': post('anything', `{"jsonrpc":"2.0","id":1,"method":"initialize","params":${value}}`),
+        managing: post('manage', call('createMcpServer', value)),
+        previewing: post(
+          'manage',
+          call('previewToolCall', `{"slug":"anything","tool":"run","arguments":{"a":${value}}}`),
+        ),
+      };
+    }));
+
+  it('[find A1] operations of the REST API', () =>
+    all(nastyJson(most), (value) => {
+      const rest = (method: string, path: string, body: string): Entry => ({
+        method,
+        path: `/api/v1${path}`,
+        headers: { ...json, ...bearer() },
+        body,
+      });
+      const schema = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${value}}]}`;
+      return {
+        check: rest('POST', '/check', value),
+        'check of a schema': rest('POST', '/check', schema),
+        create: rest('POST', '/servers', schema),
+        change: rest('PATCH', '/servers/anything', `{"tools":${value}}`),
+        key: rest('POST', '/keys', `{"name":"x","scopes":${value},"servers":${value.length < most / 2 ? value : '1'}}`),
+        secret: rest('PUT', '/servers/anything/secrets/A', `{"value":${value}}`),
+        preview: rest('POST', '/servers/anything/tools/run/preview', `{"arguments":{"a":${value}}}`),
+        'try out': rest('POST', '/servers/anything/tools/form/call', `{"arguments":{"a":${value}}}`),
+      };
+    }));
+
+  it('[find A3] endpoints of the login, with bodies of 64 KB', () =>
+    all(fc.tuple(nastyText(60_000), nastyJson(60_000)), ([text, value]) => ({
+      token: { method: 'POST', path: '/mcp/with-login/token', headers: form, body: text },
+      'a code': { method: 'POST', path: '/mcp/with-login/token', headers: form, body: `client_id=x&code=${text}` },
+      'a client': { method: 'POST', path: '/mcp/with-login/token', headers: form, body: `client_id=${text}` },
+      revoke: { method: 'POST', path: '/mcp/with-login/revoke', headers: form, body: text },
+      consent: { method: 'POST', path: '/mcp/with-login/consent', headers: form, body: text },
+      register: { method: 'POST', path: '/mcp/with-login/register', headers: json, body: value },
+      'redirect URIs': {
+        method: 'POST',
+        path: '/mcp/with-login/register',
+        headers: json,
+        body: `{"redirect_uris":${value}}`,
+      },
+    })));
+
+  it('[find A3] URLs, queries, cookies and other headers of 15 KB', () =>
+    all(nastyText(14_000), (text) => {
+      const plain = text.replaceAll(/[^!-~]|[#?]/g, '+').slice(0, 14_000);
+      const line = text.replaceAll(/[^\x20-\x7e]/g, '~');
+      const get = (path: string, headers = {}): Entry => ({ method: 'GET', path, headers });
+      return {
+        path: get(`/${plain}`),
+        slug: get(`/mcp/${plain}`),
+        page: get(`/?${plain}`),
+        authorize: get(`/mcp/with-login/authorize?${plain}`),
+        callback: get(`/mcp/with-login/callback?state=${plain}`),
+        list: get(`/api/v1/calls?${plain}`, bearer()),
+        filter: get(`/api/v1/calls?tool=${plain.slice(0, 90)}&key_id=${plain.slice(0, 90)}`, bearer()),
+        cursor: get(`/api/v1/servers?cursor=${plain.slice(0, 480)}`, bearer()),
+        cookie: get('/', { cookie: line }),
+        'cookie of a session': get('/api/v1/servers', { cookie: `toolhost-session=${line}` }),
+        accept: get('/', { accept: line, 'accept-language': line.slice(0, 100) }),
+        bearer: get('/api/v1/servers', { authorization: `Bearer ${line.replaceAll(' ', '~')}` }),
+        caller: {
+          method: 'POST',
+          path: '/mcp/anything',
+          headers: { ...json, authorization: `Bearer ${line.replaceAll(' ', '~')}` },
+          body: '{}',
+        },
+        etag: get('/api/v1/openapi.json', { 'if-none-match': line }),
+      };
+    }));
+
+  it('[find A2] answers of an upstream', async () => {
+    const types = [
+      'application/json',
+      'text/plain',
+      'multipart/mixed; boundary=b',
+      'image/png',
+      'text/html; charset=utf-16le',
+    ];
+    const answers = fc.sample(
+      fc.tuple(fc.oneof(nastyJson(9_000_000), nastyText(9_000_000)), fc.constantFrom(...types)),
+      {
+        numRuns: 2 * runs,
+        seed,
+      },
+    );
+    for (const [index, [body, type]] of answers.entries()) {
+      priced.upstream.on('*', () => ({ headers: { 'content-type': type }, body }));
+      for (const tool of ['run', 'cut', 'checked']) {
+        const what = `${tool} ${type}, answer ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+        const { status } = await priced.costsLittle(what, () => priced.call('anything', tool, '{}'));
+        assert.equal(status, 200, what);
+      }
+      const what = `trying ${type}, answer ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+      await priced.costsLittle(what, () => priced.rest('POST', '/servers/anything/tools/run/call', {}));
+    }
+  });
+});

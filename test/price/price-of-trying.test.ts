@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+const megabytes = 1024 * 1024;
+
+type Shown = {
+  content: { type: string; text?: string; resource?: Json }[];
+  structured_content?: unknown;
+  left_out?: string;
+  estimated_tokens: number;
+};
+
+describe('what trying a tool out costs', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost();
+    const run = {
+      name: 'run',
+      description: 'Takes what this test sends.',
+      method: 'POST',
+      input_schema: { type: 'object', properties: { a: {} } },
+    };
+    const url = `${priced.upstream.url}/run`;
+    const tools = [
+      { ...run, url },
+      { ...run, name: 'form', url, body: 'form' },
+      { ...run, name: 'multipart', url, body: 'multipart' },
+    ];
+    const made = await priced.rest('POST', '/servers', { name: 'Tried', slug: 'tried', tools });
+    assert.equal(made.status, 201, made.text);
+  });
+  after(() => priced.stop());
+
+  const answerWith = (type: string, body: string | Buffer) =>
+    priced.upstream.on('POST /run', () => ({ headers: { 'content-type': type }, body }));
+  /** What the REST API and the management server show, both within the price of a request. */
+  const tried = async (what: string): Promise<Shown> => {
+    const path = '/servers/tried/tools/run/call';
+    const { status, body, text } = await priced.costsLittle(`${what} by REST`, () => priced.rest('POST', path, {}));
+    assert.equal(status, 200, text.slice(0, 500));
+    const byAgent = await priced.costsLittle(`${what} by an agent`, () =>
+      priced.call('manage', 'callTool', '{"slug":"tried","tool":"run"}'),
+    );
+    const { structuredContent } = byAgent.body.result as { structuredContent: Shown };
+    assert.deepEqual(structuredContent.content, body.content);
+    return body as Shown;
+  };
+  const list = (item: string, bytes: number) =>
+    `[${Array(Math.floor(bytes / (item.length + 1)))
+      .fill(item)
+      .join(',')}]`;
+  const textOf = ({ content }: Shown) => content[0]?.text ?? '';
+
+  it('[find A2] answers of 10 MB: the beginning is shown, and how long it is', async () => {
+    const bodies: Record<string, [type: string, body: string]> = {
+      numbers: ['application/json', list('1.10', 9.9 * megabytes)],
+      objects: ['application/json', list('{"a":1}', 9.9 * megabytes)],
+      text: ['text/plain', '"Zeile"\n'.repeat(1_200_000)],
+      signs: ['text/plain', '\u0001'.repeat(9 * megabytes)],
+      characters: ['text/plain', `x${'😀'.repeat(2_400_000)}`],
+    };
+    for (const [what, [type, body]] of Object.entries(bodies)) {
+      answerWith(type, body);
+      const shown = await tried(what);
+      assert.ok(body.startsWith(textOf(shown)) && textOf(shown).length >= 262_143, what);
+      assert.equal(shown.structured_content, undefined);
+      assert.equal(shown.estimated_tokens, Math.ceil(body.length / 4));
+      assert.match(shown.left_out ?? '', /^The result is \d+ bytes long\. Only the first 262144 characters/);
+    }
+  });
+
+  it('[find A2] files of 7 MB are named', async () => {
+    answerWith('image/png', Buffer.alloc(7 * megabytes, 0xfe));
+    const shown = await tried('a file');
+    assert.deepEqual(shown.content, [{ type: 'text', text: '[a file of type image/png with 7340032 bytes]' }]);
+    const part = (type: string, body: string) => `--b\r\nContent-Type: ${type}\r\n\r\n${body}\r\n`;
+    const parts = [
+      part('text/plain', 'first'),
+      part('image/png', '\xfe'.repeat(megabytes)),
+      part('text/plain', 'last'),
+    ];
+    answerWith('multipart/mixed; boundary=b', Buffer.from(`${parts.join('')}--b--`, 'latin1'));
+    const texts = (await tried('parts')).content.map(({ text }) => text);
+    assert.deepEqual(texts, ['first', `[a file of type image/png with ${megabytes} bytes]`, 'last']);
+  });
+
+  it('[find A2] many long answers at once', async () => {
+    answerWith('application/json', list('{"price":1.10}', 9.9 * megabytes));
+    const all = await priced.costsLittle('four at once', () =>
+      Promise.all(Array.from({ length: 4 }, () => priced.rest('POST', '/servers/tried/tools/run/call', {}))),
+    );
+    for (const { status, body } of all) assert.ok(status === 200 && (body as Shown).left_out !== undefined);
+  });
+
+  it('[find A2] what is just short enough is shown whole', async () => {
+    const quarter = 250_000;
+    for (const [what, item] of Object.entries({ numbers: '1.10', lists: '[]', texts: '"\\""', names: '{"a":1}' })) {
+      const json = list(item, quarter);
+      answerWith('application/json', json);
+      const shown = await tried(`${quarter} bytes of ${what}`);
+      assert.equal(textOf(shown), json);
+    }
+    answerWith('application/json', list('1.10', 100_000));
+    const shown = await tried('100 KB of numbers');
+    assert.equal((shown.structured_content as unknown[]).length, 20_000);
+    assert.equal(shown.left_out, undefined);
+  });
+
+  it('[find A2] requests of 1 MB: the beginning is shown, and curl reads the body from a file', async () => {
+    const texts = ["'", '\\"', 'é', '\\u0001'];
+    for (const tool of ['run', 'form', 'multipart']) {
+      for (const piece of texts) {
+        const args = `{"a":"${piece.repeat(1_000_000 / Buffer.byteLength(piece))}"}`;
+        const what = `${piece} in ${tool}`;
+        const path = `/servers/tried/tools/${tool}/preview`;
+        const { status, body, text } = await priced.costsLittle(`${what} by REST`, () =>
+          priced.rest('POST', path, `{"arguments":${args}}`),
+        );
+        assert.equal(status, 200, text.slice(0, 300));
+        const { request, curl } = body as { request: { body: string }; curl: string };
+        assert.match(request.body.slice(-40), /… \(\d+ (characters|fields) in all\)$/);
+        assert.match(curl, /--data-binary @body$|--config fields$/);
+        await priced.costsLittle(`${what} by an agent`, () =>
+          priced.call('manage', 'previewToolCall', `{"slug":"tried","tool":"${tool}","arguments":${args}}`),
+        );
+      }
+    }
+  });
+});

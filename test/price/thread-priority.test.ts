@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+/** The nice value of every thread of this process (proc(5), field 19 of stat). */
+function niceValues(): number[] {
+  return readdirSync('/proc/self/task').map((thread) => {
+    const text = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16]);
+  });
+}
+
+// Elsewhere a priority is of the whole process, and threads keep it.
+if (process.platform === 'linux') {
+  describe('[find A4] the threads of reports', () => {
+    let toolhost: TestToolhost;
+    before(async () => {
+      toolhost = await startToolhost();
+    });
+    after(() => toolhost.stop());
+
+    it('give way to the thread that serves calls', async () => {
+      const usual = niceValues().length;
+      assert.ok(usual > 0);
+      assert.equal((await toolhost.rest('GET', '/statistics')).status, 200);
+      assert.ok(niceValues().includes(10), 'the thread that reads for reports has a priority of its own');
+      assert.ok(niceValues().includes(0), 'the others keep theirs');
+    });
+  });
+}

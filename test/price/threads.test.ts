@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { afterEach, describe, it } from 'node:test';
+import { JobError } from '../../src/errors.ts';
+import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
+
+/** Arguments that take as many steps to check as a job may take, which is some tenths of a second, and few that take none. */
+const parts = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
+const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: parts } } } });
+const argsOf = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
+const [long, short] = [
+  { schema, args: argsOf(50_000) },
+  { schema, args: argsOf(1) },
+];
+
+describe('jobs on threads', () => {
+  let pool: ThreadPool | undefined;
+  afterEach(() => pool?.close());
+
+  const start = (options: Partial<ThreadPoolOptions> = {}): ThreadPool => {
+    pool = new ThreadPool({
+      threads: 2,
+      queue: { ofWorkspace: 10, ofAll: 20 },
+      waitMs: 60_000,
+      idleMs: 60_000,
+      clock: () => performance.now(),
+      ...options,
+    });
+    return pool;
+  };
+  const check = (input: typeof long, more: Partial<JobRequest<'check-arguments'>> = {}) =>
+    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, ...more }) as const;
+  const reasonOf = async (running: Promise<unknown>): Promise<string> => {
+    try {
+      await running;
+      return 'none';
+    } catch (error) {
+      assert.ok(error instanceof JobError, String(error));
+      return error.reason;
+    }
+  };
+
+  it('[find A2] a job that passes its time is ended with its thread, and the next one gets another', async () => {
+    const threads = start();
+    assert.equal(await reasonOf(threads.run(check(long, { limitMs: 1 }))), 'timeout');
+    assert.equal((await threads.run(check(short))).failure, undefined);
+    assert.deepEqual(threads.counts(), {
+      running: 0,
+      waiting: 0,
+      outcomes: { done: 1, failed: 0, timeout: 1, memory: 0, refused: 0, cancelled: 0 },
+    });
+  });
+
+  it('[find A2] workspaces take turns, and none has all threads', async () => {
+    const threads = start();
+    const ended: string[] = [];
+    const run = (workspaceId: string, input: typeof long) =>
+      threads.run(check(input, { workspaceId })).then(() => ended.push(workspaceId));
+    const many = Array.from({ length: 6 }, () => run('many', long));
+    const few = Array.from({ length: 3 }, () => run('few', short));
+    assert.equal(threads.counts().running, 2);
+    await Promise.all([...many, ...few]);
+    assert.equal(ended.at(-1), 'many', 'whoever came later with less does not wait for all the others');
+  });
+
+  it('[find A2] of one workspace, and of all together, only so many wait; the others are told at once', async () => {
+    const threads = start({ queue: { ofWorkspace: 2, ofAll: 3 } });
+    const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
+    const first = [of('a'), of('a'), of('a')];
+    assert.equal(await of('a'), 'refused');
+    const others = [of('b'), of('b')];
+    assert.equal(await of('c'), 'refused');
+    assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
+  });
+
+  it('[find A2] a job that waited too long is not begun', async () => {
+    let now = 0;
+    const threads = start({ clock: () => now, waitMs: 10 });
+    const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
+    now = 11;
+    assert.deepEqual(await Promise.all(running), ['none', 'refused']);
+  });
+
+  it('[find A2] whoever goes away takes the job along, whether it waits or runs', async () => {
+    const threads = start();
+    const cancels: (() => void)[] = [];
+    const onGone = (cancel: () => void) => void cancels.push(cancel);
+    const endless = { schema, args: argsOf(60_000) };
+    const running = reasonOf(threads.run(check(endless, { onGone })));
+    const waiting = reasonOf(threads.run(check(long, { onGone })));
+    for (const cancel of cancels) cancel();
+    assert.equal(await waiting, 'cancelled');
+    assert.match(await running, /^(cancelled|none)$/);
+    assert.equal((await threads.run(check(short))).failure, undefined);
+  });
+
+  it('[find A2] a pool that is closed ends what runs and what waits', async () => {
+    const threads = start();
+    const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
+    await threads.close();
+    assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
+    assert.equal(await reasonOf(threads.run(check(short))), 'refused');
+  });
+});

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type McpClient, type McpClientKind, mcpClients } from '../support/mcp-clients.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const storedCredential = 'the-credential-of-the-upstream';
+
+/** The server's tools; `item` is mirrored into a header by clients of revision 2026-07-28. */
+function config(slug: string, upstream: string, authentication: object) {
+  const item = { type: 'string', description: 'Name of the item.', 'x-mcp-header': 'Item' };
+  return {
+    name: `Items (${slug})`,
+    slug,
+    authentication,
+    tools: [
+      {
+        name: 'read_item',
+        description: 'Reads an item.',
+        method: 'GET',
+        url: `${upstream}/items/:item`,
+        input_schema: { item },
+        output_schema: {
+          type: 'object',
+          properties: { item: { type: 'string' }, count: { type: 'integer' } },
+          required: ['item', 'count'],
+        },
+      },
+      {
+        name: 'add_note',
+        description: 'Adds a note to an item.',
+        method: 'POST',
+        url: `${upstream}/items/:item/notes`,
+        input_schema: { item, text: { type: 'string' }, tags: { type: 'array', items: { type: 'string' } } },
+        response_transform: 'notes',
+      },
+      {
+        name: 'read_missing',
+        description: 'Reads an item that is not there.',
+        method: 'GET',
+        url: `${upstream}/missing/:item`,
+        input_schema: { item },
+      },
+    ],
+  };
+}
+
+function answer({ url, body }: RecordedRequest) {
+  const [, place, item = '', notes] = url.split('/');
+  if (place !== 'items') return { status: 404, body: { error: 'There is no such item.' } };
+  if (notes) return { status: 201, body: { notes: [JSON.parse(body.toString())] } };
+  return { body: { item: decodeURIComponent(item), count: 3 } };
+}
+
+function textOf(content: { text?: string }[]): string {
+  return content.map((block) => block.text ?? '').join('\n');
+}
+
+describe('real clients', { concurrency: 2 }, () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let home: string;
+
+  before(async () => {
+    home = mkdtempSync(join(tmpdir(), 'toolhost-clients-'));
+    upstream = await startRecordingUpstream();
+    upstream.on('*', answer);
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(config('stored', upstream.url, { type: 'Bearer', token: '{{SERVICE_KEY}}' }));
+    await toolhost.createServer(config('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
+    const secret = { body: { value: storedCredential } };
+    assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  async function connected(
+    kind: McpClientKind,
+    slug: string,
+    token: string,
+    use: (client: McpClient) => Promise<void>,
+  ): Promise<void> {
+    const client = await kind.connect({ url: `${toolhost.url}/mcp/${slug}`, token, home });
+    try {
+      await use(client);
+    } finally {
+      await client.close();
+    }
+  }
+
+  /** Uses every tool; gives the requests that this made, which the unusual name of the item tells from all others. */
+  async function tryTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
+    assert.deepEqual(await client.toolNames(), ['read_item', 'add_note', 'read_missing']);
+
+    const read = await client.callTool('read_item', { item });
+    assert.notEqual(read.isError, true, textOf(read.content));
+    assert.deepEqual(read.structuredContent, { item, count: 3 });
+    assert.deepEqual(JSON.parse(textOf(read.content)), { item, count: 3 });
+
+    const note = { text: 'Grüße, "quoted"\nand a second line', tags: ['a', 'b c'] };
+    const added = await client.callTool('add_note', { item, ...note });
+    assert.deepEqual(JSON.parse(textOf(added.content)), [note]);
+
+    const missing = await client.callTool('read_missing', { item });
+    assert.equal(missing.isError, true);
+    assert.equal(missing.structuredContent, undefined);
+    assert.match(textOf(missing.content), /^HTTP 404 Not Found\n.*There is no such item/);
+
+    const path = encodeURIComponent(item);
+    const requests = upstream.requests.filter(({ url }) => url.includes(path));
+    const lines = requests.map(({ method, url }) => `${method} ${url}`);
+    assert.deepEqual(lines, [`GET /items/${path}`, `POST /items/${path}/notes`, `GET /missing/${path}`]);
+    return requests;
+  }
+
+  for (const kind of mcpClients) {
+    it(`${kind.name} uses a stored credential by an API key`, async () => {
+      const key = await toolhost.key({ scopes: ['call'], servers: ['stored'] });
+      await connected(kind, 'stored', key, async (client) => {
+        assert.equal(await client.revision(), kind.revision);
+        for (const request of await tryTools(client, `Zürich, ${kind.name}`)) {
+          assert.equal(request.headers.authorization, `Bearer ${storedCredential}`);
+          assert.ok(!request.rawHeaders.join('\n').includes(key), 'the API key reached the upstream');
+        }
+      });
+    });
+
+    it(`${kind.name} uses the caller's own token`, async () => {
+      const token = `own-token-of-${kind.name.replace(/\W+/g, '-')}`;
+      await connected(kind, 'forwarding', token, async (client) => {
+        for (const request of await tryTools(client, `Genève, ${kind.name}`)) {
+          assert.equal(request.headers['x-api-key'], token);
+          assert.equal(request.headers.authorization, undefined);
+        }
+      });
+    });
+
+    it(`${kind.name} manages servers by an API key`, async () => {
+      await connected(kind, 'manage', await toolhost.key({ scopes: ['manage'] }), async (client) => {
+        const names = await client.toolNames();
+        assert.ok(['createMcpServer', 'listMcpServers', 'getMcpServer'].every((name) => names.includes(name)));
+        const { structuredContent } = await client.callTool('listMcpServers', { slug: 'stored' });
+        const { servers } = structuredContent as { servers: { slug: string; access: string }[] };
+        assert.deepEqual(
+          servers.map(({ slug, access }) => [slug, access]),
+          [['stored', 'api_key']],
+        );
+        const unknown = await client.callTool('getMcpServer', { slug: 'nowhere' });
+        assert.equal(unknown.isError, true);
+        assert.match(textOf(unknown.content), /no such server/);
+      });
+    });
+
+    it(`${kind.name} reports that its key is refused`, async () => {
+      const attempt = connected(kind, 'stored', 'not-a-key', async (client) => void (await client.toolNames()));
+      await assert.rejects(attempt, (error: Error) => kind.refusal.test(error.message));
+    });
+  }
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import jsonSchema2020 from '../conformance/json-schema-2020-12.json' with { type: 'json' };
+import { runScript, transcript } from '../support/service/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type AuthorizingProxy, startAuthorizingProxy } from '../support/upstreams/authorizing-proxy.ts';
+import { type ContentUpstream, startContentUpstream } from '../support/upstreams/content-upstream.ts';
+
+const suite = join(
+  import.meta.dirname,
+  '..',
+  '..',
+  'node_modules',
+  '@modelcontextprotocol',
+  'conformance',
+  'dist',
+  'index.js',
+);
+const baselines = join(import.meta.dirname, '..', 'conformance');
+
+/** How many checks of each revision pass; a scenario that finds nothing to check would not fail the run. */
+const checksPassed = [
+  ['2026-07-28', 109],
+  ['2025-11-25', 48],
+  ['2025-06-18', 35],
+] as const;
+
+/** A server with the tools that the suite calls by name, each answered by an ordinary upstream. */
+function fixtures(upstream: string) {
+  const tool = (name: string, path: string, more: object = {}) => ({
+    name,
+    description: `The conformance suite calls it: ${path}`,
+    method: 'GET',
+    url: upstream + path,
+    ...more,
+  });
+  return {
+    name: 'Conformance',
+    slug: 'conformance',
+    tools: [
+      tool('test_simple_text', '/text'),
+      tool('test_image_content', '/image'),
+      tool('test_audio_content', '/audio'),
+      tool('test_embedded_resource', '/resource'),
+      tool('test_multiple_content_types', '/mixed'),
+      tool('test_error_handling', '/error'),
+      tool('json_schema_2020_12_tool', '/text', { method: 'POST', input_schema: jsonSchema2020 }),
+      tool('test_x_mcp_header', '/text', { input_schema: { region: { type: 'string', 'x-mcp-header': 'Region' } } }),
+    ],
+  };
+}
+
+describe('the official conformance suite, with what a tools-only server lacks as the baseline', {
+  concurrency: 2,
+}, () => {
+  let upstream: ContentUpstream;
+  let proxy: AuthorizingProxy;
+  let toolhost: TestToolhost;
+  let directory: string;
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'toolhost-conformance-'));
+    [upstream, proxy] = await Promise.all([startContentUpstream(), startAuthorizingProxy()]);
+    toolhost = await startToolhost({ egress: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
+    proxy.forwardTo(toolhost.url, await toolhost.key({ scopes: ['call'] }));
+    await toolhost.createServer(fixtures(upstream.url));
+  });
+  after(async () => {
+    await proxy.close();
+    await Promise.all([toolhost.stop(), upstream.close()]);
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  for (const [version, passed] of checksPassed) {
+    it(`passes revision ${version} [mcp 58]`, async () => {
+      const baseline = join(baselines, `conformance-baseline-${version}.yml`);
+      const selection = ['--suite', 'all', '--spec-version', version, '--expected-failures', baseline];
+      const args = ['server', '--url', `${proxy.url}/mcp/conformance`, ...selection, '-o', join(directory, version)];
+      const ended = await runScript(suite, args, directory);
+      assert.equal(ended.code, 0, transcript(ended));
+      assert.match(ended.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), transcript(ended));
+    });
+  }
+});

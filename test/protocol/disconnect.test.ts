@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import { connect } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+
+describe('a client that goes away', { timeout: 10_000 }, () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /echo', () => 'hold');
+    upstream.on('POST /notes', () => 'hold');
+    toolhost = await startToolhost({ egress: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
+    await toolhost.createServer(echoConfig(upstream.url));
+  });
+  beforeEach(() => void upstream.take());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  /** A call that is under way; `leave` drops its connection and resolves when that is closed. */
+  const begin = (message: Json, headers: Record<string, string> = {}) => {
+    const request = http.request(`${toolhost.url}/mcp/echo`, {
+      method: 'POST',
+      agent: false,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers },
+    });
+    request.on('error', () => undefined);
+    request.end(JSON.stringify(message));
+    return async () => {
+      const closed = new Promise((resolve) => request.once('close', resolve));
+      request.destroy();
+      await closed;
+    };
+  };
+  const modern = (name: string, args: Json = {}) =>
+    begin(modernMessage('tools/call', { name, arguments: args }), mirrors('tools/call', name));
+  const legacy = (name: string, args: Json = {}) =>
+    begin({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+  /** A question on another connection: when it is answered, the service has seen what happened on this one before. */
+  const seen = async () => assert.equal((await toolhost.rpc('echo', token, 'ping')).status, 200);
+  /** The records of calls, newest first. */
+  const calls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
+
+  for (const [name, args] of [
+    ['echo', {}],
+    ['note', { text: 'x' }],
+  ] as [string, Json][]) {
+    it(`[mcp 29] modern: the upstream request of ${name} is aborted, its place is free and nothing is sent again`, async () => {
+      const leave = modern(name, args);
+      const request = await upstream.waitForRequest();
+      await leave();
+      assert.equal(await request.closed, 'aborted');
+      const again = toolhost.modern('echo', token, 'tools/call', { name: 'note', arguments: { text: 'next' } });
+      const next = await upstream.waitForRequest(2);
+      assert.equal(next.body.toString(), '{"text":"next"}');
+      next.release({ body: { stored: true } });
+      assert.equal((await again).status, 200);
+      assert.equal(upstream.requests.length, 2);
+      assert.deepEqual(
+        (await calls()).slice(0, 2).map((call) => call.outcome),
+        ['ok', 'cancelled'],
+      );
+    });
+  }
+
+  it('[mcp 29] legacy: a disconnect is no cancellation, the call finishes', async () => {
+    const leave = legacy('note', { text: 'x' });
+    const request = await upstream.waitForRequest();
+    await leave();
+    await seen();
+    assert.equal(request.aborted, false);
+    request.release({ status: 201, body: { stored: true } });
+    assert.equal(await request.closed, 'answered');
+    assert.equal((await calls())[0]?.outcome, 'ok');
+  });
+
+  it('[mcp 29] modern: a call that still waits for its turn when its client goes is never sent', async () => {
+    legacy('note', { text: 'first' });
+    const first = await upstream.waitForRequest();
+    const leave = modern('note', { text: 'second' });
+    await seen();
+    const third = toolhost.rpc('echo', token, 'tools/call', { name: 'note', arguments: { text: 'third' } });
+    await leave();
+    await seen();
+    first.release({ body: {} });
+    const next = await upstream.waitForRequest(2);
+    assert.equal(next.body.toString(), '{"text":"third"}');
+    next.release({ body: {} });
+    assert.equal((await third).status, 200);
+    assert.equal(upstream.requests.length, 2);
+  });
+
+  it('[mcp 29] a legacy notification of cancellation is accepted and changes nothing', async () => {
+    const answer = toolhost.rpc('echo', token, 'tools/call', { name: 'echo' });
+    const request = await upstream.waitForRequest();
+    const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+    assert.equal((await toolhost.post('echo', cancelled, { token })).status, 202);
+    request.release({ body: { done: true } });
+    assert.equal((await answer).status, 200);
+  });
+});
+
+describe('a client that does not take its answer', { timeout: 10_000 }, () => {
+  it('is cut off, so that it holds no memory', async () => {
+    const upstream = await startRecordingUpstream();
+    upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(9 * 1024 * 1024) } }));
+    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { slowReaderMs: 100 } });
+    await toolhost.createServer(echoConfig(upstream.url));
+    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } });
+    const head = [
+      'POST /mcp/echo HTTP/1.1',
+      `Host: ${new URL(toolhost.url).host}`,
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    ];
+    socket.write([...head, '', body].join('\r\n'));
+    await once(socket, 'readable');
+    // Who reads nothing learns by writing that the connection is gone.
+    const probing = setInterval(() => socket.write('\r\n'), 20);
+    await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    clearInterval(probing);
+    await toolhost.stop();
+    await upstream.close();
+  });
+});

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { echoConfig, mirrors, resultOf } from '../support/mcp.ts';
+import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type WireReply, wire } from '../support/upstreams/wire.ts';
+
+const token = 'caller-token';
+const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]);
+
+const methods = ['initialize', 'ping', 'tools/list', 'tools/call', 'server/discover', 'subscriptions/listen', 'x'];
+const versions = ['2026-07-28', '2025-11-25', '2025-03-26', '2099-01-01', '1999-01-01'];
+
+/** Any of these, or something else altogether. */
+const oneOf = (...known: unknown[]) => fc.oneof(fc.constantFrom(...known), fc.jsonValue({ maxDepth: 2 }));
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+
+/** What is nearly a message: each member is right, wrong or missing. */
+const message = fc.record(
+  {
+    jsonrpc: oneOf('2.0'),
+    id: oneOf(1, 'one', 0),
+    method: oneOf(...methods),
+    params: fc.oneof(
+      fc.jsonValue({ maxDepth: 2 }),
+      fc.record(
+        {
+          name: oneOf('echo', 'note', 'nope'),
+          arguments: fc.oneof(
+            fc.jsonValue({ maxDepth: 3 }),
+            fc.record({ text: oneOf('x'), times: oneOf(1), ['__proto__']: oneOf({}) }, { requiredKeys: [] }),
+          ),
+          cursor: oneOf(''),
+          notifications: oneOf({}),
+          protocolVersion: oneOf(...versions),
+          _meta: oneOf(
+            modernMeta,
+            ...versions.map((version) => ({ ...modernMeta, 'io.modelcontextprotocol/protocolVersion': version })),
+          ),
+        },
+        { requiredKeys: [] },
+      ),
+    ),
+    result: oneOf({}),
+  },
+  { requiredKeys: [] },
+);
+
+const fieldValue = fc.string({
+  unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
+  maxLength: 30,
+});
+const headers = fc.record({
+  'mcp-protocol-version': maybe(fc.oneof(fc.constantFrom(...versions), fieldValue)),
+  'mcp-method': maybe(fc.oneof(fc.constantFrom(...methods), fieldValue)),
+  'mcp-name': maybe(fc.oneof(fc.constantFrom('echo', 'note', '=?base64?ZWNobw==?=', '=?base64?x?='), fieldValue)),
+  'mcp-session-id': maybe(fieldValue),
+  accept: maybe(fc.oneof(fc.constantFrom('application/json', 'text/html', '*/*'), fieldValue)),
+  traceparent: maybe(fieldValue),
+});
+
+describe('anything at all, posted to an MCP endpoint', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(echoConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const post = (body: string | Buffer, more: Record<string, string | undefined> = {}) => {
+    const given = Object.entries({ 'content-type': 'application/json', authorization: `Bearer ${token}`, ...more });
+    const fields = Object.fromEntries(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+    return wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: fields }, body);
+  };
+
+  /** A refusal is one JSON-RPC error with a code of the protocol, a result is one result, silence is 202. */
+  const assertAnswer = (value: Json, status: number) => {
+    assert.equal(value.jsonrpc, '2.0');
+    if (value.error === undefined) {
+      assert.equal(status, 200);
+      assert.deepEqual(Object.keys(value), ['jsonrpc', 'id', 'result']);
+      return;
+    }
+    assert.ok(errorCodes.has((value.error as { code: number }).code), JSON.stringify(value));
+    assert.equal(value.result, undefined);
+  };
+  const assertSound = (reply: WireReply): void => {
+    assert.ok([200, 202, 400, 401, 404, 413].includes(reply.status), `${reply.status} ${reply.text}`);
+    if (reply.status === 202) {
+      assert.equal(reply.text, '');
+      return;
+    }
+    if (reply.headers['content-type'] === 'text/event-stream') return;
+    assert.equal(reply.headers['content-type'], 'application/json');
+    for (const value of [JSON.parse(reply.text) as Json | Json[]].flat()) assertAnswer(value, reply.status);
+  };
+  const alive = async () => assert.deepEqual(resultOf(await toolhost.rpc('echo', token, 'ping')), {});
+
+  it('[mcp 16] random bytes: 400 with JSON', async () => {
+    const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), async (bytes) => {
+      const reply = await post(Buffer.from(bytes));
+      assertSound(reply);
+      assert.notEqual(reply.status, 404);
+    });
+    await fc.assert(property, { numRuns: 200 });
+    await alive();
+  });
+
+  it('[mcp 16] random JSON: an answer that is JSON-RPC', async () => {
+    const property = fc.asyncProperty(fc.json({ maxDepth: 8 }), async (text) => assertSound(await post(text)));
+    await fc.assert(property, { numRuns: 200 });
+    await alive();
+  });
+
+  it('[mcp 5] [mcp 16] messages that are nearly right, with headers that nearly fit: an answer that is JSON-RPC', async () => {
+    const body = fc.oneof(
+      { weight: 4, arbitrary: message },
+      { weight: 1, arbitrary: fc.array(message, { maxLength: 4 }) },
+    );
+    const property = fc.asyncProperty(body, headers, async (posted, fields) =>
+      assertSound(await post(JSON.stringify(posted), fields)),
+    );
+    await fc.assert(property, { numRuns: 500 });
+    await alive();
+  });
+
+  it('[mcp 1] any id that is allowed comes back, in a result, in an error and in both eras', async () => {
+    const id = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.maxSafeInteger(),
+      fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }),
+    );
+    const property = fc.asyncProperty(
+      id,
+      fc.constantFrom('tools/list', 'no/such'),
+      fc.boolean(),
+      async (given, method, isModern) => {
+        const literal = typeof given === 'bigint' ? String(given) : JSON.stringify(given);
+        const params = isModern ? `,"params":${JSON.stringify({ _meta: modernMeta })}` : '';
+        const reply = await post(
+          `{"jsonrpc":"2.0","id":${literal},"method":"${method}"${params}}`,
+          isModern ? mirrors(method) : {},
+        );
+        assert.ok(reply.text.startsWith(`{"jsonrpc":"2.0","id":${literal},"`), reply.text);
+      },
+    );
+    await fc.assert(property, { numRuns: 100 });
+  });
+
+  it('[mcp 14] any argument: what the upstream is told is what was asked, or nothing', async () => {
+    upstream.on('GET /echo', ({ url }) => ({ body: { text: new URL(url, upstream.url).searchParams.get('text') } }));
+    const property = fc.asyncProperty(
+      fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary-ascii' })),
+      async (text) => {
+        const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { text } } };
+        const reply = JSON.parse((await post(JSON.stringify(call))).text) as {
+          result: { structuredContent?: unknown; isError?: boolean };
+        };
+        if (reply.result.isError) assert.equal(text.isWellFormed(), false, JSON.stringify(reply));
+        else assert.deepEqual(reply.result.structuredContent, { text });
+      },
+    );
+    await fc.assert(property, { numRuns: 200 });
+  });
+});

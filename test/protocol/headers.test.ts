@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { assertRefused, echoConfig, failureOf, mirrors, modernMessage, resultOf } from '../support/mcp.ts';
+import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const token = 'caller-token';
+const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
+
+/** A tool that is called `echo` and mirrors one argument of each type, one of them nested. */
+const mirroring = (upstream: string): Json => ({
+  name: 'regional',
+  description: 'Has arguments that clients mirror in headers.',
+  method: 'GET',
+  url: `${upstream}/regional`,
+  input_schema: {
+    type: 'object',
+    properties: {
+      region: { type: 'string', 'x-mcp-header': 'Region' },
+      count: { type: 'integer', 'x-mcp-header': 'Count' },
+      dry: { type: 'boolean', 'x-mcp-header': 'Dry-Run' },
+      place: { type: 'object', properties: { city: { type: 'string', 'x-mcp-header': 'City' } } },
+    },
+  },
+});
+
+describe('headers that mirror the body', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    const config = echoConfig(upstream.url);
+    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), mirroring(upstream.url)] });
+  });
+  beforeEach(() => void upstream.take());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  /** A modern request with exactly these mirroring headers. */
+  const send = (method: string, params: Json, headers: Record<string, string>) =>
+    toolhost.post('echo', modernMessage(method, params), { token, headers });
+  const without = (headers: Record<string, string>, name: string) =>
+    Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name));
+  const refused = (reply: Reply) => {
+    const message = assertRefused(reply, 400, -32020);
+    assert.equal(upstream.requests.length, 0);
+    return message;
+  };
+
+  for (const version of ['2025-11-25', '2099-01-01', '2026-07-28 x', 'garbage']) {
+    it(`[mcp 7] [sec F2] the version header ${version} that differs from _meta: 400 -32020`, async () => {
+      const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': version };
+      assert.match(refused(await send('tools/list', {}, headers)), /MCP-Protocol-Version header differs/);
+    });
+  }
+
+  it('[mcp 7] no version header: 400 -32020', async () => {
+    const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-protocol-version'));
+    assert.match(refused(reply), /MCP-Protocol-Version header is missing/);
+  });
+
+  for (const method of ['tools/call', 'Tools/List', 'tools/list/', 'x']) {
+    it(`[mcp 8] [sec F2] Mcp-Method ${method} on tools/list: 400 -32020`, async () => {
+      const reply = await send('tools/list', {}, mirrors(method));
+      assert.match(refused(reply), /Mcp-Method header differs/);
+    });
+  }
+
+  it('[mcp 8] no Mcp-Method: 400 -32020', async () => {
+    const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-method'));
+    assert.match(refused(reply), /Mcp-Method header is missing/);
+  });
+
+  for (const name of ['note', 'Echo', 'ech', base64('note'), '=?base64?ZWNobw==', 'ZWNobw==', '=?BASE64?ZWNobw==?=']) {
+    it(`[mcp 9] [sec F2] Mcp-Name ${name} on a call of echo: 400 -32020`, async () => {
+      const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', name));
+      assert.match(refused(reply), /Mcp-Name header differs/);
+    });
+  }
+
+  for (const encoded of ['ZWNobw', 'ZWNobw=', 'ZWNobx==', 'ZWNo bw==', 'ZWNobw==?', '*', 'ZWNo_w==', '=']) {
+    it(`[mcp 9] Mcp-Name with the bad base64 ${encoded}: 400 -32020`, async () => {
+      const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', `=?base64?${encoded}?=`));
+      assert.match(refused(reply), /not valid base64/);
+    });
+  }
+
+  it('[mcp 9] no Mcp-Name: 400 -32020', async () => {
+    assert.match(
+      refused(await send('tools/call', { name: 'echo' }, mirrors('tools/call'))),
+      /Mcp-Name header is missing/,
+    );
+  });
+
+  it('[mcp 9] white space around a value and its base64 form are the same value', async () => {
+    const spaced = await wire(
+      `${toolhost.url}/mcp/echo`,
+      {
+        method: 'POST',
+        headers: {
+          'Content-Type': 'application/json',
+          AUTHORIZATION: `Bearer ${token}`,
+          'MCP-PROTOCOL-VERSION': ' \t2026-07-28 ',
+          'mCP-mETHOD': '  tools/call\t',
+          'Mcp-Name': '   echo   ',
+        },
+      },
+      JSON.stringify(modernMessage('tools/call', { name: 'echo' })),
+    );
+    assert.equal(spaced.status, 200, spaced.text);
+    const encoded = await send('tools/call', { name: 'echo' }, mirrors('tools/call', base64('echo')));
+    assert.equal(resultOf(encoded).isError, undefined);
+    assert.equal(upstream.requests.length, 2);
+  });
+
+  it('[mcp 8] [mcp 9] a mirroring header that is sent twice is no match', async () => {
+    for (const name of ['mcp-protocol-version', 'mcp-method', 'mcp-name']) {
+      const once = mirrors('tools/call', 'echo');
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...once };
+      const body = JSON.stringify(modernMessage('tools/call', { name: 'echo' }));
+      const twice = { ...headers, [name]: [once[name] ?? '', once[name] ?? ''] };
+      const reply = await wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: twice }, body);
+      assert.equal(reply.status, 400, name);
+      assert.equal((JSON.parse(reply.text) as { error: { code: number } }).error.code, -32020, name);
+    }
+  });
+
+  const regional = (args: Json | string, params: Record<string, string>) => {
+    const message = modernMessage('tools/call', {
+      name: 'regional',
+      arguments: typeof args === 'string' ? 'ARGS' : args,
+    });
+    const body = typeof args === 'string' ? JSON.stringify(message).replace('"ARGS"', args) : message;
+    return toolhost.post('echo', body, { token, headers: { ...mirrors('tools/call', 'regional'), ...params } });
+  };
+
+  const equal: [string, Json | string, Record<string, string>][] = [
+    ['a string', { region: 'eu-west' }, { 'mcp-param-region': 'eu-west' }],
+    ['a string in base64', { region: 'Zürich 😀' }, { 'Mcp-Param-Region': base64('Zürich 😀') }],
+    ['an empty string', { region: '' }, { 'mcp-param-region': base64('') }],
+    ['an integer', { count: 42 }, { 'mcp-param-count': '42' }],
+    ['an integer written with a fraction', { count: 42 }, { 'mcp-param-count': '42.0' }],
+    ['an integer that the body writes with a fraction', '{"count":42.0}', { 'mcp-param-count': '42' }],
+    ['a negative integer', { count: -3 }, { 'mcp-param-count': '-3' }],
+    ['an integer beyond 2^53', '{"count":9007199254740993}', { 'mcp-param-count': '9007199254740993' }],
+    ['a boolean', { dry: false }, { 'mcp-param-dry-run': 'false' }],
+    ['a nested argument', { place: { city: 'Bern' } }, { 'mcp-param-city': 'Bern' }],
+    ['no argument and a header', {}, { 'mcp-param-region': 'eu-west' }],
+    ['null and a header', { region: null }, { 'mcp-param-region': 'eu-west' }],
+  ];
+  for (const [what, args, headers] of equal) {
+    it(`[mcp 10] ${what}: the header fits`, async () => {
+      const reply = await regional(args, headers);
+      assert.equal(reply.status, 200, reply.text);
+      assert.equal(resultOf(reply).resultType, 'complete');
+    });
+  }
+
+  const differing: [string, Json | string, Record<string, string>][] = [
+    ['a missing header', { region: 'eu-west' }, {}],
+    ['another string', { region: 'eu-west' }, { 'mcp-param-region': 'us-east' }],
+    ['another case', { region: 'eu-west' }, { 'mcp-param-region': 'EU-WEST' }],
+    ['bad base64', { region: 'eu-west' }, { 'mcp-param-region': '=?base64?ZXUtd2VzdA?=' }],
+    ['base64 of no UTF-8', { region: '\ufffd' }, { 'mcp-param-region': base64(Buffer.from([0xff])) }],
+    ['another integer', { count: 42 }, { 'mcp-param-count': '43' }],
+    ['another spelling of an integer', { count: 42 }, { 'mcp-param-count': '0x2a' }],
+    ['a fraction', { count: 42 }, { 'mcp-param-count': '42.5' }],
+    ['an empty header', { count: 0 }, { 'mcp-param-count': '' }],
+    [
+      'an integer that is another one as a double too',
+      '{"count":9007199254740993}',
+      { 'mcp-param-count': '9007199254740992' },
+    ],
+    ['another boolean', { dry: false }, { 'mcp-param-dry-run': 'true' }],
+    ['a missing header of a nested argument', { place: { city: 'Bern' } }, {}],
+    ['one of two missing', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],
+  ];
+  for (const [what, args, headers] of differing) {
+    it(`[mcp 10] ${what}: 400 -32020`, async () => {
+      refused(await regional(args, headers));
+    });
+  }
+
+  it('[mcp 10] legacy requests mirror nothing', async () => {
+    const reply = await toolhost.callTool('echo', token, 'regional', { region: 'eu-west' });
+    assert.notEqual(reply.isError, true);
+    assert.equal(upstream.requests[0]?.url, '/regional?region=eu-west');
+  });
+
+  for (const requested of ['2099-01-01', '2024-11-05', '']) {
+    it(`[mcp 11] version ${JSON.stringify(requested)} in header and body: 400 -32022 with what is served`, async () => {
+      const _meta = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': requested };
+      const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': requested };
+      const reply = await send('tools/list', { _meta }, headers);
+      assertRefused(reply, 400, -32022);
+      const data = failureOf(reply).data as { supported: string[]; requested: string };
+      assert.equal(data.requested, requested);
+      const discovered = resultOf(await toolhost.modern('echo', token, 'server/discover'));
+      assert.deepEqual(data.supported, discovered.supportedVersions);
+    });
+  }
+
+  it('[mcp 7] [mcp 8] what differs is reported before what is missing, and both before an unknown method', async () => {
+    const future = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
+    assertRefused(await send('foo/bar', { _meta: future }, {}), 400, -32022);
+    assertRefused(await send('foo/bar', { _meta: future }, { 'mcp-method': 'tools/list' }), 400, -32020);
+    assertRefused(await send('foo/bar', {}, { 'mcp-protocol-version': '2026-07-28' }), 400, -32020);
+    assertRefused(await send('foo/bar', {}, mirrors('foo/bar')), 404, -32601);
+  });
+});

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { assertRefused, echoConfig, mirrors, modernMessage, noId, resultOf } from '../support/mcp.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const token = 'caller-token';
+const app = 'https://app.example';
+const evil = ['https://evil.example', 'null', 'http://localhost.evil.example', `${app}.evil.example`, `${app}:444`, ''];
+
+const oauth = {
+  authorization_url: 'https://provider.example/authorize',
+  token_url: 'https://provider.example/token',
+  client_id: 'client',
+  client_secret: 'secret',
+  scopes: ['read', 'write'],
+};
+
+describe('the MCP endpoint over HTTP', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let endpoint: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env: { ALLOWED_ORIGINS: `${app}, https://other.example` },
+    });
+    endpoint = `${toolhost.url}/mcp/echo`;
+    const name = '<script>alert(1)</script>';
+    await toolhost.createServer(echoConfig(upstream.url, { name, authentication: { type: 'Bearer' } }));
+    await toolhost.createServer(
+      echoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }),
+    );
+  });
+  beforeEach(() => void upstream.take());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const call = (id: unknown = 1) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'echo' } });
+  const post = (headers: Record<string, string>, body: unknown = call()) =>
+    toolhost.post('echo', body, { token, headers });
+  const untouched = () => assert.equal(upstream.requests.length, 0);
+  const own = (name: string) => `http://${name}:${new URL(toolhost.url).port}`;
+
+  for (const origin of evil) {
+    it(`[mcp 23] [sec F2] the Origin ${JSON.stringify(origin)}: 403, and no page may read the answer`, async () => {
+      const reply = await post({ origin });
+      assertRefused(reply, 403, -32600, noId);
+      assert.equal(reply.headers.get('access-control-allow-origin'), null);
+      const preflight = { origin, 'access-control-request-method': 'POST' };
+      assert.equal((await wire(endpoint, { method: 'OPTIONS', headers: preflight })).status, 403);
+      assert.equal((await wire(endpoint, { headers: { origin, authorization: `Bearer ${token}` } })).status, 403);
+      untouched();
+    });
+  }
+
+  it('[mcp 30] a body above the limit: 413, whether its length is announced or not, and the upstream sees nothing', async () => {
+    const large = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024) });
+    assertRefused(await post({}, large), 413, -32600, noId);
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    const chunked = await wire(
+      endpoint,
+      { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
+      large,
+    );
+    assert.equal(chunked.status, 413);
+    untouched();
+  });
+
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/jsonp',
+    'application/json-rpc',
+    '',
+  ]) {
+    it(`[mcp 30] Content-Type ${JSON.stringify(type)}: 415, and the upstream sees nothing`, async () => {
+      assertRefused(await post({ 'content-type': type }), 415, -32600, noId);
+      untouched();
+    });
+  }
+
+  it('[mcp 30] a body of exactly the limit, and a Content-Type with parameters, are served', async () => {
+    const empty = JSON.stringify({ ...call(), padding: '' });
+    const full = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024 - empty.length) });
+    assert.equal(full.length, 1024 * 1024);
+    assert.equal((await post({ 'content-type': 'Application/JSON ; charset=utf-8' }, full)).status, 200);
+  });
+
+  it('[mcp 23] no Origin, one of our own, and an allowed one are served', async () => {
+    assert.equal((await post({})).headers.get('access-control-allow-origin'), null);
+    for (const origin of [toolhost.url, own('localhost'), own('[::1]'), app, 'https://other.example']) {
+      const reply = await post({ origin });
+      assert.equal(reply.status, 200, origin);
+      assert.equal(reply.headers.get('access-control-allow-origin'), origin);
+      assert.equal(reply.headers.get('vary'), 'Origin');
+    }
+  });
+
+  it('[mcp 23] [spec 5.4.7] a preflight of an allowed page allows what MCP and the server ask for, without a credential', async () => {
+    const wanted = 'authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region,apikey';
+    const headers = { origin: app, 'access-control-request-method': 'POST', 'access-control-request-headers': wanted };
+    const reply = await wire(endpoint, { method: 'OPTIONS', headers });
+    assert.deepEqual([reply.status, reply.text, reply.headers['access-control-allow-origin']], [204, '', app]);
+    assert.match(String(reply.headers['access-control-allow-methods']), /\bPOST\b/);
+    const allowed = String(reply.headers['access-control-allow-headers']).toLowerCase().split(', ');
+    assert.deepEqual(allowed.join(',').split(','), wanted.split(','));
+    assert.equal(reply.headers['access-control-allow-credentials'], undefined);
+  });
+
+  it('[mcp 23] a page may read the headers that a client acts on, also of a 401', async () => {
+    const reply = await toolhost.post('guarded', call(), { headers: { origin: app } });
+    assert.equal(reply.status, 401);
+    const exposed = (reply.headers.get('access-control-expose-headers') ?? '').split(', ');
+    for (const name of ['WWW-Authenticate', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'X-Request-Id', 'Retry-After']) {
+      assert.ok(exposed.includes(name), name);
+    }
+  });
+
+  for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS']) {
+    it(`[mcp 21] ${method}: 405 that allows POST, and no stream`, async () => {
+      const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
+      const reply = await wire(endpoint, { method, headers });
+      assert.deepEqual(
+        [reply.status, reply.headers.allow, reply.headers['content-type']],
+        [405, 'POST', 'application/json'],
+      );
+      assert.equal((await wire(endpoint, { method })).status, 401);
+    });
+  }
+
+  it('[mcp 22] a session id and a last event id are ignored and never echoed', async () => {
+    for (const headers of [{ 'mcp-session-id': 'abc', 'last-event-id': '7' }, { 'mcp-session-id': '' }]) {
+      const replies = [
+        await post(headers),
+        await post({ ...headers, ...mirrors('tools/list') }, modernMessage('tools/list')),
+        await toolhost.rpc('echo', token, 'initialize', { protocolVersion: '2025-06-18' }, headers),
+      ];
+      for (const reply of replies) {
+        assert.equal(reply.status, 200);
+        assert.deepEqual([reply.headers.get('mcp-session-id'), reply.headers.get('last-event-id')], [null, null]);
+      }
+    }
+  });
+
+  it('[mcp 21] a browser is shown a page that explains the server and escapes its name', async () => {
+    const reply = await wire(endpoint, { headers: { accept: 'text/html,application/xhtml+xml' } });
+    assert.deepEqual([reply.status, reply.headers['content-type']], [200, 'text/html; charset=utf-8']);
+    assert.match(reply.text, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/);
+    assert.doesNotMatch(reply.text, /<script/);
+    assert.ok(reply.text.includes(endpoint));
+    assert.match(String(reply.headers['content-security-policy']), /default-src 'none'.*frame-ancestors 'none'/);
+    assert.equal(reply.headers['x-content-type-options'], 'nosniff');
+    const other = { accept: 'text/html', authorization: `Bearer ${token}` };
+    assert.equal((await wire(endpoint, { method: 'DELETE', headers: other })).status, 405);
+  });
+
+  it('an unknown slug: 404 with a JSON-RPC error that echoes the id where there is one', async () => {
+    const unknown = (body: unknown) => toolhost.post('nobody', body, { token });
+    for (const id of ['x', 17]) assertRefused(await unknown(call(id)), 404, -32600, id);
+    for (const body of ['not json', [call()], call(null)]) assertRefused(await unknown(body), 404, -32600, noId);
+    for (const accept of ['text/html', 'text/event-stream']) {
+      const reply = await wire(`${toolhost.url}/mcp/nobody`, { headers: { accept } });
+      assert.deepEqual([reply.status, reply.headers['content-type']], [404, 'application/json']);
+    }
+  });
+
+  it('no credential, or an unfit one: 401 with a JSON-RPC error that echoes the id where there is one', async () => {
+    const unfit = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a, Bearer b'];
+    const send = (authorization: string | undefined, body: unknown) =>
+      toolhost.post('echo', body, authorization === undefined ? {} : { headers: { authorization } });
+    for (const authorization of [undefined, ...unfit]) {
+      assertRefused(await send(authorization, call('who')), 401, 401, 'who');
+      assertRefused(await send(authorization, 'not json'), 401, 401, noId);
+    }
+    assert.equal((await send(undefined, call())).headers.get('www-authenticate'), 'Bearer');
+    assert.equal((await send('Bearer a b', call())).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+    untouched();
+  });
+
+  it('[mcp 57] addresses come from the base URL, whatever Host and forwarding headers say', async () => {
+    const { port } = new URL(toolhost.url);
+    const headers = {
+      'content-type': 'application/json',
+      host: `localhost:${port}`,
+      forwarded: 'host=evil.example;proto=https',
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-proto': 'https',
+    };
+    const refused = await wire(`${toolhost.url}/mcp/guarded`, { method: 'POST', headers }, JSON.stringify(call()));
+    assert.equal(refused.status, 401);
+    const metadata = `${toolhost.url}/.well-known/oauth-protected-resource/mcp/guarded`;
+    assert.equal(refused.headers['www-authenticate'], `Bearer resource_metadata="${metadata}", scope="read write"`);
+    const page = await wire(endpoint, { headers: { ...headers, accept: 'text/html' } });
+    assert.ok(page.text.includes(endpoint));
+    assert.doesNotMatch(page.text, /evil|localhost/);
+  });
+
+  for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', 'localhost.evil.example']) {
+    it(`[mcp 57] the Host ${host} is not ours: 421`, async () => {
+      const reply = await wire(endpoint, { headers: { host, accept: 'text/html' } });
+      assert.equal(reply.status, 421);
+      assert.doesNotMatch(reply.text, /evil/);
+    });
+  }
+
+  it('every answer has a request id of its own, is not stored and not sniffed', async () => {
+    const replies: Reply[] = [await post({}), await post({}, 'not json'), await toolhost.post('nobody', call())];
+    replies.push(await post({}, { jsonrpc: '2.0', method: 'notifications/initialized' }));
+    const ids = new Set(replies.map((reply) => reply.headers.get('x-request-id')));
+    assert.deepEqual([ids.size, ids.has(null)], [replies.length, false]);
+    for (const { headers } of replies) {
+      assert.deepEqual([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff']);
+    }
+    assert.equal((resultOf(replies[0] as Reply) as Json).isError, undefined);
+  });
+
+  it('a request that has passed through one of our tools already: 508', async () => {
+    assertRefused(await post({ 'toolhost-hop': '1' }), 508, -32600, noId);
+    untouched();
+  });
+
+  it('[find B8] so is one to any other path, a token endpoint or a client metadata document among them', async () => {
+    for (const [method, path] of [
+      ['POST', '/mcp/manage/token'],
+      ['POST', '/mcp/manage/register'],
+      ['GET', '/.well-known/oauth-authorization-server/mcp/manage'],
+      ['GET', '/api/v1/servers'],
+      ['GET', '/'],
+    ] as const) {
+      const reply = await fetch(`${toolhost.url}${path}`, { method, headers: { 'toolhost-hop': '1' } });
+      assert.equal(reply.status, 508, path);
+    }
+  });
+});

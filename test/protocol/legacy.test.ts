@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { Socket } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { assertRefused, echoConfig, mirrors, modernMessage, noId, resultOf } from '../support/mcp.ts';
+import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+const legacyRevisions = ['2025-11-25', '2025-06-18', '2025-03-26'];
+
+describe('revisions up to 2025-11-25', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /echo', ({ url }) => ({ body: { url } }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(echoConfig(upstream.url));
+  });
+  beforeEach(() => void upstream.take());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const rpc = (method: string, params?: Json, headers?: Record<string, string>) =>
+    toolhost.rpc('echo', token, method, params, headers);
+  const post = (message: unknown, headers: Record<string, string> = {}) =>
+    toolhost.post('echo', message, { token, headers });
+  const request = (id: unknown, method: string, params: Json = {}) => ({ jsonrpc: '2.0', id, method, params });
+  const list = (reply: Reply) => reply.body as unknown as Json[];
+
+  for (const revision of legacyRevisions) {
+    it(`[mcp 18] initialize with ${revision} gets the same back and no session`, async () => {
+      const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+      const reply = await rpc('initialize', params, { 'mcp-protocol-version': revision });
+      assert.equal(reply.status, 200);
+      assert.deepEqual(resultOf(reply), {
+        protocolVersion: revision,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'echo', title: 'Echo', version: '1' },
+        instructions: 'Says again what it was told.',
+      });
+      assert.equal(reply.headers.get('mcp-session-id'), null);
+    });
+  }
+
+  for (const asked of ['2026-07-28', '1999-01-01', '2099-01-01', 7, null, undefined]) {
+    it(`[mcp 18] initialize with ${JSON.stringify(asked)} gets our newest legacy revision`, async () => {
+      const reply = await rpc('initialize', { protocolVersion: asked });
+      assert.equal(resultOf(reply).protocolVersion, '2025-11-25');
+    });
+  }
+
+  for (const method of ['notifications/initialized', 'notifications/cancelled', 'notifications/x', 'tools/call']) {
+    it(`[mcp 19] the notification ${method}: 202 and an empty body`, async () => {
+      const reply = await post({ jsonrpc: '2.0', method, params: { name: 'echo', requestId: 1 } });
+      assert.deepEqual([reply.status, reply.text, reply.headers.get('content-type')], [202, '', null]);
+      assert.equal(upstream.requests.length, 0);
+    });
+  }
+
+  it('[mcp 19] a notification with a modern version header, and a posted response: 202', async () => {
+    const headers = { 'mcp-protocol-version': '2026-07-28' };
+    const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+    const answered = await post({ jsonrpc: '2.0', id: 1, result: {} });
+    assert.deepEqual([notified.status, notified.text, answered.status, answered.text], [202, '', 202, '']);
+  });
+
+  it('[mcp 20] a version header may be absent or any legacy revision', async () => {
+    assert.equal((await rpc('tools/list')).status, 200);
+    for (const revision of legacyRevisions) {
+      assert.deepEqual(resultOf(await rpc('ping', {}, { 'mcp-protocol-version': revision })), {});
+    }
+  });
+
+  for (const version of ['1999-01-01', '2024-11-05', 'x'.repeat(50).replace(/^x/, '1')]) {
+    it(`[mcp 20] the version header ${version.slice(0, 12)}: 400`, async () => {
+      assertRefused(await rpc('tools/list', {}, { 'mcp-protocol-version': version }), 400, -32600);
+    });
+  }
+
+  it('[mcp 12] [mcp 13] an unknown method and an unknown tool are answered with 200', async () => {
+    assertRefused(await rpc('prompts/list'), 200, -32601);
+    assertRefused(await rpc('server/discover'), 200, -32601);
+    assertRefused(await rpc('tools/call', { name: 'nope' }), 200, -32602);
+    assertRefused(await rpc('tools/call', {}), 200, -32602);
+  });
+
+  const notJsonRpc: [string, unknown, unknown][] = [
+    ['a string', '"text"', noId],
+    ['a number', '42', noId],
+    ['null', 'null', noId],
+    ['no jsonrpc', { id: 1, method: 'ping' }, 1],
+    ['jsonrpc 1.0', { jsonrpc: '1.0', id: 1, method: 'ping' }, 1],
+    ['no method', { jsonrpc: '2.0', id: 1 }, 1],
+    ['a method that is no string', { jsonrpc: '2.0', id: 1, method: ['ping'] }, 1],
+    ['params in a list', { jsonrpc: '2.0', id: 1, method: 'ping', params: [] }, 1],
+    ['id null', { jsonrpc: '2.0', id: null, method: 'ping' }, noId],
+    ['a fractional id', { jsonrpc: '2.0', id: 1.5, method: 'ping' }, noId],
+    ['an id that is an object', { jsonrpc: '2.0', id: {}, method: 'ping' }, noId],
+    ['an id that is true', { jsonrpc: '2.0', id: true, method: 'ping' }, noId],
+  ];
+  for (const [what, message, id] of notJsonRpc) {
+    it(`[mcp 16] ${what}: 400 -32600`, async () => {
+      assertRefused(await post(message), 400, -32600, id);
+    });
+  }
+
+  it('[mcp 16] fractions and exponents are no integer ids, however they are written', async () => {
+    for (const id of ['1.0', '1e2', '10000000000000000.5', '1e400']) {
+      assertRefused(await post(`{"jsonrpc":"2.0","method":"ping","id":${id}}`), 400, -32600, noId);
+    }
+  });
+
+  for (const text of ['', '{', '{"jsonrpc":"2.0",}', "{'a':1}", '{} {}', '\ufeff{}', 'ping', 'NaN']) {
+    it(`[mcp 16] the body ${JSON.stringify(text)}: 400 -32700`, async () => {
+      assertRefused(await post(text), 400, -32700, noId);
+    });
+  }
+
+  it('[mcp 17] an array without version header: an array of the answers', async () => {
+    const reply = await post([
+      request(1, 'ping'),
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+      request('b', 'tools/call', { name: 'echo', arguments: { text: 'x' } }),
+      { jsonrpc: '2.0', id: 8, result: {} },
+      request(3, 'nope'),
+      request(4, 'tools/call', { name: 'nope' }),
+    ]);
+    assert.equal(reply.status, 200);
+    const text = '{"url":"/echo?text=x"}';
+    const code = (message: Json) => (message.error as Json | undefined)?.code;
+    assert.deepEqual(
+      list(reply).map((message) => [message.id, message.result ?? code(message)]),
+      [
+        [1, {}],
+        ['b', { content: [{ type: 'text', text }], structuredContent: JSON.parse(text) }],
+        [3, -32601],
+        [4, -32602],
+      ],
+    );
+  });
+
+  it('[mcp 17] an array of notifications alone: 202', async () => {
+    const reply = await post([{ jsonrpc: '2.0', method: 'notifications/initialized' }]);
+    assert.deepEqual([reply.status, reply.text], [202, '']);
+  });
+
+  it('[mcp 17] an array that is empty, too long, or holds what does not belong there: 400', async () => {
+    const many = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
+    const bad = [
+      [],
+      many(101),
+      [request(1, 'initialize')],
+      [modernMessage('ping')],
+      [1],
+      [[]],
+      [request(null, 'ping')],
+    ];
+    for (const messages of bad) assertRefused(await post(messages), 400, -32600, noId);
+    assert.equal(list(await post(many(100))).length, 100);
+  });
+
+  it('[mcp 17] an array in a revision without arrays: 400', async () => {
+    for (const version of ['2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01']) {
+      assertRefused(await post([request(1, 'ping')], { 'mcp-protocol-version': version }), 400, -32600, noId);
+    }
+    assert.equal((await post([request(1, 'ping')], { 'mcp-protocol-version': '2025-03-26' })).status, 200);
+  });
+
+  it('[mcp 24] a legacy request with Mcp-Method and Mcp-Name, even wrong ones, is served as legacy', async () => {
+    const params = { protocolVersion: '2025-06-18', capabilities: {} };
+    const reply = await rpc('initialize', params, { 'mcp-method': 'initialize' });
+    assert.equal(resultOf(reply).protocolVersion, '2025-06-18');
+    const called = await rpc('tools/call', { name: 'echo' }, { 'mcp-method': 'x', 'mcp-name': 'y' });
+    assert.equal(resultOf(called).isError, undefined);
+  });
+
+  it('[mcp 24] other _meta keys do not make a request modern', async () => {
+    const _meta = { progressToken: 1, traceparent: 'x' };
+    assert.deepEqual(resultOf(await rpc('ping', { _meta })), {});
+  });
+
+  it('[mcp 25] discover, initialize and a modern call on one connection are all answered', async () => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<Socket>();
+    const send = async (message: unknown, headers: Record<string, string> = {}): Promise<Json> => {
+      const outgoing = http.request(`${toolhost.url}/mcp/echo`, {
+        agent,
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers },
+      });
+      outgoing.on('socket', (socket) => sockets.add(socket));
+      outgoing.end(JSON.stringify(message));
+      const [response] = (await once(outgoing, 'response')) as [http.IncomingMessage];
+      return JSON.parse((await response.toArray()).join('')) as Json;
+    };
+    const discovered = await send(modernMessage('server/discover'), mirrors('server/discover'));
+    const opened = await send(request(2, 'initialize', { protocolVersion: '2025-11-25', capabilities: {} }));
+    const called = await send(modernMessage('tools/call', { name: 'echo' }, 3), mirrors('tools/call', 'echo'));
+    const pinged = await send(request(4, 'ping', {}));
+    agent.destroy();
+    assert.equal((discovered.result as Json).resultType, 'complete');
+    assert.equal((opened.result as Json).protocolVersion, '2025-11-25');
+    assert.equal((called.result as Json).resultType, 'complete');
+    assert.deepEqual(pinged, { jsonrpc: '2.0', id: 4, result: {} });
+    assert.equal(sockets.size, 1);
+  });
+
+  for (const accept of ['*/*', 'application/json', 'text/event-stream', '']) {
+    it(`[mcp 26] Accept ${JSON.stringify(accept)}: a JSON answer in both eras`, async () => {
+      const legacy = await rpc('tools/call', { name: 'echo' }, { accept });
+      const modern = await toolhost.modern(
+        'echo',
+        token,
+        'tools/call',
+        { name: 'echo', _meta: modernMeta },
+        { accept },
+      );
+      for (const reply of [legacy, modern]) {
+        assert.deepEqual([reply.status, reply.headers.get('content-type')], [200, 'application/json']);
+      }
+    });
+  }
+});

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { assertRefused, echoConfig, failureOf, mirrors, modernMessage, resultOf } from '../support/mcp.ts';
+import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+const versionKey = 'io.modelcontextprotocol/protocolVersion';
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+const clientKey = 'io.modelcontextprotocol/clientInfo';
+const infoKey = 'io.modelcontextprotocol/serverInfo';
+
+describe('revision 2026-07-28', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(echoConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const modern = (method: string, params: Json = {}) => toolhost.modern('echo', token, method, params);
+  /** A message as it stands, with the headers that would fit a sound one. */
+  const post = (message: unknown, method = 'tools/list') =>
+    toolhost.post('echo', message, { token, headers: mirrors(method) });
+
+  it('[mcp 1] [mcp 2] tools/call answers with a complete result that names the server', async () => {
+    const reply = await modern('tools/call', { name: 'echo', arguments: { text: 'hello' } });
+    assert.equal(reply.status, 200);
+    assert.equal(reply.headers.get('content-type'), 'application/json');
+    assert.deepEqual(reply.body, {
+      jsonrpc: '2.0',
+      id: 1,
+      result: {
+        content: [{ type: 'text', text: '{"said":"hello"}' }],
+        structuredContent: { said: 'hello' },
+        resultType: 'complete',
+        _meta: { [infoKey]: { name: 'echo', title: 'Echo', version: '1' } },
+      },
+    });
+  });
+
+  for (const id of ['a string', '', 0, -7, Number.MAX_SAFE_INTEGER, '\ud83d\ude00"\\', '\ud800']) {
+    it(`[mcp 1] the id ${JSON.stringify(id)} comes back as it was sent, in a result and in an error`, async () => {
+      assert.equal((await post(modernMessage('tools/list', {}, id))).body.id, id);
+      assertRefused(await post(modernMessage('no/such', {}, id), 'no/such'), 404, -32601, id);
+    });
+  }
+
+  it('[mcp 1] an integer id beyond 2^53 comes back with all its digits', async () => {
+    const body = JSON.stringify(modernMessage('tools/list', {}, 'ID')).replace('"ID"', '9007199254740993');
+    const reply = await post(body);
+    assert.equal(reply.status, 200, reply.text);
+    assert.match(reply.text, /"id":9007199254740993[,}]/);
+  });
+
+  for (const slug of ['echo', 'manage']) {
+    it(`[mcp 3] server/discover of ${slug} says what is served`, async () => {
+      const reply = await toolhost.modern(slug, slug === 'manage' ? await toolhost.key() : token, 'server/discover');
+      assert.equal(reply.status, 200);
+      const { instructions, ttlMs, _meta, ...rest } = resultOf(reply);
+      assert.deepEqual(rest, {
+        supportedVersions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'],
+        capabilities: { tools: {} },
+        cacheScope: 'private',
+        resultType: 'complete',
+      });
+      assert.ok(Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0);
+      assert.equal(typeof instructions, 'string');
+      assert.equal(typeof ((_meta as Json)[infoKey] as Json).name, 'string');
+    });
+  }
+
+  it('[mcp 4] tools/list keeps its order and says how long it keeps; the legacy list does not', async () => {
+    const [first, second] = [await modern('tools/list'), await modern('tools/list')];
+    assert.equal(first.text, second.text);
+    const { tools, ttlMs, cacheScope, resultType } = resultOf(first);
+    assert.deepEqual(
+      (tools as Json[]).map((tool) => tool.name),
+      ['echo', 'note'],
+    );
+    assert.ok(Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0);
+    assert.deepEqual([cacheScope, resultType], ['private', 'complete']);
+    const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/list'));
+    assert.deepEqual(Object.keys(legacy), ['tools']);
+    assert.deepEqual(legacy.tools, tools);
+  });
+
+  it('[mcp 4] a cursor that was never given out is refused', async () => {
+    assertRefused(await modern('tools/list', { cursor: 'abc' }), 200, -32602);
+  });
+
+  const withoutVersion: Json = { ...modernMeta };
+  delete withoutVersion[versionKey];
+  const withoutCapabilities: Json = { ...modernMeta };
+  delete withoutCapabilities[capabilitiesKey];
+  const badParams: [string, Json | undefined][] = [
+    ['no params', undefined],
+    ['no _meta', {}],
+    ['_meta that is a list', { _meta: [modernMeta] }],
+    ['no protocolVersion', { _meta: withoutVersion }],
+    ['a protocolVersion that is a number', { _meta: { ...modernMeta, [versionKey]: 20260728 } }],
+    ['a protocolVersion that is null', { _meta: { ...modernMeta, [versionKey]: null } }],
+    ['no clientCapabilities', { _meta: withoutCapabilities }],
+    ['clientCapabilities that are null', { _meta: { ...modernMeta, [capabilitiesKey]: null } }],
+    ['clientCapabilities that are a list', { _meta: { ...modernMeta, [capabilitiesKey]: [] } }],
+    ['a clientInfo without a version', { _meta: { ...modernMeta, [clientKey]: { name: 'x' } } }],
+  ];
+  for (const [what, params] of badParams) {
+    it(`[mcp 5] ${what}: 400 -32602 with the id`, async () => {
+      const message = { jsonrpc: '2.0', id: 'seven', method: 'tools/list', ...(params && { params }) };
+      assertRefused(await post(message), 400, -32602, 'seven');
+    });
+  }
+
+  it('[mcp 5] a version header of the future without an envelope is judged as modern', async () => {
+    const headers = { 'mcp-protocol-version': 'v999.0.0' };
+    assertRefused(await toolhost.rpc('echo', token, 'tools/list', {}, headers), 400, -32602);
+    const initialize = await toolhost.rpc('echo', token, 'initialize', { protocolVersion: '2025-11-25' }, headers);
+    assertRefused(initialize, 400, -32020);
+  });
+
+  it('[mcp 6] clientInfo may be absent', async () => {
+    const meta: Json = { ...modernMeta };
+    delete meta[clientKey];
+    const reply = await modern('tools/call', { name: 'echo', _meta: meta });
+    assert.equal(reply.status, 200);
+    assert.equal(resultOf(reply).resultType, 'complete');
+  });
+
+  for (const method of ['initialize', 'ping', 'logging/setLevel', 'prompts/list', 'resources/read', 'foo/bar', '']) {
+    it(`[mcp 12] ${method || 'an empty method'} does not exist: 404 -32601 with the id`, async () => {
+      assertRefused(await post(modernMessage(method, {}, 'twelve'), method), 404, -32601, 'twelve');
+    });
+  }
+
+  for (const name of ['nope', '', '__proto__', 'constructor', 'echo ']) {
+    it(`[mcp 13] the unknown tool ${JSON.stringify(name)}: 200 -32602`, async () => {
+      const encoded = `=?base64?${Buffer.from(name).toString('base64')}?=`;
+      const reply = await toolhost.modern('echo', token, 'tools/call', { name }, { 'mcp-name': encoded });
+      assertRefused(reply, 200, -32602);
+    });
+  }
+
+  it('[mcp 13] a name that is no string, and arguments that are no object: 200 -32602', async () => {
+    assertRefused(await modern('tools/call', { name: 7 }), 200, -32602);
+    assertRefused(await modern('tools/call', { name: 'echo', arguments: [1] }), 200, -32602);
+    assertRefused(await modern('tools/call', { name: 'echo', arguments: 'text' }), 200, -32602);
+  });
+
+  const listen = (params: Json, id: unknown = 'sub-1') =>
+    post(modernMessage('subscriptions/listen', params, id), 'subscriptions/listen');
+
+  for (const id of ['sub-1', 41]) {
+    it(`[mcp 27] subscriptions/listen ${JSON.stringify(id)}: acknowledged with nothing in it, and ended`, async () => {
+      const notifications = { toolsListChanged: true, resourceSubscriptions: ['file:///x'] };
+      const reply = await listen({ notifications }, id);
+      assert.deepEqual(
+        [reply.status, reply.headers.get('content-type'), reply.headers.get('x-accel-buffering')],
+        [200, 'text/event-stream', 'no'],
+      );
+      const frames = reply.text.split('\n\n').filter((frame) => frame !== '');
+      const [first, last, ...others] = frames.map((frame) => JSON.parse(frame.replace(/^data: /, '')) as Json);
+      const _meta = { 'io.modelcontextprotocol/subscriptionId': id };
+      assert.deepEqual(first, {
+        jsonrpc: '2.0',
+        method: 'notifications/subscriptions/acknowledged',
+        params: { notifications: {}, _meta },
+      });
+      assert.deepEqual(last, { jsonrpc: '2.0', id, result: { resultType: 'complete', _meta } });
+      assert.deepEqual(others, []);
+    });
+  }
+
+  it('[mcp 27] subscriptions/listen without its filter: -32602', async () => {
+    assertRefused(await listen({}), 400, -32602, 'sub-1');
+    assertRefused(await listen({ notifications: ['toolsListChanged'] }), 400, -32602, 'sub-1');
+  });
+
+  it('[mcp 28] asked for logs, progress and more input, an answer is still one complete result', async () => {
+    const _meta = { ...modernMeta, 'io.modelcontextprotocol/logLevel': 'debug', progressToken: 'p' };
+    const extra = { _meta, inputResponses: { a: 1 }, requestState: 'x' };
+    const replies = [
+      await modern('tools/call', { name: 'echo', ...extra }),
+      await modern('tools/call', { name: 'note', arguments: {}, ...extra }),
+      await modern('tools/list', extra),
+      await modern('server/discover', extra),
+    ];
+    for (const reply of replies) {
+      assert.equal(reply.headers.get('content-type'), 'application/json');
+      assert.equal(resultOf(reply).resultType, 'complete');
+      assert.doesNotMatch(reply.text, /"method"|input_required/);
+    }
+  });
+
+  it('[mcp 12] a notification is accepted whatever its name, and never answered', async () => {
+    const message = { jsonrpc: '2.0', method: 'notifications/anything', params: { _meta: modernMeta } };
+    const reply = await post(message, 'notifications/anything');
+    assert.deepEqual([reply.status, reply.text], [202, '']);
+  });
+
+  it('[mcp 16] a response must not be posted', async () => {
+    const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
+    assertRefused(reply, 400, -32600, 9);
+    assert.match(failureOf(reply).message, /responses must not be posted/);
+  });
+});

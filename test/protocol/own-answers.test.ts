@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { toolAt } from '../support/configs.ts';
+import { textOf } from '../support/one-tool.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import {
+  type EchoedRequest,
+  type EchoingUpstream,
+  echo,
+  type Piece,
+  said,
+  startEchoingUpstream,
+} from '../support/upstreams/echoing-upstream.ts';
+
+const planted = '{"planted":true}';
+const input_schema = { text: { type: 'string' } };
+const echoTool = (url: string, more: Json = {}) => toolAt(`${url}/say`, { input_schema, timeout_ms: 15_000, ...more });
+const noLimits = { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' };
+
+/** Somebody who calls: the bearer that they send, and the credential that the upstream gets. */
+type User = { token: string; credential: string };
+
+/** Calls of each user one after another, all users at once: what each of them was told. */
+async function callsOf(toolhost: TestToolhost, slug: string, users: readonly User[], calls: number) {
+  const told: { own: string; got: string; isError: boolean }[] = [];
+  await Promise.all(
+    users.map(async ({ token, credential }, number) => {
+      for (let n = 0; n < calls; n += 1) {
+        const text = `text-${number}-${n}`;
+        const result = await toolhost.callTool(slug, token, 'get', { text });
+        const own = JSON.stringify({ user: credential, text });
+        told.push({ own, got: textOf(result), isError: result.isError === true });
+      }
+    }),
+  );
+  return told;
+}
+
+const bearers = (count: number) =>
+  Array.from({ length: count }, (_, n): User => ({ token: `token-${n}`, credential: `Bearer token-${n}` }));
+
+describe('an upstream that sends an answer nobody asked for', () => {
+  let upstream: EchoingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startEchoingUpstream({
+      answer: (request) => [
+        { afterMs: 0, bytes: echo(request) },
+        ...(request.index % 10 === 3 ? [{ afterMs: 5, bytes: said(planted) }] : []),
+      ],
+    });
+    toolhost = await startToolhost({ egress: [upstream.port], env: noLimits });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  it('[find B2] 600 calls of eight users who bring their tokens: each answer is its caller’s own', async () => {
+    const tools = [echoTool(upstream.url)];
+    await toolhost.createServer({ name: 'Own', slug: 'own', authentication: { type: 'Bearer' }, tools });
+    const told = await callsOf(toolhost, 'own', bearers(8), 75);
+    assert.deepEqual(
+      told.filter(({ own, got }) => own !== got),
+      [],
+    );
+    assert.ok(upstream.usersOfConnections.every((users) => users.size <= 1));
+  });
+
+  it('[find B2] 600 calls with one stored credential: likewise', async () => {
+    const authentication = { type: 'Bearer', token: 'stored' };
+    await toolhost.createServer({ name: 'Shared', slug: 'shared', authentication, tools: [echoTool(upstream.url)] });
+    const token = await toolhost.key();
+    const users = Array.from({ length: 8 }, (): User => ({ token, credential: 'Bearer stored' }));
+    const told = await callsOf(toolhost, 'shared', users, 75);
+    assert.deepEqual(
+      told.filter(({ own, got }) => own !== got),
+      [],
+    );
+  });
+});
+
+/** What an upstream does with one request, and then perhaps sends besides. */
+type Fault = (request: EchoedRequest) => Piece[];
+
+/** The bytes in pieces of random sizes, the first of which waits. */
+const inPieces = (bytes: string, afterMs: number, cuts: readonly number[]): Piece[] => {
+  const ends = [...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b), bytes.length];
+  const pieces = ends.map((end, index) => bytes.slice(ends[index - 1] ?? 0, end)).filter((piece) => piece !== '');
+  return pieces.map((piece, index) => ({ afterMs: index === 0 ? afterMs : 1, bytes: piece }));
+};
+const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 });
+const laterMs = fc.integer({ min: 0, max: 40 });
+const unasked = fc.constantFrom(
+  said(planted),
+  said(planted) + said(planted),
+  said(planted, { connection: 'close' }),
+  'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n',
+  'HTTP/1.1 2',
+  'HTTP/1.1 204 No Content\r\n\r\n',
+  'HTTP/1.1 103 Early Hints\r\nlink: </planted>\r\n\r\n',
+  `HTTP/1.1 408 Request Timeout\r\ncontent-length: 16\r\n\r\n${planted}`,
+  '\r\n',
+  planted,
+  'GET /planted HTTP/1.1\r\n\r\n',
+);
+const chunked = (body: string, end: string) =>
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n${end}`;
+const bodyOf = ({ user, text }: EchoedRequest) => JSON.stringify({ user, text });
+
+/** Upstreams that break the rules of HTTP in all the ways that can make an answer look like that of another request. */
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.constant<Fault>((request) => [{ afterMs: 0, bytes: echo(request) }]),
+  fc.tuple(unasked, laterMs, cuts).map<Fault>(([bytes, afterMs, at]) => (request) => [
+    { afterMs: 0, bytes: echo(request) },
+    ...inPieces(bytes, afterMs, at),
+  ]),
+  unasked.map<Fault>((bytes) => (request) => [{ afterMs: 0, bytes: echo(request) + bytes }]),
+  fc.tuple(laterMs, cuts).map<Fault>(([afterMs, at]) => (request) => [
+    { afterMs: 0, bytes: echo(request) },
+    ...inPieces(echo(request), afterMs, at),
+  ]),
+  fc
+    .integer({ min: 1, max: 120 })
+    .map<Fault>((count) => (request) => [
+      { afterMs: 0, bytes: 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(count) + echo(request) },
+    ]),
+  fc.integer({ min: 1, max: 10 }).map<Fault>((less) => (request) => [
+    { afterMs: 0, bytes: echo(request, { 'content-length': bodyOf(request).length - less }) },
+    { afterMs: 3, bytes: said(planted) },
+  ]),
+  fc.tuple(fc.integer({ min: 1, max: 200 }), laterMs).map<Fault>(([more, afterMs]) => (request) => [
+    { afterMs: 0, bytes: echo(request, { 'content-length': bodyOf(request).length + more }) },
+    { afterMs, bytes: said(planted).repeat(3) },
+  ]),
+  fc
+    .constantFrom('0\r\n\r\n', '0\r\nx-trailer: planted\r\n\r\n', `0\r\n\r\n${said(planted)}`)
+    .map<Fault>((end) => (request) => [{ afterMs: 0, bytes: chunked(bodyOf(request), end) }]),
+  laterMs.map<Fault>((afterMs) => (request) => [
+    { afterMs, bytes: echo(request, { connection: 'close' }) + said(planted) },
+  ]),
+);
+
+describe('upstreams that break HTTP in any way', { timeout: 300_000 }, () => {
+  const runs = 15;
+  let upstream: EchoingUpstream;
+  let toolhost: TestToolhost;
+  let faults: readonly Fault[] = [];
+  let served = 0;
+  const hostOf = (run: number) => `run-${run}.example:${upstream.port}`;
+  before(async () => {
+    upstream = await startEchoingUpstream({
+      answer: (request) => faults[request.index % faults.length]?.(request) ?? [],
+    });
+    const allowed = Array.from({ length: runs * 40 }, (_, run) => hostOf(run));
+    toolhost = await startToolhost({
+      env: { ...noLimits, EGRESS_ALLOW: allowed.join(',') },
+      surroundings: { resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]) },
+    });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  for (const stored of [false, true]) {
+    it(`[find B2] nobody gets an answer but their own, ${stored ? 'with one stored credential' : 'with credentials of their own'}`, async () => {
+      const key = await toolhost.key();
+      const users = stored
+        ? Array.from({ length: 3 }, (): User => ({ token: key, credential: 'Bearer stored' }))
+        : bearers(3);
+      const authentication = { type: 'Bearer', ...(stored && { token: 'stored' }) };
+      await fc.assert(
+        fc.asyncProperty(fc.array(fault, { minLength: 1, maxLength: 5 }), async (plan) => {
+          faults = plan;
+          // An origin of its own, which nothing is known of yet.
+          const run = served++;
+          const slug = `broken-${run}`;
+          const tools = [echoTool(`http://${hostOf(run)}`, { timeout_ms: 2000 })];
+          await toolhost.createServer({ name: 'Broken', slug, authentication, tools });
+          for (const { own, got, isError } of await callsOf(toolhost, slug, users, 4)) {
+            if (isError) assert.doesNotMatch(got, /planted|text-/);
+            else assert.equal(got, own);
+          }
+        }),
+        { numRuns: runs },
+      );
+      assert.ok(upstream.usersOfConnections.every((users) => users.size <= 1));
+    });
+  }
+});

@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { assertRefused, echoConfig, resultOf } from '../support/mcp.ts';
+import {
+  type Json,
+  modernMeta,
+  startToolhost,
+  type TestToolhost,
+  type ToolReply,
+} from '../support/service/toolhost.ts';
+import {
+  type Answer,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+
+describe('tools, as clients of both eras see them', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    const slow = { ...toolOf(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
+    const config = echoConfig(upstream.url);
+    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
+  });
+  beforeEach(() => void upstream.take());
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const toolOf = (more: Json = {}): Json => ({
+    name: 'tool',
+    description: 'A tool of this test, for this test.',
+    method: 'GET',
+    url: `${upstream.url}/tool`,
+    ...more,
+  });
+  /** What both eras are told by a call; they must agree on everything but the envelope. */
+  const callBoth = async (name: string, args: Json, slug = 'echo'): Promise<ToolReply> => {
+    const legacy = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
+    const modern = await toolhost.modern(slug, token, 'tools/call', { name, arguments: args });
+    assert.deepEqual([legacy.status, modern.status], [200, 200], legacy.text + modern.text);
+    const { resultType, _meta, ...rest } = resultOf(modern);
+    assert.equal(resultType, 'complete');
+    assert.deepEqual(resultOf(legacy), rest);
+    return rest as ToolReply;
+  };
+  const failureText = (reply: ToolReply): string => {
+    assert.equal(reply.isError, true);
+    assert.deepEqual(
+      reply.content.map((block) => block.type),
+      ['text'],
+    );
+    return reply.content[0]?.text ?? '';
+  };
+
+  const misfits: [string, string, Json, RegExp][] = [
+    ['a wrong type', 'echo', { text: 7 }, /text: found 7; allowed: string/],
+    ['a fraction for an integer', 'echo', { times: 1.5 }, /times: found 1\.5; allowed: integer/],
+    ['a missing argument', 'note', {}, /text: is missing/],
+    ['an unknown argument', 'note', { text: 'a', txt: 'b' }, /txt: unknown argument; did you mean/],
+    ['null', 'note', { text: null }, /text: found null; allowed: string/],
+  ];
+  for (const [what, name, args, said] of misfits) {
+    it(`[mcp 14] ${what}: a result that names the argument, and nothing is sent`, async () => {
+      assert.match(failureText(await callBoth(name, args)), said);
+      assert.equal(upstream.requests.length, 0);
+    });
+  }
+
+  const unhappy: [Answer, RegExp][] = [
+    [{ status: 404, body: { message: 'no such row' } }, /^HTTP 404 Not Found\n\{"message":"no such row"\}$/],
+    [{ status: 401, body: 'who?' }, /^HTTP 401 Unauthorized\nwho\?$/],
+    [{ status: 429, headers: { 'retry-after': '7' }, body: '' }, /^HTTP 429 Too Many Requests\nRetry-After: 7$/],
+    [{ status: 500, body: '' }, /^HTTP 500 Internal Server Error$/],
+    [{ status: 503, body: '<h1>down</h1>' }, /^HTTP 503 Service Unavailable\n<h1>down<\/h1>$/],
+  ];
+  for (const [answer, said] of unhappy) {
+    it(`[mcp 15] upstream ${answer.status}: a result that the model can read`, async () => {
+      upstream.on('GET /echo', () => answer);
+      assert.match(failureText(await callBoth('echo', {})), said);
+    });
+  }
+
+  it('[mcp 15] an upstream that does not answer in time: a result that says after how long', async () => {
+    upstream.on('GET /slow', () => 'hold');
+    assert.match(failureText(await callBoth('slow', {})), /did not answer within 40 ms/);
+  });
+
+  it('[mcp 33] with an output schema every result fits it, or is an error', async () => {
+    const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    await toolhost.createServer({
+      ...echoConfig(upstream.url, { slug: 'shaped' }),
+      tools: [toolOf({ output_schema })],
+    });
+    for (const reply of [
+      await toolhost.rpc('shaped', token, 'tools/list'),
+      await toolhost.modern('shaped', token, 'tools/list'),
+    ]) {
+      assert.deepEqual((resultOf(reply).tools as Json[])[0]?.outputSchema, output_schema);
+    }
+    upstream.on('GET /tool', () => ({ body: { n: 1, more: true } }));
+    const fits = await callBoth('tool', {}, 'shaped');
+    assert.deepEqual(fits.structuredContent, { n: 1, more: true });
+    assert.deepEqual(fits.content, [{ type: 'text', text: '{"n":1,"more":true}' }]);
+    for (const body of [{ n: 'one' }, {}, [1], 'text']) {
+      upstream.on('GET /tool', () => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
+      assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not fit output_schema/);
+    }
+  });
+
+  it('[mcp 33] without one, a legacy client is given structured content only when it is an object', async () => {
+    upstream.on('GET /echo', () => ({ body: [1, 2] }));
+    const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
+    assert.deepEqual(legacy, { content: [{ type: 'text', text: '[1,2]' }] });
+    const modern = resultOf(await toolhost.modern('echo', token, 'tools/call', { name: 'echo' }));
+    assert.deepEqual(modern.structuredContent, [1, 2]);
+  });
+
+  const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const sent = async (meta: Json, headers: Record<string, string> = {}) => {
+    upstream.take();
+    const params = { name: 'note', arguments: { text: 'x' }, _meta: { ...modernMeta, ...meta } };
+    assert.equal((await toolhost.modern('echo', token, 'tools/call', params, headers)).status, 200);
+    const { traceparent, tracestate, baggage } = (await upstream.waitForRequest()).headers;
+    return [traceparent, tracestate, baggage];
+  };
+
+  it('[mcp 35] a valid trace context of _meta goes out, and wins over the headers', async () => {
+    const other = parent.replace('0af7', '1111');
+    assert.deepEqual(await sent({ traceparent: parent, tracestate: 'a=1', baggage: 'b=2' }), [
+      parent,
+      'a=1',
+      undefined,
+    ]);
+    assert.deepEqual(await sent({ traceparent: parent }, { traceparent: other, tracestate: 'c=3' }), [
+      parent,
+      undefined,
+      undefined,
+    ]);
+    assert.deepEqual(await sent({}, { traceparent: other, tracestate: 'c=3' }), [other, 'c=3', undefined]);
+    await toolhost.rpc('echo', token, 'tools/call', {
+      name: 'note',
+      arguments: { text: 'x' },
+      _meta: { traceparent: parent },
+    });
+    assert.equal((await upstream.waitForRequest(2)).headers.traceparent, parent);
+  });
+
+  const badParents = [
+    7,
+    null,
+    '',
+    'x',
+    `${parent}x`,
+    parent.toUpperCase(),
+    parent.replace('00-', 'ff-'),
+    `${parent}\r\nx: y`,
+  ];
+  badParents.push(
+    parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
+    parent.replace('b7ad6b7169203331', '0'.repeat(16)),
+  );
+  it('[mcp 35] an invalid traceparent is dropped with its tracestate, and an invalid tracestate alone', async () => {
+    for (const traceparent of badParents) {
+      assert.deepEqual(
+        await sent({ traceparent, tracestate: 'a=1' }),
+        [undefined, undefined, undefined],
+        String(traceparent),
+      );
+    }
+    for (const tracestate of ['a=1\r\nx: y', 'ü=1', '', 'x'.repeat(513), 5]) {
+      assert.deepEqual(
+        await sent({ traceparent: parent, tracestate }),
+        [parent, undefined, undefined],
+        String(tracestate),
+      );
+    }
+  });
+
+  it('[mcp 34] beyond its rate a server answers 429 with the time to wait, and others are not affected', async () => {
+    const limited = await startToolhost({ egress: [upstream.port], env: { CALLS_PER_SECOND: '1' } });
+    try {
+      for (const slug of ['echo', 'other']) await limited.createServer(echoConfig(upstream.url, { slug }));
+      const call = (slug: string) =>
+        limited.modern(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
+      upstream.take();
+      const replies = [await call('echo'), await call('echo'), await call('echo')];
+      assert.deepEqual(
+        replies.map((reply) => reply.status),
+        [200, 200, 429],
+      );
+      const [, , refused] = replies;
+      assert.ok(refused);
+      assert.match(assertRefused(refused, 429, 429), /takes 1 a second; this call was not made, try again in 1 s/);
+      assert.equal(refused.headers.get('retry-after'), '1');
+      assert.equal((await call('other')).status, 200);
+      assert.equal((await limited.rpc('echo', token, 'tools/list')).status, 200);
+      const batch = await limited.post(
+        'echo',
+        ['a', 'b']
+          .map((id) => ({
+            jsonrpc: '2.0',
+            id,
+            method: 'tools/call',
+            params: { name: 'note', arguments: { text: id } },
+          }))
+          .concat({ jsonrpc: '2.0', id: 'c', method: 'ping' } as never),
+        { token },
+      );
+      assert.equal(batch.status, 200, batch.text);
+      assert.deepEqual(
+        (batch.body as unknown as Json[]).map(({ id, error, result }) => [
+          id,
+          (error as Json | undefined)?.code ?? result,
+        ]),
+        [
+          ['a', 429],
+          ['b', 429],
+          ['c', {}],
+        ],
+      );
+      assert.equal(upstream.requests.length, 3);
+    } finally {
+      await limited.stop();
+    }
+  });
+});

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { openDatabase } from '../../src/store/database.ts';
+import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { serverAt } from '../support/configs.ts';
+import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { clientWithId, tokensOf } from '../support/oauth/oauth-client.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type StartOptions, startToolhost } from '../support/service/toolhost.ts';
+import { toolhost as command } from '../support/service/toolhost-command.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startStores } from '../support/store/stores.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRoundRobin } from '../support/upstreams/round-robin.ts';
+
+const newKey = () => randomBytes(32).toString('base64');
+const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
+
+describe('a master key that is replaced while two replicas serve', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let folder: string;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-rotation-'));
+    upstream.on('*', () => ({ body: { said: 'something' } }));
+  });
+  after(async () => {
+    await Promise.all([postgres.stop(), upstream.close()]);
+    rmSync(folder, { recursive: true });
+  });
+
+  const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
+  const environment = async () => ({
+    DATABASE_URL: await postgres.createDatabase(),
+    DATA_DIR: folder,
+    EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+    CALLS_PER_SECOND: '0',
+    LOG_LEVEL: 'warn',
+  });
+
+  it('[find C2] in the documented order, under load: no call and no change fails, and every value opens at the end', async () => {
+    const [old, fresh] = [newKey(), newKey()];
+    const proxy = await startRoundRobin();
+    const env = await environment();
+    const first = await startToolhost({ env: { ...env, MASTER_KEY: old }, egress: [upstream.port], dataDir: folder });
+    const slugs = ['one', 'two', 'three'];
+    for (const slug of slugs) await first.createServer(serverAt(slug, upstream.url, stored));
+    for (const slug of slugs) await first.rest('PUT', `/servers/${slug}/secrets/TOKEN`, { body: { value: 'first' } });
+    const key = await first.key();
+    await first.stop();
+
+    const running: { child: ChildToolhost; url: string }[] = [];
+    let over = false;
+    const counts = { calls: 0, changes: 0 };
+    const last = new Map<string, string>();
+    const startReplica = async (MASTER_KEY: string) => {
+      const PORT = String(await freePort());
+      const child = await startChildToolhost({ ...env, BASE_URL: proxy.url, PORT, MASTER_KEY });
+      const url = `http://127.0.0.1:${PORT}`;
+      running.push({ child, url });
+      proxy.add(url);
+      await proxy.seen(url, true);
+    };
+    /** Each replica is replaced by one with these keys, which serves before the other one leaves. */
+    const roll = async (MASTER_KEY: string) => {
+      for (const { child, url } of running.splice(0)) {
+        await startReplica(MASTER_KEY);
+        proxy.remove(url);
+        assert.equal(await child.end(), 0);
+        assert.doesNotMatch(child.output(), /"level":[56]0/);
+      }
+      const { calls } = counts;
+      while (counts.calls < calls + 20) await new Promise(setImmediate);
+    };
+    const call = async (slug: string) => {
+      while (!over) {
+        const { status, text } = await freshCall(proxy.url, slug, { key });
+        assert.equal(status, 200, text);
+        assert.match(text, /something/);
+        counts.calls += 1;
+      }
+    };
+    const change = async (slug: string) => {
+      for (let n = 0; !over; n += 1) {
+        const value = `${slug}-${n}`;
+        const { status, text } = await freshRequest(`${proxy.url}/api/v1/servers/${slug}/secrets/TOKEN`, {
+          method: 'PUT',
+          key,
+          body: { value },
+        });
+        assert.equal(status, 200, text);
+        last.set(slug, value);
+        counts.changes += 1;
+      }
+    };
+    await startReplica(old);
+    await startReplica(old);
+    const load = Promise.all([...slugs.map(call), ...slugs.slice(1).map(change)]);
+    try {
+      await Promise.race([load, roll(`${old},${fresh}`)]);
+      await Promise.race([load, roll(`${fresh},${old}`)]);
+      const { code, stdout, stderr } = await command(['master-key', 'reseal', '--json'], {
+        env: { ...env, MASTER_KEY: `${fresh},${old}` },
+      });
+      assert.equal(code, 0, stderr + stdout);
+      await Promise.race([load, roll(fresh)]);
+    } finally {
+      over = true;
+      await Promise.allSettled([load]);
+      await Promise.all(running.map(({ child }) => child.end('SIGKILL')));
+      await proxy.close();
+    }
+    await load;
+    assert.ok(counts.calls > 60 && counts.changes > 20, JSON.stringify(counts));
+    const end = await startToolhost({ env: { ...env, MASTER_KEY: fresh }, egress: [upstream.port], dataDir: folder });
+    for (const slug of slugs) {
+      upstream.take();
+      await end.callTool(slug, await end.key(), 'get');
+      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${last.get(slug) ?? 'first'}`);
+    }
+    await end.stop();
+  });
+
+  it('[find C2] in any other order is refused at the start, before a replica seals what another cannot open', async () => {
+    const [old, fresh] = [newKey(), newKey()];
+    const env = await environment();
+    const attempt = (MASTER_KEY: string) =>
+      command(['serve'], { env: { ...env, PORT: '0', DEMO: '0', MASTER_KEY } }).then(({ code, stderr }) => {
+        assert.equal(code, 1);
+        return stderr;
+      });
+    const replica = await startChildToolhost({ ...env, MASTER_KEY: old });
+    assert.match(
+      await attempt(`${fresh},${old}`),
+      new RegExp(
+        `would seal with the key ${idOf(fresh)}, which 1 of the processes that serve do not have.*old,new everywhere`,
+      ),
+    );
+    assert.match(await attempt(fresh), new RegExp(`other processes of this service seal with the key ${idOf(old)}`));
+    const second = await startChildToolhost({ ...env, MASTER_KEY: `${old},${fresh}` });
+    assert.equal(await replica.end(), 0);
+    const third = await startChildToolhost({ ...env, MASTER_KEY: `${fresh},${old}` });
+    assert.match(await attempt(old), new RegExp(`other processes of this service seal with the key ${idOf(fresh)}`));
+    for (const child of [second, third]) assert.equal(await child.end(), 0);
+  });
+
+  it('[find C2] keeps logins and the clients of agents: tokens are good and refreshed, and no client registers anew', async () => {
+    const [old, fresh] = [newKey(), newKey()];
+    const { DATABASE_URL } = await environment();
+    const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY: old } });
+    const slug = await world.serve();
+    const agent = await world.client(slug);
+    const tokens = await world.tokens(agent);
+    await world.toolhost.stop();
+    const options: StartOptions = { egress: [...world.provider.ports, world.upstream.port] };
+    const start = (MASTER_KEY: string) =>
+      startToolhost({ ...options, env: { DATABASE_URL, MASTER_KEY, TRUSTED_PROXIES: '1' } });
+    const turned = await start(`${fresh},${old}`);
+    const resealed = await command(['master-key', 'reseal'], { env: { DATABASE_URL, MASTER_KEY: `${fresh},${old}` } });
+    assert.equal(resealed.code, 0, resealed.stderr);
+    await turned.stop();
+    const last = await start(fresh);
+    const there = clientWithId(agent.id, { issuer: `${last.url}/mcp/${slug}` });
+    assert.notEqual((await last.callTool(slug, tokens.access_token, 'run')).isError, true);
+    const refreshed = tokensOf(await there.refresh(tokens.refresh_token));
+    assert.notEqual((await last.callTool(slug, refreshed.access_token, 'run')).isError, true);
+    await last.stop();
+    await Promise.all([world.provider.close(), world.upstream.close()]);
+  });
+
+  it('[find C2] finds every value: after all that the product seals, no other column holds anything of the master key', async () => {
+    const MASTER_KEY = newKey();
+    const { DATABASE_URL } = await environment();
+    const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY } });
+    const slug = await world.serve();
+    const agent = await world.client(slug);
+    await world.tokens(agent);
+    await world.returned(agent.authorization()).catch(() => undefined);
+    await world.browser().get(agent.authorization().url);
+    await world.toolhost.createServer(serverAt('with-secret', world.upstream.url, stored));
+    await world.toolhost.rest('PUT', '/servers/with-secret/secrets/TOKEN', { body: { value: 'x' } });
+    await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });
+    await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
+    await world.stop();
+    const stores = await startStores('sqlite');
+    const place = {
+      ...(await stores.place()),
+      postgres: { url: DATABASE_URL, connections: 2, authorities: undefined },
+    };
+    const { db, close } = await openDatabase(place);
+    const found = new Set<string>();
+    for (const { name, columns } of await db.introspection.getTables())
+      for (const column of columns.filter(({ dataType }) => dataType === 'text')) {
+        const { rows } = await sql<{ n: number }>`
+          select count(*)::int as n from ${sql.table(name)} where ${sql.ref(column.name)} like ${`%v1.${idOf(MASTER_KEY)}.%`}`.execute(
+          db,
+        );
+        if ((rows[0]?.n ?? 0) > 0) found.add(`${name}.${column.name}`);
+      }
+    await close();
+    await stores.stop();
+    found.delete('master_keys.canary');
+    assert.deepEqual([...found].toSorted(), sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted());
+  });
+});

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import type { MasterKeyStatus } from '../../src/app/keys/master-keys.ts';
+import type { Resealed } from '../../src/app/keys/reseal.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
+import { countSealed } from '../../src/store/sealing/sealed-rows.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { openSecrets, saveSecret } from '../../src/store/servers/secrets.ts';
+import { findServer } from '../../src/store/servers/servers.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { binary, toolhost as command, toolhostJson } from '../support/service/toolhost-command.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const newKey = () => randomBytes(32).toString('base64');
+const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
+
+const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
+
+for (const engine of engines) {
+  describe(`the master key on ${engine}`, () => {
+    let stores: Stores;
+    let upstream: RecordingUpstream;
+    let env: Record<string, string>;
+    let folder: string;
+    let old: string;
+    before(async () => {
+      [stores, upstream] = await Promise.all([startStores(engine), startRecordingUpstream()]);
+    });
+    after(async () => {
+      await Promise.all([stores.stop(), upstream.close()]);
+    });
+    beforeEach(async () => {
+      const { postgres } = await stores.place();
+      folder = mkdtempSync(join(tmpdir(), 'toolhost-key-'));
+      old = newKey();
+      env = { DATA_DIR: folder, ...(postgres && { DATABASE_URL: postgres.url }) };
+      upstream.on('*', () => ({ body: {} }));
+      upstream.take();
+    });
+
+    afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+    const using = async <Result>(MASTER_KEY: string, work: (toolhost: TestToolhost) => Promise<Result>) => {
+      const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env: { ...env, MASTER_KEY } });
+      try {
+        return await work(toolhost);
+      } finally {
+        await toolhost.stop();
+      }
+    };
+    /** A server whose calls carry a stored secret. */
+    const store = async (toolhost: TestToolhost, slug: string) => {
+      await toolhost.createServer(serverAt(slug, upstream.url, stored));
+      const { status } = await toolhost.rest('PUT', `/servers/${slug}/secrets/TOKEN`, {
+        body: { value: `of-${slug}` },
+      });
+      assert.equal(status, 200);
+    };
+    const assertSends = async (toolhost: TestToolhost, slug: string, value = `of-${slug}`) => {
+      upstream.take();
+      assert.notEqual((await toolhost.callTool(slug, await toolhost.key(), 'get')).isError, true);
+      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${value}`);
+    };
+    const run = (args: string[], MASTER_KEY: string) => command(args, { env: { PORT: '0', ...env, MASTER_KEY } });
+    const status = (MASTER_KEY: string) =>
+      toolhostJson<MasterKeyStatus>(['master-key', 'status'], { env: { ...env, MASTER_KEY } });
+    const reseal = (MASTER_KEY: string) =>
+      toolhostJson<Resealed>(['master-key', 'reseal'], { env: { ...env, MASTER_KEY } });
+    const refused = async (MASTER_KEY: string, more: Record<string, string> = {}) => {
+      const { code, stdout, stderr } = await command(['serve'], {
+        env: { PORT: '0', DEMO: '0', ...env, MASTER_KEY, ...more },
+      });
+      assert.equal(code, 1, stdout);
+      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack trace');
+      for (const key of MASTER_KEY.split(',')) assert.ok(!stderr.includes(key), 'no key');
+      return stderr;
+    };
+
+    it('[find C2] every sealed column of the tables is known to reseal', async () => {
+      const database = await stores.open();
+      const tables = await database.db.introspection.getTables();
+      const inTables = tables.flatMap(({ name, columns }) =>
+        columns.filter((column) => column.name.startsWith('sealed_')).map((column) => `${name}.${column.name}`),
+      );
+      assert.deepEqual(inTables.toSorted(), sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted());
+    });
+
+    it('[find C2] another key is refused before anything is served, by its id, and the right one works again', async () => {
+      await using(old, (toolhost) => store(toolhost, 'kept'));
+      const wrong = newKey();
+      for (const more of [{}, { WORKERS: '2' }]) {
+        const said = await refused(wrong, more);
+        assert.match(
+          said,
+          new RegExp(`MASTER_KEY is not the key of this database.*it has ${idOf(wrong)}.*${idOf(old)}`),
+        );
+        assert.match(said, /1 rows of secrets .*put it behind the new one \(new,old\)/);
+      }
+      await using(old, (toolhost) => assertSends(toolhost, 'kept'));
+    });
+
+    it('[find C2] another key is refused also when nothing was sealed yet', async () => {
+      await using(old, async () => undefined);
+      assert.match(await refused(newKey()), new RegExp(`sealed with ${idOf(old)}`));
+    });
+
+    it('[find C2] an old key that still opens something may not be left out, and is told', async () => {
+      await using(old, (toolhost) => store(toolhost, 'kept'));
+      const fresh = newKey();
+      await using(`${fresh},${old}`, (toolhost) => store(toolhost, 'later'));
+      assert.match(await refused(fresh), new RegExp(`1 rows of secrets with ${idOf(old)}`));
+      const { keys, unreadable_secrets } = await status(fresh);
+      assert.deepEqual(unreadable_secrets, [{ slug: 'kept', name: 'TOKEN', key: idOf(old) }]);
+      const byId = Object.fromEntries(keys.map((key) => [key.id, key]));
+      assert.deepEqual(
+        [
+          byId[idOf(fresh)]?.in_ring,
+          byId[idOf(fresh)]?.seals,
+          byId[idOf(fresh)]?.opens,
+          byId[idOf(fresh)]?.rows.secrets,
+        ],
+        [true, true, true, 1],
+      );
+      assert.deepEqual([byId[idOf(old)]?.in_ring, byId[idOf(old)]?.rows.secrets], [false, 1]);
+      const text = await run(['master-key', 'status'], fresh);
+      assert.match(
+        text.stdout,
+        new RegExp(`${idOf(fresh)}\\s+seals[\\s\\S]*${idOf(old)}\\s+missing here[\\s\\S]*kept: TOKEN`),
+      );
+      for (const secret of [fresh, old])
+        assert.ok(!(text.stdout + text.stderr + JSON.stringify(keys)).includes(secret));
+      await using(`${fresh},${old}`, async (toolhost) => {
+        await assertSends(toolhost, 'kept');
+        await assertSends(toolhost, 'later');
+      });
+    });
+
+    it('[find C2] a rotation in the right order ends with the new key only, and everything opens all the time', async () => {
+      const fresh = newKey();
+      await using(old, async (toolhost) => {
+        for (const n of [1, 2, 3]) await store(toolhost, `kept-${n}`);
+        await toolhost.rest('POST', '/servers/kept-1/capture', { body: { hours: 1 } });
+        await assertSends(toolhost, 'kept-1');
+      });
+      await using(`${old},${fresh}`, (toolhost) => assertSends(toolhost, 'kept-1'));
+      await using(`${fresh},${old}`, async (toolhost) => {
+        await assertSends(toolhost, 'kept-2');
+        const done = await reseal(`${fresh},${old}`);
+        assert.deepEqual([done.sealing_key, done.left, done.unused_keys], [idOf(fresh), [], [idOf(old)]]);
+        assert.equal(done.resealed.secrets, 3);
+        await assertSends(toolhost, 'kept-3');
+      });
+      assert.deepEqual((await reseal(`${fresh},${old}`)).resealed.secrets, 0, 'nothing is left to do');
+      await using(fresh, async (toolhost) => {
+        for (const n of [1, 2, 3]) await assertSends(toolhost, `kept-${n}`);
+      });
+      assert.match(await refused(old), /is not the key of this database/);
+    });
+
+    it('[find C2] resealing before the service seals with the new key is refused, as others could not read the result', async () => {
+      const fresh = newKey();
+      const running = async (toolhost: TestToolhost) => {
+        await store(toolhost, 'kept');
+        const { code, stderr } = await run(['master-key', 'reseal'], `${fresh},${old}`);
+        assert.equal(code, 1);
+        assert.match(
+          stderr,
+          new RegExp(`does not seal with the key ${idOf(fresh)} yet.*\\(new,old\\) before you reseal`),
+        );
+        await assertSends(toolhost, 'kept');
+      };
+      await using(old, running);
+      await using(`${old},${fresh}`, (toolhost) => assertSends(toolhost, 'kept'));
+    });
+
+    it('[find C2] resealing loses no value that is stored at the same time', async () => {
+      const fresh = newKey();
+      const slugs = Array.from({ length: 40 }, (_, n) => `busy-${n}`);
+      await using(old, async (toolhost) => {
+        for (const slug of slugs) await store(toolhost, slug);
+      });
+      await using(`${fresh},${old}`, async (toolhost) => {
+        let over = false;
+        const last = new Map<string, string>();
+        const write = async (offset: number) => {
+          for (let n = 0; !over; n += 1) {
+            const slug = slugs[(n * 2 + offset) % slugs.length] as string;
+            const value = `new-${offset}-${n}`;
+            const { status } = await toolhost.rest('PUT', `/servers/${slug}/secrets/TOKEN`, { body: { value } });
+            if (status === 200) last.set(slug, value);
+          }
+        };
+        const writing = Promise.all([write(0), write(1)]);
+        for (let round = 0; round < 3; round += 1) {
+          const { code, stderr } = await run(['master-key', 'reseal'], `${fresh},${old}`);
+          assert.equal(code, 0, stderr);
+        }
+        over = true;
+        await writing;
+        assert.ok(last.size > 0);
+        for (const slug of slugs) await assertSends(toolhost, slug, last.get(slug) ?? `of-${slug}`);
+      });
+      assert.deepEqual((await status(fresh)).unreadable_secrets, []);
+    });
+
+    it('[find C2] resealing that was killed goes on where it was', async () => {
+      const fresh = newKey();
+      const names = Array.from({ length: 450 }, (_, n) => `SECRET_${n}`);
+      await using(old, async ({ createServer, running: { app } }) => {
+        await createServer(serverAt('many', upstream.url, stored));
+        const server = await findServer(app.runner.db, 'local', 'many');
+        assert.ok(server);
+        const keyring = createKeyring([Buffer.from(old, 'base64')]);
+        const rest = { origins: [], createdBy: 'test', updatedAt: 1 };
+        for (const name of names)
+          await saveSecret(app.runner.db, keyring, server, { name, value: `of ${name}`, ...rest });
+      });
+      await using(`${fresh},${old}`, async ({ running: { app } }) => {
+        const child = spawn(binary, ['master-key', 'reseal'], {
+          env: { PATH: process.env.PATH, ...env, MASTER_KEY: `${fresh},${old}` },
+        });
+        const ended = once(child, 'exit');
+        const rowsOf = async () =>
+          (await countSealed(app.runner.db)).find(({ keyId, table }) => table === 'secrets' && keyId === idOf(fresh))
+            ?.rows ?? 0;
+        await eventually(async () => assert.ok((await rowsOf()) > 0), 20_000);
+        child.kill('SIGKILL');
+        await ended;
+        const before = await rowsOf();
+        assert.ok(before < names.length, 'it was killed in the middle');
+        assert.equal((await reseal(`${fresh},${old}`)).resealed.secrets, names.length - before);
+      });
+      await using(fresh, async ({ running: { app } }) => {
+        const server = await findServer(app.runner.db, 'local', 'many');
+        assert.ok(server);
+        const values = await openSecrets(app.runner.db, createKeyring([Buffer.from(fresh, 'base64')]), server);
+        assert.deepEqual(
+          [...values].map(([name, { value }]) => value === `of ${name}`),
+          names.map(() => true),
+        );
+      });
+    });
+
+    it('[find C2] what a lost key sealed can be given up, so that the service starts, and its owners see what is gone', async () => {
+      await using(old, (toolhost) => store(toolhost, 'lost'));
+      const fresh = newKey();
+      const id = idOf(old);
+      assert.equal((await run(['master-key', 'reseal', '--discard', 'nonsense'], fresh)).code, 2);
+      assert.match(
+        (await run(['master-key', 'reseal', '--discard', '00000000'], fresh)).stderr,
+        /nothing is sealed with/,
+      );
+      assert.match(
+        (await run(['master-key', 'reseal', '--discard', id], `${fresh},${old}`)).stderr,
+        /is in MASTER_KEY/,
+      );
+      await using(old, async () => {
+        const { code, stderr } = await run(['master-key', 'reseal', '--discard', id], fresh);
+        assert.equal(code, 1);
+        assert.match(stderr, /another toolhost process serves|a process that serves on .* has the key/);
+      });
+      const given = await run(['master-key', 'reseal', '--discard', id], fresh);
+      assert.equal(given.code, 0, given.stderr);
+      assert.match(given.stdout, /Given up: 1 secrets, 0 grants/);
+      await using(fresh, async (toolhost) => {
+        const { body } = await toolhost.rest('GET', '/audit');
+        const event = (body.events as Json[]).find(({ operation }) => operation === 'deleteSecret');
+        assert.deepEqual(
+          [event?.target, (event?.detail as Json | undefined)?.reason],
+          ['lost', 'its master key is lost'],
+        );
+        assert.equal((await toolhost.callTool('lost', await toolhost.key(), 'get')).isError, true);
+        await store(toolhost, 'again');
+        await assertSends(toolhost, 'again');
+      });
+    });
+
+    it('[find C2] in local mode the file has the keys, in the same form; a lost or changed file is refused and not replaced', async () => {
+      const file = join(folder, 'master.key');
+      const local = async (work: (toolhost: TestToolhost) => Promise<void>) => {
+        const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env });
+        try {
+          await work(toolhost);
+        } finally {
+          await toolhost.stop();
+        }
+      };
+      await local((toolhost) => store(toolhost, 'kept'));
+      const kept = readFileSync(file, 'utf8');
+      rmSync(file);
+      await assert.rejects(
+        local(async () => undefined),
+        /the file \S+master\.key is not the key of this database/,
+      );
+      assert.equal(existsSync(file), false);
+      const fresh = newKey();
+      writeFileSync(file, fresh);
+      await assert.rejects(
+        local(async () => undefined),
+        /is not the key of this database/,
+      );
+      writeFileSync(file, `${fresh},${kept}`);
+      await local(async (toolhost) => {
+        await assertSends(toolhost, 'kept');
+        await toolhostJson(['master-key', 'reseal'], { env });
+      });
+      writeFileSync(file, fresh);
+      await local((toolhost) => assertSends(toolhost, 'kept'));
+    });
+
+    it('[find C2] a canary that was changed refuses the start', async () => {
+      await using(old, async () => undefined);
+      const place = await stores.place();
+      const database = await openDatabase({
+        ...place,
+        ...(env.DATABASE_URL && { postgres: { url: env.DATABASE_URL, connections: 2, authorities: undefined } }),
+        file: join(folder, 'toolhost.sqlite'),
+      });
+      await sql`update master_keys set canary = ${createKeyring([randomBytes(32)]).seal('toolhost', 'x')}`.execute(
+        database.db,
+      );
+      await database.close();
+      assert.match(
+        await refused(old),
+        new RegExp(`the key ${idOf(old)} of MASTER_KEY does not open what the database keeps`),
+      );
+    });
+  });
+}

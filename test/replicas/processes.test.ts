@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { version } from '../../src/version.ts';
+import { eventually } from '../support/eventually.ts';
+import { startChildToolhost } from '../support/service/child-toolhost.ts';
+import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
+import { scrape } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+
+/** A process that was not seen for so long does not count. */
+const absentMs = 10_000;
+
+describe('[find C6] processes that serve from one database', () => {
+  let postgres: TestPostgres;
+  let clock: MovableClock;
+  let env: Record<string, string>;
+  let first: TestToolhost;
+  before(async () => {
+    postgres = await startPostgres();
+    const url = await postgres.createDatabase();
+    clock = await movableClock(url);
+    env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
+    first = await startToolhost({ env });
+  });
+  after(async () => {
+    await first?.stop();
+    await postgres.stop();
+  });
+
+  const seen = async (url = first.url) => (await scrape(url)).value('toolhost_serving_processes');
+  const sees = (count: number, url = first.url) => eventually(async () => assert.equal(await seen(url), count), 10_000);
+  const rows = () => first.running.app.runner.db.selectFrom('processes').selectAll().execute();
+
+  it('know how many they are, from the first moment, and who', async () => {
+    assert.equal(await seen(), 1);
+    // Its clock is an hour ahead, which nobody notices here.
+    const second = await startToolhost({ env, surroundings: { now: () => Date.now() + 3_600_000 } });
+    assert.equal(await seen(second.url), 2);
+    await sees(2);
+    for (const row of await rows()) {
+      assert.deepEqual([row.version, row.host, row.pid], [version, hostname(), process.pid]);
+      assert.ok(Math.abs(row.seen_at - Date.now()) < 60_000 && row.started_at <= row.seen_at);
+    }
+    await second.stop();
+    assert.equal((await rows()).length, 1, 'it said that it left');
+    await sees(1);
+  });
+
+  it('notice that one was killed', async () => {
+    const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir });
+    await sees(2);
+    await child.end('SIGKILL');
+    assert.equal((await rows()).length, 2);
+    await clock.move(absentMs + 1000);
+    await sees(1);
+  });
+
+  it('count each of their workers', async () => {
+    const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir, WORKERS: '2' });
+    await sees(3);
+    await sees(3, child.url);
+    assert.equal(await child.end('SIGTERM'), 0);
+    await sees(1);
+  });
+
+  it('keep the count that they know while the database does not answer', async () => {
+    const second = await startToolhost({ env });
+    await sees(2);
+    await postgres.crash();
+    await eventually(async () => assert.equal((await scrape(first.url)).value('toolhost_database_up'), 0));
+    assert.equal(await seen(), 2);
+    const begun = performance.now();
+    await second.stop();
+    assert.ok(performance.now() - begun < 10_000);
+    await postgres.restart();
+    await clock.move(absentMs + 1000);
+    await sees(1);
+  });
+});
+
+describe('[find C6] the processes of a service on SQLite', () => {
+  it('are its workers', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-processes-'));
+    const one = await startToolhost({ dataDir });
+    assert.equal((await scrape(one.url)).value('toolhost_serving_processes'), 1);
+    await one.stop();
+    const three = await startChildToolhost({ DATA_DIR: dataDir, WORKERS: '3' });
+    assert.equal((await scrape(three.url)).value('toolhost_serving_processes'), 3);
+    await three.end();
+    rmSync(dataDir, { recursive: true });
+  });
+});

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { createBrowser, next } from '../support/browser/browser.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
+import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
+import { startToolhost } from '../support/service/toolhost.ts';
+import { Ledger } from '../support/store/ledger.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const count = 3;
+const patienceMs = 30_000;
+
+/** Process ids of the workers that ever served, in the order in which they began. */
+function workersOf(child: ChildToolhost): number[] {
+  return [...child.output().matchAll(/"worker":(\d+),"msg":"a worker serves"/g)].map(([, pid]) => Number(pid));
+}
+
+/** Ends a worker and waits until another one serves in its place. */
+async function killOne(child: ChildToolhost, pid: number): Promise<void> {
+  const before = workersOf(child).length;
+  process.kill(pid, 'SIGKILL');
+  await eventually(() => assert.equal(workersOf(child).length, before + 1), patienceMs);
+}
+
+for (const engine of engines) {
+  describe(`several workers on ${engine}`, () => {
+    let postgres: TestPostgres | undefined;
+    let upstream: RecordingUpstream;
+    let provider: HostileProvider;
+    let dataDir: string;
+    let env: Record<string, string>;
+    let key: string;
+    let child: ChildToolhost;
+    before(async () => {
+      [upstream, provider] = await Promise.all([startRecordingUpstream(), startHostileProvider()]);
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
+      env = {
+        DATA_DIR: dataDir,
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        EGRESS_ALLOW: [upstream.port, ...provider.ports].map((port) => `127.0.0.1:${port}`).join(','),
+        // The workers divide limits, and chance decides which of them a call reaches.
+        CALLS_PER_SECOND: '0',
+        CONCURRENT_CALLS: '0',
+        CONCURRENT_CALLS_PER_KEY: '0',
+        TRUSTED_PROXIES: '1',
+        ...(postgres && { DATABASE_URL: await postgres.createDatabase() }),
+      };
+      const toolhost = await startToolhost({ dataDir, env });
+      key = await toolhost.key();
+      await toolhost.stop();
+      child = await startChildToolhost({ ...env, WORKERS: String(count) });
+      const body = serverAt('things', upstream.url);
+      assert.equal((await freshRequest(`${child.url}/api/v1/servers`, { key, body })).status, 201);
+    });
+    beforeEach(() => {
+      upstream.on('*', () => ({ body: {} }));
+      upstream.take();
+    });
+    after(async () => {
+      await child?.end('SIGKILL');
+      await Promise.all([upstream.close(), provider.close(), postgres?.stop()]);
+      rmSync(dataDir, { recursive: true });
+    });
+
+    // The kernel deals connections out by chance: with so many, one worker in a hundred million runs would get none.
+    const everyone = <Result>(ask: () => Promise<Result>) => Promise.all(Array.from({ length: 16 * count }, ask));
+
+    it('share one port, and are ready together', async () => {
+      const replies = await everyone(() => freshRequest(`${child.url}/readyz`));
+      assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
+      // A request's id begins with that of its process.
+      const processes = new Set(replies.map(({ headers }) => String(headers['x-request-id']).slice(0, 10)));
+      assert.equal(processes.size, count);
+      assert.equal(child.output().match(/^toolhost ready /gm)?.length, 1);
+    });
+
+    it('each serve what one of them was told, within two seconds', async () => {
+      assert.deepEqual(
+        new Set((await everyone(() => freshCall(child.url, 'things', { key }))).map((r) => r.status)),
+        new Set([200]),
+      );
+      const body = { tools: [toolAt(`${upstream.url}/moved`)] };
+      assert.equal(
+        (await freshRequest(`${child.url}/api/v1/servers/things`, { key, method: 'PATCH', body })).status,
+        200,
+      );
+      await eventually(async () => {
+        upstream.take();
+        await everyone(() => freshCall(child.url, 'things', { key }));
+        assert.deepEqual(new Set(upstream.requests.map(({ url }) => url)), new Set(['/moved']));
+      }, 2000);
+    });
+
+    it('fail alone: when one dies its calls end, the others go on, and another one takes its place', async () => {
+      upstream.on('*', () => 'hold');
+      const calls = Array.from({ length: 8 * count }, () => freshCall(child.url, 'things', { key }));
+      const ends = Promise.allSettled(calls);
+      await upstream.waitForRequest(calls.length);
+      const [victim] = workersOf(child).slice(-1);
+      await killOne(child, Number(victim));
+      for (const request of upstream.requests) request.release({ body: {} });
+      const lost = (await ends).filter((end) => end.status === 'rejected').length;
+      assert.ok(lost > 0 && lost < calls.length, `${lost} of ${calls.length}`);
+      for (const end of await ends)
+        if (end.status === 'fulfilled') assert.match(end.value.text, /"isError":false|"content"/);
+      upstream.on('*', () => ({ body: {} }));
+      for (const reply of await everyone(() => freshCall(child.url, 'things', { key })))
+        assert.equal(reply.status, 200);
+      assert.match(child.output(), new RegExp(`"worker":${victim},"exitCode":null,"signal":"SIGKILL"`));
+    });
+
+    it('[find C6] take a quota once together, and all of it over one connection', async () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      for (const slug of ['spread', 'kept']) {
+        const body = serverAt(slug, upstream.url);
+        assert.equal((await freshRequest(`${child.url}/api/v1/servers`, { key, body })).status, 201);
+        const path = `${child.url}/api/v1/servers/${slug}/limits`;
+        const set = await freshRequest(path, { key, method: 'PATCH', body: { calls_per_day: 20 } });
+        assert.equal(set.status, 200, set.text);
+      }
+      const spread = await Promise.all(Array.from({ length: 30 }, () => freshCall(child.url, 'spread', { key })));
+      assert.equal(spread.filter(({ status }) => status === 200).length, 20);
+      const kept = [];
+      for (let n = 0; n < 24; n++) kept.push((await freshCall(child.url, 'kept', { key, agent })).status);
+      assert.equal(kept.filter((status) => status === 200).length, 20);
+      agent.destroy();
+    });
+
+    it('[sec G5] lose nothing that was acknowledged when they are killed under writes', async () => {
+      const ledger = new Ledger();
+      let over = false;
+      const writing = ['a', 'b', 'c', 'd', 'e'].map((name) => ledger.write(child.url, key, name, () => over));
+      try {
+        for (let round = 0; round < 4; round += 1) {
+          const [victim] = workersOf(child).slice(-1);
+          await killOne(child, Number(victim));
+        }
+      } finally {
+        over = true;
+      }
+      await Promise.all(writing);
+      await ledger.check(child.url, key);
+      assert.ok(ledger.acknowledged > 10, String(ledger.acknowledged));
+    });
+
+    it('count together, whichever of them is asked', async () => {
+      const countCalls = async () => {
+        const { text } = await freshRequest(`${child.url}/metrics`);
+        const counts = [...text.matchAll(/^toolhost_calls_total\{outcome="ok".*\} (\d+)$/gm)].map(([, n]) => Number(n));
+        return counts.reduce((sum, n) => sum + n, 0);
+      };
+      const before = await countCalls();
+      const calls = await everyone(() => freshCall(child.url, 'things', { key }));
+      for (const reply of calls) assert.equal(reply.status, 200, reply.text);
+      assert.deepEqual(new Set(await everyone(countCalls)), new Set([before + calls.length]));
+    });
+
+    it('[sec D18] refresh one login together, and ask its provider once', async () => {
+      provider.onToken();
+      const config = {
+        ...serverAt('people', upstream.url),
+        authentication: { type: 'Bearer' },
+        oauth: provider.oauth(),
+      };
+      const created = await freshRequest(`${child.url}/api/v1/servers`, { key, body: config });
+      assert.equal(created.status, 201, created.text);
+      const client = await registerClient({ issuer: `${child.url}/mcp/people` });
+      const browser = createBrowser();
+      const { url, verifier } = client.authorization();
+      const departure = await browser.press(await browser.get(url), 'Allow and log in');
+      const back = await browser.get(next(await browser.get(next(departure))));
+      const code = next(back).searchParams.get('code') ?? '';
+      const tokens = tokensOf(await client.redeem(code, verifier));
+      const refreshed = await Promise.all(
+        Array.from({ length: 4 * count }, () => client.refresh(tokens.refresh_token)),
+      );
+      const latest = tokensOf(refreshed[0] as (typeof refreshed)[0]);
+      for (const reply of refreshed) tokensOf(reply);
+      provider.takeTokens();
+      let first: string | undefined;
+      upstream.on('*', ({ headers }) => {
+        first ??= headers.authorization;
+        return headers.authorization === first ? { status: 401 } : { body: {} };
+      });
+      const calls = await everyone(() => freshCall(child.url, 'people', { key: latest.access_token }));
+      for (const { body, text } of calls) assert.notEqual((body.result as { isError?: boolean }).isError, true, text);
+      assert.equal(provider.takeTokens().length, 1);
+    });
+
+    it('stop together, with an exit code of 0 and nothing broken', async () => {
+      assert.equal(await child.end(), 0);
+      for (const pid of workersOf(child)) assert.throws(() => process.kill(pid, 0), /ESRCH/);
+      if (engine === 'postgres') return;
+      const file = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
+      assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+      assert.deepEqual(file.prepare('pragma foreign_key_check').all(), []);
+      file.close();
+    });
+  });
+}
+
+describe('the first process of several', () => {
+  let dataDir: string;
+  let env: Record<string, string>;
+  let child: ChildToolhost | undefined;
+  before(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
+    env = { DATA_DIR: dataDir, WORKERS: '2' };
+  });
+  after(async () => {
+    await child?.end('SIGKILL');
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it('holds the SQLite file against a second service, and leaves no worker behind when it is killed', async () => {
+    child = await startChildToolhost(env);
+    await assert.rejects(startChildToolhost(env), /another toolhost process serves from \S+toolhost\.sqlite; stop it/);
+    // Resolves when the last worker has closed the outputs that it shares with the first process.
+    assert.equal(await child.end('SIGKILL'), 'SIGKILL');
+    child = await startChildToolhost({ ...env, WORKERS: '1' });
+    assert.equal(await child.end(), 0);
+  });
+
+  it('runs the identity provider and the worked example of local mode for all of them', async () => {
+    child = await startChildToolhost({ ...env, DEMO: '1' });
+    const { url } = child;
+    const departures = await Promise.all(Array.from({ length: 6 }, () => freshRequest(`${url}/login`)));
+    const issuers = new Set(departures.map(({ headers }) => new URL(headers.location ?? '').origin));
+    assert.equal(issuers.size, 1);
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_projects', arguments: {} } };
+    const calls = Array.from({ length: 6 }, () =>
+      freshRequest(`${url}/mcp/projects`, { key: 'local-example-key', body }),
+    );
+    for (const reply of await Promise.all(calls)) assert.match(reply.text, /Website relaunch/);
+    assert.equal(await child.end(), 0);
+  });
+
+  it('complains once about a port in use, and does not start', async () => {
+    child = await startChildToolhost({ ...env, WORKERS: '1' });
+    const other = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
+    const PORT = new URL(child.url).port;
+    await assert.rejects(startChildToolhost({ ...env, DATA_DIR: other, PORT }), (error: Error) => {
+      assert.equal(
+        error.message.match(/port \d+ is in use; stop what uses it, or set PORT/g)?.length,
+        1,
+        error.message,
+      );
+      assert.doesNotMatch(error.message, /\n\s+at /);
+      return true;
+    });
+    rmSync(other, { recursive: true });
+    assert.equal(await child.end(), 0);
+  });
+
+  it('gives up with a sentence when workers die again and again', async () => {
+    const serving = await startChildToolhost(env);
+    child = serving;
+    const ended = serving.ended();
+    let over = false;
+    void ended.then(() => {
+      over = true;
+    });
+    for (let killed = 0; !over; ) {
+      const [latest = 0] = workersOf(serving).slice(-1);
+      if (workersOf(serving).length === 2 + killed) {
+        process.kill(latest, 'SIGKILL');
+        killed += 1;
+      }
+      await eventually(() => assert.ok(over || workersOf(serving).length === 2 + killed), patienceMs);
+    }
+    assert.equal(await ended, 1);
+    assert.match(serving.output(), /8 workers in a row ended within seconds of their start; the service gives up/);
+  });
+});
+
+describe('a process on a SQLite file in which another one writes', () => {
+  it('waits for its turn and serves everything else meanwhile', async () => {
+    const toolhost = await startToolhost();
+    const other = new DatabaseSync(join(toolhost.dataDir, 'toolhost.sqlite'));
+    try {
+      other.exec('begin immediate');
+      const created = toolhost.createServer(serverAt('patient', 'https://api.example'));
+      // By the last of them it has long come to the point where it must wait.
+      for (let n = 0; n < 20; n += 1) assert.equal((await freshRequest(`${toolhost.url}/livez`)).status, 200);
+      other.exec('commit');
+      assert.equal((await created).status, 201);
+    } finally {
+      other.close();
+      await toolhost.stop();
+    }
+  });
+});

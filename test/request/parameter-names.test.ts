@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { check, configWith, oauth, toolWith } from '../support/configurations.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+/** One character as some receiver still understands it. */
+function spellingsOf(character: string): fc.Arbitrary<string> {
+  const hex = character.charCodeAt(0).toString(16);
+  const wide = String.fromCharCode(character.charCodeAt(0) + 0xfee0);
+  if (character === '_') {
+    return fc.constantFrom('_', '.', '+', '%20', '%2e', '%5f', '%255F', '%C1%9F', encodeURIComponent(wide));
+  }
+  const encoded = [`%${hex}`, `%25${hex}`, `%2525${hex}`, `%u00${hex}`, encodeURIComponent(wide)];
+  return fc.constantFrom(character, character, character.toUpperCase(), ...encoded);
+}
+
+/** What receivers leave out before a name, and cut off behind it. */
+const lead = fc.constantFrom('', '', '%20', '+', '[', '%5B', '%09', '%E2%80%8B');
+const tail = fc.constantFrom(
+  '',
+  '',
+  '[]',
+  '%5B%5D',
+  '[0]',
+  '[a][b]',
+  '[',
+  '%20',
+  '+',
+  '%00',
+  '%00x',
+  '%2500',
+  '.x',
+  '%0A',
+);
+
+/** A name in another spelling, as it stands in a query. */
+function spelled(name: string): fc.Arbitrary<string> {
+  return fc.tuple(lead, ...[...name].map(spellingsOf), tail).map((parts) => parts.join(''));
+}
+
+/** A name with its spelling. */
+function anySpelled(names: readonly string[]): fc.Arbitrary<{ name: string; spelling: string }> {
+  return fc.constantFrom(...names).chain((name) => spelled(name).map((spelling) => ({ name, spelling })));
+}
+
+const authorizationParams = [
+  'response_type',
+  'response_mode',
+  'client_id',
+  'client_secret',
+  'redirect_uri',
+  'state',
+  'scope',
+  'code_challenge',
+  'code_challenge_method',
+  'nonce',
+  'iss',
+  'resource',
+  'request',
+  'request_uri',
+];
+const tokenParams = ['grant_type', 'code', 'redirect_uri', 'client_id', 'client_secret', 'code_verifier'];
+
+describe('names that the service sets itself', () => {
+  let one: OneTool;
+  let world: LoginWorld;
+  before(async () => {
+    [one, world] = await Promise.all([startOneTool(), startLoginWorld()]);
+  });
+  after(() => Promise.all([one.stop(), world.stop()]));
+
+  const problemsOf = async (config: Json) => (await check(one.toolhost, config)).problems.join('\n');
+  const urlProblems = (query: string, authentication: Json) =>
+    problemsOf(
+      configWith({ authentication, tools: [toolWith({ url: `https://api.example.com/v1/things?${query}` })] }),
+    );
+  const oauthProblems = (fields: Json) => problemsOf(configWith({ oauth: { ...oauth, ...fields } }));
+
+  it('[find B5] no spelling of the name of the credential stands in the URL of a tool', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySpelled(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
+        const problems = await urlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
+        assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/);
+      }),
+      { numRuns: 300 },
+    );
+    assert.match(await urlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
+  });
+
+  it('[find B5] no spelling of an OAuth parameter of ours stands in extra_params or in the URLs of the provider', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
+        const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;
+        assert.match(await oauthProblems({ authorization_url }), /^oauth\.authorization_url: holds the parameter/);
+        const raw = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
+        // A text with a NUL, and a name of more than 100 characters, is refused as such; U+FFFD is no spelling any more.
+        const names = [spelling, raw].filter((text) => !/[\0\ufffd]/.test(text) && text.length <= 100);
+        for (const name of names) {
+          assert.match(
+            await oauthProblems({ extra_params: { [name]: 'x' } }),
+            /: the service sets this parameter itself/,
+          );
+        }
+      }),
+      { numRuns: 200 },
+    );
+    await fc.assert(
+      fc.asyncProperty(anySpelled(tokenParams), async ({ spelling }) => {
+        const token_url = `${oauth.token_url}?${spelling}=x`;
+        assert.match(await oauthProblems({ token_url }), /^oauth\.token_url: holds the parameter/);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('[find B5] no argument goes beside the credential under a name that could be taken for it', async () => {
+    const names = [
+      'api_key',
+      'API_KEY',
+      'Api.Key',
+      'api_key[]',
+      'api_key[0]',
+      'api.key',
+      'api[key',
+      'api_key.x',
+      'aPi_kEy[a]',
+    ];
+    const harmless = ['api_key_id', 'my_api_key', 'apikey', 'key', 'my[api_key]'];
+    const input_schema = Object.fromEntries(
+      [...names, ...harmless].map((name) => [name, { type: 'string', optional: true }]),
+    );
+    const args = Object.fromEntries([...names, ...harmless].map((name) => [name, 'mine']));
+    const expected = [...harmless.map((name) => [name, 'mine']), ['api_key', callerToken]];
+    for (const array_format of ['repeat', 'brackets']) {
+      const slug = await one.serve({ input_schema, array_format }, { authentication: { type: 'QueryParam' } });
+      const { url } = await one.sent(slug, args);
+      assert.deepEqual([...new URL(url, one.upstream.url).searchParams], expected);
+    }
+    const fields = harmless.map((name) => [name, 'mine']);
+    const form = { method: 'POST', body: 'form', input_schema };
+    const sent = await one.sent(await one.serve(form, { authentication: { type: 'QueryParam' } }), args);
+    assert.deepEqual([...new URLSearchParams(sent.body.toString())], fields);
+    const multipart = { method: 'POST', body: 'multipart', input_schema };
+    const { body } = await one.sent(await one.serve(multipart, { authentication: { type: 'QueryParam' } }), args);
+    const parts = [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
+    assert.deepEqual(parts, harmless);
+  });
+
+  it('[find B5] says which arguments give way to the credential', async () => {
+    const input_schema = { 'Api.Key': { type: 'string' }, other: { type: 'string' } };
+    const config = (tool: Json) =>
+      configWith({ authentication: { type: 'QueryParam' }, tools: [toolWith({ input_schema, ...tool })] });
+    const of = async (tool: Json) => (await check(one.toolhost, config(tool))).warnings.join('\n');
+    assert.match(await of({}), /^tools\[0\]\.input_schema\.Api\.Key: could be taken for the credential in the query/);
+    assert.match(await of({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
+  });
+
+  it('[find B5] no header stands beside the credential that CGI would take for it, nor one that HTTP or we set', async () => {
+    const at = (headers: Json, more: Json) => problemsOf(configWith({ tools: [toolWith({ headers, ...more })] }));
+    const authentication = { type: 'ApiKey', header: 'X-Api-Key' };
+    for (const name of ['x_api_key', 'X.Api-Key', 'x-API_key', 'X!Api~Key']) {
+      const withHeader = configWith({ authentication, tools: [toolWith({ headers: { [name]: 'x' } })] });
+      assert.match(await problemsOf(withHeader), /authentication sets this header/);
+      const input_schema = { x_api_key: { type: 'string', in: 'header' } };
+      assert.match(
+        await problemsOf(configWith({ authentication, tools: [toolWith({ input_schema })] })),
+        /set already/,
+      );
+    }
+    for (const name of [
+      'Content_Length',
+      'transfer_encoding',
+      'X_Forwarded_For',
+      'proxy_authorization',
+      'Mcp.Name',
+      'toolhost_hop',
+    ]) {
+      assert.match(await at({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
+    }
+    assert.match(await at({ 'X-A': '1', X_A: '2' }, {}), /given twice/);
+    const argument = (name: string) => ({ input_schema: { [name]: { type: 'string', in: 'header' } } });
+    assert.match(await at({ 'X-A': '1' }, argument('x_a')), /set already/);
+    assert.match(await at({}, argument('Content_Type')), /the body decides this header/);
+    for (const header of ['Content-Type', 'accept', 'User_Agent']) {
+      assert.match(await problemsOf(configWith({ authentication: { type: 'ApiKey', header } })), /name another one/);
+    }
+    assert.equal(await at({ 'X-A': '1' }, argument('x_ab')), '');
+  });
+
+  it('an argument that is a describing header takes the place of ours', async () => {
+    const input_schema = { Accept: { type: 'string', in: 'header' }, user_agent: { type: 'string', in: 'header' } };
+    const { headers, rawHeaders } = await one.sent(await one.serve({ input_schema }), {
+      Accept: 'text/csv',
+      user_agent: 'me',
+    });
+    assert.equal(headers.accept, 'text/csv');
+    assert.equal(rawHeaders.filter((name) => /^(accept|user.agent)$/i.test(name)).length, 2);
+  });
+
+  it('[find B5] takes names that only resemble ours', async () => {
+    const extra_params = {
+      access_type: 'offline',
+      prompt: 'consent',
+      user_scope: 'x',
+      audience: 'https://api.example.com',
+      login_hint: 'a@b',
+      claims: '{"id_token":{"a":{"b":null}}}',
+      state_of_mind: 'x',
+      'odd name': 'x',
+    };
+    const authorization_url = `${oauth.authorization_url}?tenant=a&scopes=b&client=c&codes=d&p=B2C_1&%F0%9F%98%80=x`;
+    assert.equal(await oauthProblems({ extra_params, authorization_url, token_url: `${oauth.token_url}?p=B2C_1` }), '');
+    assert.equal(
+      await urlProblems('api_key_id=1&apikey=2&x%5Bapi_key%5D=3&%C3%A4=4&a[b]=5', { type: 'QueryParam' }),
+      '',
+    );
+    assert.equal(await urlProblems('API_KEY=x', { type: 'Bearer' }), '');
+  });
+
+  it('[find B5] drops such names from what was stored before they were compared', async () => {
+    const { db } = one.toolhost.running.app.runner;
+    const slug = await one.serve({ url: '/v1/things?zz_key=1&b=2' }, { authentication: { type: 'QueryParam' } });
+    const { config } = await db
+      .selectFrom('servers')
+      .select('config')
+      .where('slug', '=', slug)
+      .executeTakeFirstOrThrow();
+    const changed = config.replace('zz_key', 'API%5Fkey');
+    await db.updateTable('servers').set({ config: changed }).where('slug', '=', slug).execute();
+    assert.equal((await one.sent(slug)).url, `/v1/things?b=2&api_key=${callerToken}`);
+
+    const query = 'zz_mode=form_post&tenant=a';
+    const login = await world.serve(
+      { tools: [toolAt(`${world.upstream.url}/things`)] },
+      {
+        authorization_url: `${world.provider.url}/authorize?${query}`,
+        extra_params: { zz_mode: 'fragment', prompt: 'consent' },
+      },
+    );
+    const logins = world.toolhost.running.app.runner.db;
+    const stored = await logins
+      .selectFrom('servers')
+      .select('config')
+      .where('slug', '=', login)
+      .executeTakeFirstOrThrow();
+    const older = stored.config.replaceAll('zz_mode', 'Response.Mode');
+    await logins.updateTable('servers').set({ config: older }).where('slug', '=', login).execute();
+    await world.logIn(await world.client(login));
+    const [sent] = world.provider.takeLogins();
+    assert.deepEqual([sent?.get('tenant'), sent?.get('prompt')], ['a', 'consent']);
+    assert.deepEqual(
+      [...(sent?.keys() ?? [])].filter((name) => /mode/i.test(name)),
+      [],
+    );
+  });
+
+  it('[find E5] a login that could not work is a problem, or a warning that says why', async () => {
+    const of = async (fields: Json, authentication: Json | undefined = { type: 'Bearer' }) =>
+      check(one.toolhost, configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }));
+    const problems: [Json, RegExp][] = [
+      [{ extra_params: { response_mode: 'form_post' } }, /^oauth\.extra_params\.response_mode: the service sets this/],
+      [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not filled here.*sealed/],
+      [{ client_id: '{{ID}}' }, /^oauth\.client_id: \{\{NAME\}\} is not filled/],
+      [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not filled/],
+      [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not filled/],
+      [{ scopes: ['read write'] }, /^oauth\.scopes\[0\]: .*without spaces/],
+      [{ token_url: `${one.toolhost.url}/mcp/things/token` }, /^oauth\.token_url: a hosted server cannot call this/],
+      [
+        { extra_params: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`p${i}`, 'x'])) },
+        /at most 50 parameters/,
+      ],
+    ];
+    for (const [fields, expected] of problems) assert.match((await of(fields)).problems.join('\n'), expected);
+    const warnings: [Json, Json | undefined, RegExp][] = [
+      [{}, undefined, /^authentication: is missing, so the token of a login is never sent/],
+      [{ token_mode: 'passthrough' }, undefined, /^authentication: is missing/],
+      [{ token_url: oauth.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same address/],
+      [{ client_secret: 'a-secret\n' }, { type: 'Bearer' }, /^oauth\.client_secret: begins or ends with white space/],
+    ];
+    for (const [fields, authentication, expected] of warnings) {
+      const { valid, warnings: found } = await check(
+        one.toolhost,
+        configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }),
+      );
+      assert.deepEqual([valid, found.length], [true, 1], found.join('\n'));
+      assert.match(found[0] ?? '', expected);
+    }
+    const doubled = configWith({ authentication: { type: 'Bearer', token: 'Bearer abc' } });
+    assert.match(
+      (await check(one.toolhost, doubled)).warnings.join('\n'),
+      /^authentication\.token: begins with "Bearer "/,
+    );
+    const inUrl = configWith({ tools: [toolWith({ url: 'https://api.example.com/?key={{KEY}}' })] });
+    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: \{\{NAME\}\} is not filled in a URL/);
+  });
+});

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/service/toolhost.ts';
+
+const text = { type: 'string' };
+const optional = { type: 'string', optional: true };
+
+describe('building the upstream request: URL and body', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  /** Method, path with query, and body of the one request that a call becomes. */
+  const built = async (tool: Json, args: Json = {}) => {
+    const { method, url, body } = await one.sent(await one.serve(tool), args);
+    return [`${method} ${url}`, body.toString()];
+  };
+  const builtUrl = async (url: string, input_schema: Json, args: Json = {}, more: Json = {}) => {
+    const [line] = await built({ url, input_schema, ...more }, args);
+    return line?.replace(/^GET /, '');
+  };
+
+  it('[spec 4.3.1] uses the method, the url and the static headers of the tool', async () => {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      const headers = { 'X-Static': 'as Written', accept: 'text/csv' };
+      const request = await one.sent(await one.serve({ method, headers, url: '/v1/a%20b/c,d?x=1&y=a+b%2F&&z' }));
+      assert.equal(request.method, method);
+      assert.equal(request.url, '/v1/a%20b/c,d?x=1&y=a+b%2F&&z');
+      assert.equal(request.headers['x-static'], 'as Written');
+      assert.equal(request.headers.accept, 'text/csv');
+    }
+  });
+
+  it('[spec 4.3.2] replaces each token in path and query, also behind an operator prefix', async () => {
+    const input_schema = { org: text, id: text };
+    const args = { org: 'acme', id: '5' };
+    assert.equal(await builtUrl('/orgs/:org/items/:id', input_schema, args), '/orgs/acme/items/5');
+    assert.equal(await builtUrl('/items?id=eq.:id&org=:org', input_schema, args), '/items?id=eq.5&org=acme');
+    assert.equal(
+      await builtUrl('/:org/:org?a=:org-:org.x', { org: text }, { org: 'é' }),
+      '/%C3%A9/%C3%A9?a=%C3%A9-%C3%A9.x',
+    );
+  });
+
+  it('[spec 4.3.3] appends what a GET does not consume to the query, together with templates', async () => {
+    const input_schema = { id: text, q: optional, page: { type: 'integer', optional: true } };
+    assert.equal(
+      await builtUrl('/items/:id?sort=up', input_schema, { page: 2, q: 'a b', id: 'x' }),
+      '/items/x?sort=up&q=a%20b&page=2',
+    );
+    assert.equal(await builtUrl('/items/:id', input_schema, { id: 'x' }), '/items/x');
+  });
+
+  it('[spec 4.3.4] sends what a PATCH does not consume as JSON, and the filter stays in the query', async () => {
+    const input_schema = { id: text, name: optional, status: optional };
+    assert.deepEqual(
+      await built({ method: 'PATCH', url: '/items?id=eq.:id', input_schema }, { id: '5', status: 'done' }),
+      ['PATCH /items?id=eq.5', '{"status":"done"}'],
+    );
+  });
+
+  it('[spec 4.3.5] [behaviour request 6] sends the arguments of a POST as JSON with its Content-Type', async () => {
+    const input_schema = { name: text, list: { type: 'array' }, deep: { type: 'object' }, flag: { type: 'boolean' } };
+    const args = { flag: false, deep: { a: [null, 'ü'] }, list: [1, 'x'], name: 'A' };
+    const slug = await one.serve({ method: 'POST', input_schema });
+    const request = await one.sent(slug, args);
+    assert.equal(request.body.toString(), '{"name":"A","list":[1,"x"],"deep":{"a":[null,"ü"]},"flag":false}');
+    assert.equal(request.headers['content-type'], 'application/json');
+    assert.equal(request.headers['content-length'], String(request.body.length));
+  });
+
+  it('[spec 4.3.6] [behaviour request 4] sends PUT arguments in the body and DELETE arguments in the query', async () => {
+    const tool = { url: '/items/:id', input_schema: { id: text, name: optional } };
+    assert.deepEqual(await built({ ...tool, method: 'PUT' }, { id: '5', name: 'n' }), ['PUT /items/5', '{"name":"n"}']);
+    assert.deepEqual(await built({ ...tool, method: 'DELETE' }, { id: '5', name: 'n' }), [
+      'DELETE /items/5?name=n',
+      '',
+    ]);
+  });
+
+  it('[behaviour request 4] lets `in` overrule where an argument goes', async () => {
+    const of = (type: string, place: string) => ({ type, in: place, optional: true });
+    const input_schema = {
+      q: of('string', 'query'),
+      b: of('array', 'body'),
+      'X-Trace': of('string', 'header'),
+      rest: optional,
+    };
+    const args = { q: 'a', b: [1], 'X-Trace': 'é', rest: 'r' };
+    const request = await one.sent(await one.serve({ method: 'POST', url: '/items?x=1', input_schema }), args);
+    assert.equal(request.url, '/items?x=1&q=a');
+    assert.equal(request.body.toString(), '{"b":[1],"rest":"r"}');
+    assert.equal(Buffer.from(String(request.headers['x-trace']), 'latin1').toString('latin1'), 'é');
+    const removal = { method: 'DELETE', input_schema: { ids: { type: 'array', in: 'body', optional: true } } };
+    assert.deepEqual(await built(removal, { ids: [1, 2] }), ['DELETE /v1/things', '{"ids":[1,2]}']);
+    assert.deepEqual(await built(removal), ['DELETE /v1/things', '']);
+    const inPath = { url: '/items/:id', input_schema: { id: { type: 'string', in: 'path' } } };
+    assert.deepEqual(await built(inPath, { id: 'a' }), ['GET /items/a', '']);
+  });
+
+  it('[behaviour request 1] takes the longest declared name, in one pass, and leaves other colons alone', async () => {
+    const input_schema = { id: text, id_long: text, 'user.name': text, 'ids[]': optional, cancel: optional };
+    const args = { id: 'A', id_long: ':id', 'user.name': 'U' };
+    assert.equal(await builtUrl('/:id_long/:id/:user.name', input_schema, args), '/%3Aid/A/U');
+    assert.equal(
+      await builtUrl('/x:stop/:id:stop/12:30?t=12:30&:=1', { id: text }, { id: 'A' }),
+      '/x:stop/A:stop/12:30?t=12:30&:=1',
+    );
+    assert.equal(await builtUrl('/x:cancel', { cancel: text }, { cancel: 'now' }), '/xnow');
+    assert.equal(await builtUrl('/a?i=:ids[]', { 'ids[]': text }, { 'ids[]': '7' }), '/a?i=7');
+  });
+
+  it('[behaviour request 2] keeps the literal text around tokens, dots too', async () => {
+    const input_schema = { name: text, ext: text };
+    const args = { name: 'report', ext: 'pdf' };
+    assert.equal(await builtUrl('/files/:name.:ext', input_schema, args), '/files/report.pdf');
+    assert.equal(await builtUrl('/.:name/..:ext.', input_schema, args), '/.report/..pdf.');
+    assert.equal(await builtUrl('/%2e:name/a%2Fb/:ext', input_schema, args), '/%2ereport/a%2Fb/pdf');
+    assert.equal(await builtUrl('//:name//:ext/', input_schema, args), '//report//pdf/');
+    assert.equal(await builtUrl('?a=..:name&b=:ext(.)', input_schema, args), '/?a=..report&b=pdf(.)');
+  });
+
+  it('[behaviour request 3] drops a query pair whose token is absent, and refuses an absent path token', async () => {
+    const input_schema = { id: optional, a: optional, b: optional };
+    const url = '/items?x=1&id=eq.:id&range=:a-:b&y';
+    assert.equal(await builtUrl(url, input_schema), '/items?x=1&y');
+    assert.equal(await builtUrl(url, input_schema, { id: '5', a: '1', b: '' }), '/items?x=1&id=eq.5&range=1-&y');
+    assert.equal(await builtUrl('/items?id=eq.:id', input_schema), '/items');
+    assert.match(
+      await one.refused(await one.serve({ url: '/items/:id', input_schema })),
+      /^id: is missing; it is part of the path/,
+    );
+    assert.match(
+      await one.refused(await one.serve({ url, input_schema }), { a: '1' }),
+      /^b: is missing; the query value range/,
+    );
+  });
+
+  it('[behaviour request 5] writes strings, numbers, booleans and objects of a query as text, and leaves null out', async () => {
+    const properties = { s: text, n: {}, b: {}, o: {}, z: {}, list: {}, 'ids[]': {}, 'a.b-c': {} };
+    const input_schema = { type: 'object', properties };
+    const url = await builtUrl('/q', input_schema, {
+      s: "a&b=c d+é/?#%'()*!",
+      n: 1.5,
+      b: true,
+      o: { k: ['v', 1] },
+      z: null,
+      'ids[]': 'x',
+      'a.b-c': '~_.-',
+    });
+    assert.equal(
+      url,
+      '/q?s=a%26b%3Dc%20d%2B%C3%A9%2F%3F%23%25%27%28%29%2A%21&n=1.5&b=true&o=%7B%22k%22%3A%5B%22v%22%2C1%5D%7D&ids%5B%5D=x&a.b-c=~_.-',
+    );
+    assert.equal(await builtUrl('/q?z=:z', input_schema, { z: null, b: false }), '/q?b=false');
+  });
+
+  it('[behaviour request 5] writes arrays of a query by array_format', async () => {
+    const input_schema = { ids: { type: 'array', optional: true } };
+    const args = { ids: ['a', 1, null, true, { x: [2] }] };
+    const as = (array_format: string | undefined) =>
+      builtUrl('/q', input_schema, args, array_format ? { array_format } : {});
+    assert.equal(await as(undefined), '/q?ids=a&ids=1&ids=true&ids=%7B%22x%22%3A%5B2%5D%7D');
+    assert.equal(await as('repeat'), await as(undefined));
+    assert.equal(await as('comma'), '/q?ids=a%2C1%2Ctrue%2C%7B%22x%22%3A%5B2%5D%7D');
+    assert.equal(await as('brackets'), '/q?ids%5B%5D=a&ids%5B%5D=1&ids%5B%5D=true&ids%5B%5D=%7B%22x%22%3A%5B2%5D%7D');
+    assert.equal(await builtUrl('/q', input_schema, { ids: [] }), '/q');
+    assert.equal(await builtUrl('/q?i=in.(:ids)', input_schema, { ids: [1, 2] }), '/q?i=in.(1%2C2)');
+  });
+
+  it('[behaviour request 6] sends {} when body fields are declared and none is given, and no body when none is declared', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH']) {
+      assert.deepEqual(await built({ method, input_schema: { a: optional } }), [`${method} /v1/things`, '{}']);
+      const bare = await one.sent(await one.serve({ method, url: '/x/:id', input_schema: { id: text } }), { id: '1' });
+      assert.deepEqual([bare.url, bare.body.toString(), bare.headers['content-type']], ['/x/1', '', undefined]);
+    }
+    const nullable = { type: 'object', properties: { a: { type: ['string', 'null'] } } };
+    assert.deepEqual(await built({ method: 'POST', input_schema: nullable }, { a: null }), [
+      'POST /v1/things',
+      '{"a":null}',
+    ]);
+  });
+
+  it('[find E3] takes null for absent where the schema does not know null, and sends it where it does', async () => {
+    const known = { anyOf: [{ type: 'string' }, { type: 'null' }] };
+    const schema = {
+      type: 'object',
+      properties: { id: text, q: text, kept: known, limit: { type: 'integer', default: 5 } },
+      required: ['id'],
+    };
+    const args = { id: 'x', q: null, kept: null, limit: null };
+    const [line, body] = await built({ method: 'POST', url: '/items/:id?q=:q', input_schema: schema }, args);
+    assert.equal(line, 'POST /items/x');
+    assert.deepEqual(JSON.parse(body ?? ''), { kept: null, limit: 5 });
+    assert.equal(await builtUrl('/items/:id', schema, args), '/items/x?limit=5');
+    const { isError } = await one.call(await one.serve({ url: '/items/:id', input_schema: schema }), { id: null });
+    assert.equal(isError, true, 'a required argument that is null is missing');
+  });
+
+  it('[behaviour request 7] fills in defaults of absent arguments, in path, query and body', async () => {
+    const input_schema = {
+      v: { type: 'string', default: 'v2' },
+      limit: { type: 'integer', default: 10 },
+      filter: { type: 'object', default: { on: true } },
+    };
+    const tool = { method: 'POST', url: '/:v/items?limit=:limit', input_schema };
+    assert.deepEqual(await built(tool), ['POST /v2/items?limit=10', '{"filter":{"on":true}}']);
+    assert.deepEqual(await built(tool, { v: 'v1', limit: 0, filter: {} }), ['POST /v1/items?limit=0', '{"filter":{}}']);
+    const full = { type: 'object', properties: { v: { type: 'string', default: 'd' } }, required: ['v'] };
+    assert.equal(await builtUrl('/:v', full), '/d');
+  });
+
+  it('takes arguments that are called like what every object inherits', async () => {
+    const input_schema = { toString: optional, valueOf: optional, hasOwnProperty: optional };
+    assert.equal(await builtUrl('/a/b?x=:valueOf', input_schema), '/a/b');
+    assert.equal(await builtUrl('/a', input_schema, { toString: 'x' }), '/a?toString=x');
+    assert.deepEqual(await built({ method: 'POST', input_schema }), ['POST /v1/things', '{}']);
+    const missing = await one.refused(await one.serve({ url: '/:toString', input_schema: { toString: text } }));
+    assert.equal(missing, 'The arguments do not fit: toString: is missing');
+  });
+});

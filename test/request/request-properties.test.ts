@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+
+/** Text that attackers and accidents produce: any UTF-16, halves of characters too, and the classics of injection. */
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.array(fc.nat({ max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
+  fc
+    .array(
+      fc.constantFrom(
+        '..',
+        '.',
+        '/',
+        '\\',
+        '%2e',
+        '%2f',
+        '?',
+        '#',
+        '&',
+        '=',
+        ':',
+        ';',
+        '@',
+        '\r\n',
+        '\0',
+        ' ',
+        'a',
+        ':b',
+        '{{X}}',
+      ),
+      { maxLength: 6 },
+    )
+    .map((parts) => parts.join('')),
+);
+
+/** Names that a careless walk would take for something of its own, besides ordinary ones. */
+const anyKey = fc.oneof(
+  fc.constantFrom(
+    '__proto__',
+    'constructor',
+    'prototype',
+    'toString',
+    'length',
+    'rawJSON',
+    'toJSON',
+    'items',
+    'a',
+    'b',
+  ),
+  fc.string({ maxLength: 5 }).filter((key) => !/^\d/.test(key)),
+);
+
+/** The text of a JSON number, with as many digits and in as odd a form as JSON allows. */
+const anyNumber = fc
+  .tuple(
+    fc.constantFrom('', '-'),
+    fc.oneof(fc.constant('0'), fc.stringMatching(/^[1-9][0-9]{0,24}$/)),
+    fc.oneof(fc.constant(''), fc.stringMatching(/^\.[0-9]{1,20}$/)),
+    fc.oneof(
+      { weight: 3, arbitrary: fc.constant('') },
+      { weight: 1, arbitrary: fc.stringMatching(/^[eE][+-]?[0-9]{1,3}$/) },
+    ),
+  )
+  .map((parts) => parts.join(''));
+
+/** JSON as a tree of texts: a scalar as it is written, an array, or an object as its entries in order. */
+type Tree = { scalar: string } | { items: Tree[] } | { entries: [key: string, value: Tree][] };
+
+const { tree: anyTree } = fc.letrec<{ tree: Tree }>((tie) => ({
+  tree: fc.oneof(
+    { maxDepth: 4, withCrossShrink: true },
+    fc
+      .oneof(
+        anyNumber,
+        anyText.map((text) => JSON.stringify(text)),
+        fc.constantFrom('null', 'true', 'false', '{}'),
+      )
+      .map((scalar): Tree => ({ scalar })),
+    fc.array(tie('tree'), { maxLength: 3 }).map((items): Tree => ({ items })),
+    fc
+      .uniqueArray(fc.tuple(anyKey, tie('tree')), { maxLength: 4, selector: ([key]) => key })
+      .map((entries): Tree => ({ entries })),
+  ),
+}));
+
+function written(tree: Tree, space: string): string {
+  if ('scalar' in tree) return tree.scalar;
+  if ('items' in tree)
+    return `[${space}${tree.items.map((item) => written(item, space)).join(`${space},${space}`)}${space}]`;
+  const entries = tree.entries.map(([key, value]) => `${JSON.stringify(key)}${space}:${space}${written(value, space)}`);
+  return `{${space}${entries.join(`,${space}`)}${space}}`;
+}
+
+function own(tree: Tree, key: string): Tree | undefined {
+  if ('items' in tree) return /^(0|[1-9]\d*)$/.test(key) ? tree.items[Number(key)] : undefined;
+  return 'entries' in tree ? tree.entries.find(([name]) => name === key)?.[1] : undefined;
+}
+
+describe('properties of requests and results', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  it('[spec 4.3.2] [sec C1] any text as an argument gives a URL of the structure of its template, or is refused with nothing sent', async () => {
+    const text = { type: 'string' };
+    const optional = { type: 'string', optional: true };
+    const input_schema = { a: text, b: text, q: optional, p: optional, auto: optional };
+    const slug = await one.serve({ url: '/v1/:a/x:go/.:b.json/end?q=eq.:q&fixed=a%2Bb&:&p=:p-:q', input_schema });
+    const args = fc.record(
+      { a: anyText, b: anyText, q: anyText, p: anyText, auto: anyText },
+      { requiredKeys: ['a', 'b'] },
+    );
+    await fc.assert(
+      fc.asyncProperty(args, async (given) => {
+        one.upstream.take();
+        const result = await one.call(slug, given);
+        const [request, ...more] = one.upstream.take();
+        assert.deepEqual(more, []);
+        if (result.isError) {
+          assert.equal(request, undefined);
+          assert.match(textOf(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|makes a)/);
+          return;
+        }
+        const [path = '', query = '', ...rest] = (request?.url ?? '').split('?');
+        assert.deepEqual(rest, []);
+        const [, v1, a, go, b, end, ...deeper] = path.split('/');
+        assert.deepEqual([v1, go, end, deeper.length], ['v1', 'x:go', 'end', 0]);
+        assert.equal(decodeURIComponent(a ?? ''), given.a);
+        assert.equal(decodeURIComponent(b ?? ''), `.${given.b}.json`);
+        const expected = [
+          ...(given.q === undefined ? [] : [['q', `eq.${given.q}`]]),
+          ['fixed', 'a+b'],
+          [':'],
+          ...(given.p === undefined && given.q === undefined ? [] : [['p', `${given.p}-${given.q}`]]),
+          ...(given.auto === undefined ? [] : [['auto', given.auto]]),
+        ];
+        assert.deepEqual(
+          query.split('&').map((pair) => pair.split('=').map(decodeURIComponent)),
+          expected,
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('[sec C1] any text in a header arrives as it is, or is refused with nothing sent', async () => {
+    const slug = await one.serve({ input_schema: { 'X-Value': { type: 'string', in: 'header' } } });
+    await fc.assert(
+      fc.asyncProperty(anyText, async (value) => {
+        one.upstream.take();
+        const result = await one.call(slug, { 'X-Value': value });
+        const requests = one.upstream.take();
+        assert.equal(requests.length, result.isError ? 0 : 1);
+        for (const { rawHeaders, headers } of requests) {
+          assert.equal(headers['x-value'], value);
+          assert.equal(rawHeaders.filter((name) => name.toLowerCase() === 'x-value').length, 1);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('[spec 4.3.5] any JSON as an argument reaches the body with every digit', async () => {
+    const slug = await one.serve({
+      method: 'POST',
+      input_schema: { type: 'object', properties: { payload: {} } },
+      body: 'payload',
+    });
+    await fc.assert(
+      fc.asyncProperty(anyTree, async (tree) => {
+        one.upstream.take();
+        const result = await one.callText(slug, `{"payload":${written(tree, ' ')}}`);
+        const [request] = one.upstream.take();
+        if (result.isError) {
+          assert.equal(request, undefined);
+          assert.match(textOf(result), /not well-formed Unicode|number is too large/);
+        } else {
+          const text = written(tree, '');
+          const isText = text.startsWith('"');
+          assert.equal(request?.body.toString(), isText ? JSON.parse(text) : text);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('[behaviour The tool result] any JSON answer comes back whole, compact and with every digit', async () => {
+    const slug = await one.serve({ url: '/whole' });
+    const space = fc.constantFrom('', ' ', '  ', '\n\t', '\r\n ');
+    let answer = '';
+    one.upstream.on('GET /whole', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
+    await fc.assert(
+      fc.asyncProperty(anyTree, space, space, async (tree, inner, outer) => {
+        answer = `${outer}${written(tree, inner)}${outer}`;
+        const { text } = await one.toolhost.modern(slug, 'caller-token', 'tools/call', { name: 'run', arguments: {} });
+        assert.ok(text.includes(`"structuredContent":${written(tree, '')},"resultType"`), text);
+        assert.equal(textOf(JSON.parse(text).result), written(tree, ''));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('[sec C9] any path into any JSON answer gives its own data with every digit, or an error that names the path', async () => {
+    const paths = [
+      '__proto__',
+      'constructor.prototype',
+      'a.length',
+      'items.0.a',
+      'a.b',
+      'toString',
+      '0',
+      'rawJSON',
+      'a.__proto__.b',
+    ];
+    const slugs = await Promise.all(paths.map((path) => one.serve({ url: '/part', response_transform: path })));
+    let answer = '';
+    one.upstream.on('GET /part', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
+    const planted = fc
+      .tuple(fc.nat({ max: paths.length - 1 }), anyTree, fc.boolean())
+      .map(([index, tree, plant]): [number, Tree] => {
+        const keys = paths[index]?.split('.') ?? [];
+        return [index, plant ? keys.reduceRight<Tree>((inner, key) => ({ entries: [[key, inner]] }), tree) : tree];
+      });
+    await fc.assert(
+      fc.asyncProperty(planted, async ([index, tree]) => {
+        answer = written(tree, '');
+        const path = paths[index] ?? '';
+        const expected = path.split('.').reduce<Tree | undefined>((inner, key) => inner && own(inner, key), tree);
+        const result = await one.call(slugs[index] ?? '');
+        if (expected) {
+          assert.notEqual(result.isError, true, textOf(result));
+          assert.equal(textOf(result), written(expected, ''));
+        } else assert.ok(errorOf(result).startsWith(`response_transform "${path}" does not exist in the answer: `));
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('[sec C9] response_fields keep own data only, of any JSON answer', async () => {
+    const fields = ['__proto__', 'a.b', 'constructor.prototype', 'items.length', 'b.toString'];
+    const slug = await one.serve({ url: '/fields', response_fields: fields });
+    let answer = '';
+    one.upstream.on('GET /fields', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
+    await fc.assert(
+      fc.asyncProperty(anyTree, async (tree) => {
+        answer = written(tree, '');
+        const result = await one.call(slug);
+        assert.notEqual(result.isError, true, textOf(result));
+        const text = textOf(result);
+        // Every scalar that is kept was in the answer, letter by letter.
+        for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
+          assert.ok(answer.includes(scalar), scalar);
+        if ('entries' in tree) {
+          const names = Object.keys(JSON.parse(text));
+          assert.deepEqual(
+            names.filter((name) => !['__proto__', 'a', 'constructor', 'items', 'b'].includes(name)),
+            [],
+          );
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

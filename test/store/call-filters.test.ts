@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { callerKinds } from '../../src/domain/config/access.ts';
+import { outcomes } from '../../src/errors.ts';
+import type { CallRecord } from '../../src/store/calls/call-writer.ts';
+import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
+import { decodeCursor, type Page } from '../../src/store/page.ts';
+import { aCall } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const slugs = ['one', 'two', 'three'];
+const tools = ['get', 'put', 'list'];
+const keys = ['key_1', 'key_2', null];
+
+const calls = fc
+  .array(
+    fc.record({
+      workspace_id: fc.constantFrom('ours', 'ours', 'ours', 'theirs'),
+      slug: fc.constantFrom(...slugs),
+      tool: fc.constantFrom(...tools),
+      // Many at the same time, so that ids decide.
+      started_at: fc.integer({ min: 1000, max: 1020 }),
+      outcome: fc.constantFrom('ok', 'ok', ...outcomes.slice(0, 4)),
+      caller_kind: fc.constantFrom(...callerKinds),
+      key_id: fc.constantFrom(...keys),
+    }),
+    { maxLength: 60 },
+  )
+  .map((rows) => rows.map((row, n) => aCall({ ...row, id: `call_${(n * 7919) % 997}` })));
+
+const wanted = fc.record(
+  {
+    slug: fc.constantFrom(...slugs, 'nowhere'),
+    slugs: fc.subarray(slugs),
+    tool: fc.constantFrom(...tools),
+    outcome: fc.constantFrom(...outcomes.slice(0, 5)),
+    callerKind: fc.constantFrom(...callerKinds),
+    keyId: fc.constantFrom('key_1', 'key_2', 'key_3'),
+    since: fc.integer({ min: 995, max: 1020 }),
+    until: fc.integer({ min: 1000, max: 1025 }),
+  },
+  { requiredKeys: [] },
+);
+
+function fits(call: CallRecord, filter: CallFilter): boolean {
+  return (
+    call.workspace_id === 'ours' &&
+    (filter.slug === undefined || call.slug === filter.slug) &&
+    (!filter.slugs || filter.slugs.includes(call.slug)) &&
+    (filter.tool === undefined || call.tool === filter.tool) &&
+    (filter.outcome === undefined || call.outcome === filter.outcome) &&
+    (filter.callerKind === undefined || call.caller_kind === filter.callerKind) &&
+    (filter.keyId === undefined || call.key_id === filter.keyId) &&
+    (filter.since === undefined || call.started_at >= filter.since) &&
+    (filter.until === undefined || call.started_at < filter.until)
+  );
+}
+
+const newestFirst = (a: CallRecord, b: CallRecord) => b.started_at - a.started_at || (a.id < b.id ? 1 : -1);
+
+for (const engine of engines) {
+  describe(`[find A4] a filtered list of calls on ${engine}`, () => {
+    let stores: Stores;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+
+    it('has every call that fits, in order, however few are looked through for a page', async () => {
+      const { db, calls: writer } = await stores.open();
+      const walk = fc.record({ limit: fc.integer({ min: 1, max: 7 }), atOnce: fc.integer({ min: 1, max: 70 }) });
+      await fc.assert(
+        fc.asyncProperty(calls, fc.array(fc.tuple(wanted, walk), { maxLength: 8 }), async (rows, lists) => {
+          await db.deleteFrom('calls').execute();
+          await writer.write(rows);
+          for (const [filter, { limit, atOnce }] of lists) {
+            const found: CallRecord[] = [];
+            let page: Page | undefined = { limit, after: undefined };
+            while (page) {
+              const {
+                rows: some,
+                next,
+                searchedTo,
+              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searched: atOnce });
+              assert.ok(some.length <= limit);
+              assert.ok(some.length === limit || next === undefined || searchedTo !== undefined);
+              found.push(...some);
+              page = next === undefined ? undefined : { limit, after: decodeCursor(next) };
+            }
+            const expected = rows.filter((row) => fits(row, filter as CallFilter)).toSorted(newestFirst);
+            assert.deepEqual(
+              found.map(({ id }) => id),
+              expected.map(({ id }) => id),
+            );
+          }
+        }),
+        { numRuns: engine === 'sqlite' ? 60 : 25, endOnFailure: true },
+      );
+    });
+  });
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type CallLog, createCallLog } from '../../src/gateway/call/call-log.ts';
+import { findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
+import { batchRows } from '../../src/store/calls/call-writer.ts';
+import type { Database } from '../../src/store/database.ts';
+import { insertWorkspace } from '../../src/store/people/workspaces.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { eventually } from '../support/eventually.ts';
+import { aCall, anApiKey } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+for (const engine of engines) {
+  describe(`call records under load on ${engine}`, { timeout: 60_000 }, () => {
+    let stores: Stores;
+    let database: Database;
+    let log: CallLog;
+    const failures: unknown[] = [];
+    let givenUp = 0;
+    before(async () => {
+      stores = await startStores(engine);
+      database = await stores.open();
+      await insertWorkspace(database.db, { id: 'ours', name: 'Ours', at: 0 });
+      await insertApiKey(database.db, anApiKey());
+      log = createCallLog({
+        db: database.records,
+        writeCalls: database.calls.write,
+        keyring: createKeyring([Buffer.alloc(32, 7)]),
+        onError: (error) => failures.push(error),
+        onSuccess: () => undefined,
+        onDropped(rows) {
+          givenUp += rows;
+        },
+      });
+    });
+    after(async () => {
+      await log?.stop();
+      await stores.stop();
+    });
+
+    const written = async () => {
+      const rows = await database.db.selectFrom('calls').select('id').execute();
+      return new Set(rows.map(({ id }) => id)).size;
+    };
+
+    it('are written in whole batches, with the last use of the key', async () => {
+      for (let n = 0; n < batchRows; n += 1) log.add(aCall({ id: `whole_${n}`, started_at: 2000 + n }));
+      await eventually(async () => {
+        assert.equal(await written(), batchRows);
+        assert.equal((await findApiKey(database.db, 'key_1'))?.lastUsedAt, 2000 + batchRows - 1);
+      });
+    });
+
+    it('can be waited for while others come without a pause, with captures; none is lost but those given up', async () => {
+      const before = await written();
+      let added = 0;
+      let over = false;
+      const coming = (async () => {
+        while (!over) {
+          log.add(aCall({ id: `call_${added++}` }), '{}');
+          await nextTurn();
+        }
+      })();
+      await nextTurn();
+      for (let n = 0; n < 3; n += 1) await log.flush();
+      over = true;
+      await coming;
+      await log.flush();
+      assert.equal(await written(), before + added - givenUp);
+      assert.deepEqual(failures, []);
+    });
+  });
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { ControlledTransaction, Kysely } from 'kysely';
+import { recordChange } from '../../src/store/changes/changes.ts';
+import { createReadChanges } from '../../src/store/changes/read-changes.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import type { Tables } from '../../src/store/schema.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+
+const writers = 4;
+const readers = 2;
+const writer = fc.nat(writers - 1);
+/** What one of several writers, or one of several readers, does next. */
+const steps = fc.array(
+  fc.oneof(
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('begin' as const), writer }) },
+    // The clock of a writer is anywhere.
+    {
+      weight: 3,
+      arbitrary: fc.record({ kind: fc.constant('record' as const), writer, at: fc.integer({ min: 0, max: 2 ** 41 }) }),
+    },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('commit' as const), writer }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), writer }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('look' as const), reader: fc.nat(readers - 1) }) },
+  ),
+  { minLength: 10, maxLength: 40 },
+);
+
+describe('[find B1] the positions of changes on PostgreSQL', () => {
+  let stores: Stores;
+  let db: Kysely<Tables>;
+  let ids = 0;
+  const record = async (on: Kysely<Tables>, at = 1) => {
+    const id = `chg_${++ids}`;
+    await recordChange(on, { id, at, kind: 'key', ref: id });
+    return id;
+  };
+  /** A reader, and the ids that it was told at each look. */
+  const reader = async () => {
+    const read = createReadChanges(db);
+    await read();
+    const told: string[] = [];
+    return {
+      told,
+      async look() {
+        const { changes, isContinuous } = await read();
+        assert.equal(isContinuous, true);
+        told.push(...changes.map(({ id }) => id));
+      },
+    };
+  };
+  before(async () => {
+    stores = await startStores('postgres');
+    ({ db } = await stores.open());
+  });
+  after(() => stores.stop());
+
+  it('let every reader see every commit once, at its next look, however commits, rollbacks and looks are mixed', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (plan) => {
+        const open: (ControlledTransaction<Tables> | undefined)[] = [];
+        const pending: string[][] = [];
+        const watching = await Promise.all(Array.from({ length: readers }, reader));
+        const committed: string[] = [];
+        try {
+          for (const step of plan) {
+            if (step.kind === 'look') {
+              await watching[step.reader]?.look();
+              // Everything that was committed before the look, and nothing else, once.
+              assert.deepEqual(watching[step.reader]?.told.toSorted(), committed.toSorted());
+            } else if (step.kind === 'begin') {
+              open[step.writer] ??= await db.startTransaction().execute();
+              pending[step.writer] ??= [];
+            } else {
+              const transaction = open[step.writer];
+              const own = pending[step.writer];
+              if (!transaction || !own) continue;
+              if (step.kind === 'record') own.push(await record(transaction, step.at));
+              else {
+                await transaction[step.kind]().execute();
+                if (step.kind === 'commit') committed.push(...own);
+                open[step.writer] = undefined;
+                pending.splice(step.writer, 1, []);
+              }
+            }
+          }
+        } finally {
+          for (const transaction of open) await transaction?.rollback().execute();
+        }
+        for (const one of watching) {
+          await one.look();
+          assert.deepEqual(one.told.toSorted(), committed.toSorted());
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('show what a transaction commits that was open while thousands of others began and ended', async () => {
+    const one = await reader();
+    const late = await db.startTransaction().execute();
+    const held = await record(late);
+    const quick: string[] = [];
+    for (let n = 0; n < 1000; n += 1) {
+      if (n % 10 === 0) quick.push(await record(db));
+      // An id is spent and nothing is left of it.
+      else await db.selectNoFrom((e) => e.fn('txid_current').as('id')).execute();
+      if (n % 100 === 0) {
+        await one.look();
+        // The database ends a transaction that does nothing for seconds.
+        await late.selectNoFrom((e) => e.lit(1).as('one')).execute();
+      }
+    }
+    await one.look();
+    assert.deepEqual(one.told.toSorted(), quick.toSorted());
+    await late.commit().execute();
+    await one.look();
+    assert.deepEqual(one.told.at(-1), held);
+    assert.equal(one.told.length, quick.length + 1);
+  });
+
+  it('are not trusted across a restart of the database, which may have lost what was seen', async () => {
+    const read = createReadChanges(db);
+    await read();
+    assert.equal((await read()).isContinuous, true);
+    await stores.postgres?.crash();
+    await assert.rejects(read());
+    await stores.postgres?.restart();
+    const missed = await record(db);
+    const found = await read();
+    assert.equal(found.isContinuous, false);
+    assert.deepEqual(
+      found.changes.map(({ id }) => id),
+      [missed],
+      'nothing is skipped by a look that failed',
+    );
+    assert.equal((await read()).isContinuous, true);
+  });
+});
+
+describe('[find B1] the positions of changes on SQLite', () => {
+  it('let every reader see every commit of every process once, at its next look', async () => {
+    const stores = await startStores('sqlite');
+    const place = await stores.place();
+    const connections = [await openDatabase(place), await openDatabase(place), await openDatabase(place)];
+    let ids = 0;
+    const round = fc.record({
+      writer: fc.nat(2),
+      count: fc.integer({ min: 1, max: 3 }),
+      isCommitted: fc.boolean(),
+      looks: fc.array(fc.nat(2), { maxLength: 2 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(round, { minLength: 1, maxLength: 10 }), async (rounds) => {
+        const committed: string[] = [];
+        const told: string[][] = [[], [], []];
+        const reads = connections.map(({ db }) => createReadChanges(db));
+        for (const read of reads) await read();
+        const look = async (n: number) => {
+          const found = await reads[n]?.();
+          assert.equal(found?.isContinuous, true);
+          told[n]?.push(...(found?.changes ?? []).map(({ id }) => id));
+          assert.deepEqual(told[n], committed);
+        };
+        for (const { writer: n, count, isCommitted, looks } of rounds) {
+          const transaction = await connections[n]?.db.startTransaction().execute();
+          assert.ok(transaction);
+          const own = Array.from({ length: count }, () => `chg_${++ids}`);
+          for (const id of own) await recordChange(transaction, { id, at: 1, kind: 'key', ref: id });
+          // A reader of another process is not held up, and sees nothing of it.
+          await look((n + 1) % 3);
+          if (isCommitted) committed.push(...own);
+          await (isCommitted ? transaction.commit() : transaction.rollback()).execute();
+          for (const reader of looks) await look(reader);
+        }
+        for (const reader of [0, 1, 2]) await look(reader);
+      }),
+      { numRuns: 40 },
+    );
+    await Promise.all(connections.map((connection) => connection.close()));
+    await stores.stop();
+  });
+});

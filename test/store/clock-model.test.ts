@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createBrowser, next } from '../support/browser/browser.ts';
+import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { clientWithId, type OAuthClient } from '../support/oauth/oauth-client.ts';
+import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+const replicaCount = 3;
+
+/** Something that is good from a time on, until a time or until it is ended. Times are the database's. */
+type Good = { until: number; isOver: boolean };
+type Key = Good & { key: string };
+type Code = Good & { code: string; verifier: string };
+type Tokens = Good & { access: string; refresh: string };
+type Session = Good & { cookie: string };
+
+const replica = fc.nat(replicaCount - 1);
+const pick = fc.nat(5);
+/** What happens next, at which replica, and to which of the things that there are. */
+const steps = fc.array(
+  fc.record({
+    kind: fc.constantFrom(
+      ...(['make key', 'log in', 'redeem', 'refresh', 'sign in'] as const),
+      ...(['revoke key', 'revoke grant', 'sign out'] as const),
+      ...(['check', 'check', 'check', 'pass', 'pass', 'set clock', 'set clock'] as const),
+    ),
+    at: replica,
+    pick,
+    // Sums of these stay seconds away from every span below, whatever the order.
+    pass: fc.constantFrom(25 * second, 13 * minute, 7 * hour + minute, 40 * hour),
+    ahead: fc.integer({ min: -hour, max: hour }),
+    lifeS: fc.constantFrom(60, 1800, 90_000),
+  }),
+  { minLength: 10, maxLength: 30 },
+);
+type Step = (typeof steps extends fc.Arbitrary<infer All> ? All : never)[number];
+
+/** The spans of the product. */
+const spans = { code: minute, access: hour, refresh: 30 * day, session: 7 * day };
+
+describe('[find B1] replicas whose clocks are set at any time', () => {
+  let postgres: TestPostgres;
+  let provider: ForgingProvider;
+  let world: LoginWorld;
+  let clock: MovableClock;
+  let replicas: TestToolhost[];
+  let slug: string;
+  const ahead: number[] = Array.from({ length: replicaCount }, () => 0);
+  /** The database's clock, which stands still but for `pass`. */
+  let now = Date.now();
+  before(async () => {
+    [postgres, provider] = await Promise.all([startPostgres(), startForgingProvider()]);
+    const url = await postgres.createDatabase();
+    clock = await movableClock(url);
+    await clock.stopAt(now);
+    const env = {
+      DATABASE_URL: url,
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      TRUSTED_PROXIES: '1',
+      OIDC_ISSUER: provider.url,
+      OIDC_CLIENT_ID: provider.clientId,
+      OIDC_CLIENT_SECRET: 'of-the-client',
+    };
+    const surroundingsOf = (n: number) => ({ now: () => Date.now() + (ahead[n] ?? 0) });
+    world = await startLoginWorld({ env, surroundings: surroundingsOf(0) });
+    const egress = [...world.provider.ports, world.upstream.port];
+    const others = [1, 2].map((n) => startToolhost({ env, egress, surroundings: surroundingsOf(n) }));
+    replicas = [world.toolhost, ...(await Promise.all(others))];
+    slug = await world.serve();
+  });
+  after(async () => {
+    await Promise.all(replicas?.slice(1).map((one) => one.stop()) ?? []);
+    await world?.stop();
+    await Promise.all([postgres.stop(), provider?.close()]);
+  });
+
+  const replicaAt = (n: number) => replicas[n] as TestToolhost;
+  const look = () => Promise.all(replicas.map((one) => one.running.app.runner.onCommitted()));
+  const isGood = (good: Good) => !good.isOver && now < good.until;
+
+  /** What was made in one run of the property, and how each step changes or checks it. */
+  const startRun = async () => {
+    const keys: Key[] = [];
+    const codes: Code[] = [];
+    const tokens: Tokens[] = [];
+    const sessions: Session[] = [];
+    const { id } = await world.client(slug);
+    const clients = replicas.map(({ url }) => clientWithId(id, { issuer: `${url}/mcp/${slug}` }));
+    const clientAt = (n: number) => clients[n] as OAuthClient;
+    const chosen = <Thing>(things: Thing[], n: number) => things[n % (things.length || 1)];
+    const issued = (body: object): Tokens => {
+      const { access_token: access, refresh_token: refresh } = body as { access_token: string; refresh_token: string };
+      return { access, refresh, until: now + spans.access, isOver: false };
+    };
+    const sessionStatus = async (n: number, { cookie }: Session) => {
+      const headers = { cookie: `toolhost-session=${cookie}` };
+      return (await fetch(`${replicaAt(n).url}/api/v1/session`, { headers })).status;
+    };
+
+    async function check(n: number): Promise<void> {
+      for (const key of keys) {
+        const { status } = await replicaAt(n).rest('GET', '/servers?limit=1', { key: key.key });
+        assert.equal(status, isGood(key) ? 200 : 401, 'a key');
+      }
+      for (const one of tokens) {
+        const { status } = await replicaAt(n).rpc(slug, one.access, 'ping');
+        assert.equal(status, isGood(one) ? 200 : 401, 'an access token');
+      }
+      for (const one of sessions) assert.equal(await sessionStatus(n, one), isGood(one) ? 200 : 401, 'a session');
+    }
+
+    const steps: Record<Step['kind'], (step: Step) => Promise<unknown>> = {
+      async 'make key'({ at, lifeS }) {
+        const body = { name: 'n', scopes: ['manage'], expires_in: lifeS };
+        const made = await replicaAt(at).rest('POST', '/keys', { body });
+        keys.push({ key: String(made.body.key), until: now + lifeS * second, isOver: false });
+      },
+      async 'revoke key'({ at, pick: n }) {
+        const key = chosen(keys, n);
+        if (!key || key.isOver) return;
+        const { status } = await replicaAt(at).rest('DELETE', `/keys/key_${key.key.split('_')[1]}`);
+        assert.equal(status, 200);
+        key.isOver = true;
+      },
+      async 'log in'() {
+        const { code, verifier } = await world.logIn(clientAt(0));
+        codes.push({ code, verifier, until: now + spans.code, isOver: false });
+      },
+      async redeem({ at, pick: n }) {
+        const code = chosen(codes, n);
+        if (!code || code.isOver) return;
+        const reply = await clientAt(at).redeem(code.code, code.verifier);
+        assert.equal(reply.status, isGood(code) ? 200 : 400, `a code: ${reply.text}`);
+        if (isGood(code)) tokens.push(issued(reply.body));
+        code.isOver = true;
+      },
+      async refresh({ at, pick: n }) {
+        const before = chosen(tokens, n);
+        if (!before || before.refresh === '' || before.isOver) return;
+        const until = before.until - spans.access + spans.refresh;
+        const reply = await clientAt(at).refresh(before.refresh);
+        assert.equal(reply.status, now < until ? 200 : 400, `a refresh token: ${reply.text}`);
+        // The access token of before goes on until its end; a second use of its refresh token would end both.
+        before.refresh = '';
+        if (reply.status === 200) tokens.push(issued(reply.body));
+      },
+      async 'revoke grant'({ at, pick: n }) {
+        const one = chosen(tokens, n);
+        if (!one || one.refresh === '' || one.isOver) return;
+        await clientAt(at).revoke(one.refresh);
+        // Whatever came of the same login ends with it; here only that of one refresh is told apart.
+        tokens.splice(0, tokens.length, ...tokens.filter((other) => other === one));
+        one.isOver = true;
+      },
+      async 'sign in'({ at }) {
+        const browser = createBrowser();
+        const { searchParams } = next(await browser.get(`${replicaAt(at).url}/login`));
+        provider.issue(searchParams.get('nonce') ?? '', {});
+        const back = new URL(`${replicaAt(at).url}/login/callback`);
+        const state = searchParams.get('state') ?? '';
+        back.search = new URLSearchParams({ code: 'of-the-provider', state, iss: provider.url }).toString();
+        assert.equal((await browser.get(back)).status, 302);
+        const cookie = browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
+        sessions.push({ cookie, until: now + spans.session, isOver: false });
+      },
+      async 'sign out'({ at, pick: n }) {
+        const session = chosen(sessions, n);
+        if (!session) return;
+        const headers = { cookie: `toolhost-session=${session.cookie}`, 'sec-fetch-site': 'same-origin' };
+        await fetch(`${replicaAt(at).url}/logout`, { method: 'POST', headers, redirect: 'manual' });
+        session.isOver = true;
+      },
+      check: ({ at }) => check(at),
+      async pass({ pass }) {
+        now += pass;
+        await clock.stopAt(now);
+      },
+      async 'set clock'({ at, ahead: ms }) {
+        ahead[at] = ms;
+      },
+    };
+    return {
+      async take(step: Step) {
+        await steps[step.kind](step);
+        await look();
+      },
+      async end() {
+        for (const n of replicas.keys()) await check(n);
+      },
+    };
+  };
+
+  it('serve nothing that was revoked or has expired, and refuse nothing that is good, after each has looked', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (plan) => {
+        const run = await startRun();
+        for (const step of plan) await run.take(step);
+        await run.end();
+      }),
+      { numRuns: 12 },
+    );
+  });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { startChildToolhost } from '../support/service/child-toolhost.ts';
+import { toolhost } from '../support/service/toolhost-command.ts';
+
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+/** The modes of everything in a folder, by name. */
+function modesIn(folder: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, mode(join(folder, name))]));
+}
+
+describe('the data folder', () => {
+  let parent: string;
+  let folder: string;
+  beforeEach(() => {
+    parent = mkdtempSync(join(tmpdir(), 'toolhost-modes-'));
+    folder = join(parent, 'below', 'data');
+  });
+  afterEach(() => rmSync(parent, { recursive: true }));
+
+  const assertPrivate = (names: RegExp[]) => {
+    const modes = modesIn(folder);
+    for (const name of names)
+      assert.ok(
+        Object.keys(modes).some((found) => name.test(found)),
+        String(name),
+      );
+    assert.deepEqual(new Set(Object.values(modes)), new Set(['600']), JSON.stringify(modes));
+    assert.equal(mode(folder), '700');
+  };
+  const whileServing = [
+    /^toolhost\.sqlite$/,
+    /-wal$/,
+    /-shm$/,
+    /\.lock$/,
+    /^master\.key$/,
+    /^projects-example\.sqlite$/,
+  ];
+
+  it('[find B8] is made for its owner only, with every file in it, whatever the umask says', async () => {
+    const before = process.umask(0);
+    try {
+      for (const WORKERS of ['1', '2']) {
+        const child = await startChildToolhost({ DATA_DIR: folder, DEMO: '1', WORKERS });
+        assertPrivate(whileServing);
+        assert.equal(await child.end(), 0);
+        rmSync(folder, { recursive: true });
+      }
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  it('[find B8] is made so by the command line too', async () => {
+    const args = ['keys', 'create', '--name', 'x', '--scopes', 'call'];
+    assert.equal((await toolhost(args, { env: { DATA_DIR: folder } })).code, 0);
+    assertPrivate([/^toolhost\.sqlite$/]);
+  });
+
+  it('[find B8] of an older version is closed to others at the next start', async () => {
+    const env = { DATA_DIR: folder, DEMO: '1' };
+    assert.equal(await (await startChildToolhost(env)).end(), 0);
+    for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
+    chmodSync(folder, 0o755);
+    const child = await startChildToolhost(env);
+    assertPrivate(whileServing);
+    assert.equal(await child.end(), 0);
+    assert.doesNotMatch(child.output(), /may read/);
+  });
+
+  it('[find B8] that holds other things as well stays as it is: files of ours are closed, and the log says what is open', async () => {
+    mkdirSync(folder, { recursive: true });
+    chmodSync(folder, 0o755);
+    writeFileSync(join(folder, 'notes.txt'), 'not ours', { mode: 0o644 });
+    const child = await startChildToolhost({ DATA_DIR: folder });
+    const { 'notes.txt': notes, ...ours } = modesIn(folder);
+    assert.equal(notes, '644');
+    assert.deepEqual(new Set(Object.values(ours)), new Set(['600']));
+    assert.equal(mode(folder), '755');
+    assert.equal(await child.end(), 0);
+    assert.match(child.output(), /"level":40.*other users of this machine may read \S+data; close it with: chmod go= /);
+  });
+
+  if (process.getuid?.() === 0) {
+    it('[find B8] of another user is left to that user, and the log says so once', async () => {
+      mkdirSync(folder, { recursive: true });
+      chmodSync(folder, 0o777);
+      chownSync(folder, 65_534, 65_534);
+      const child = await startChildToolhost({ DATA_DIR: folder, WORKERS: '2' });
+      assert.equal(mode(folder), '777');
+      assert.equal(await child.end(), 0);
+      assert.equal(child.output().split('may read').length, 2, child.output());
+    });
+  }
+});

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { Kysely, PostgresDialect } from 'kysely';
+import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../../src/store/changes/changes.ts';
+import { machineClock } from '../../src/store/changes/database-clock.ts';
+import { type ChangeFollower, type FollowOptions, followChanges } from '../../src/store/changes/follow-changes.ts';
+import type { Database } from '../../src/store/database.ts';
+import type { Tables } from '../../src/store/schema.ts';
+import { eventually } from '../support/eventually.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const staleMs = 60_000;
+const minute = 60_000;
+
+for (const engine of engines) {
+  describe(`following changes on ${engine}`, () => {
+    let stores: Stores;
+    let database: Database;
+    let now = 0;
+    let seen: string[] = [];
+    let gaps = 0;
+    let follower: ChangeFollower;
+    const options = (): FollowOptions => ({
+      db: database.db,
+      clock: () => now,
+      time: machineClock({ now: () => now, clock: () => now }),
+      staleMs,
+      onChanges: (changes) => seen.push(...changes.map((change) => change.ref)),
+      onGap: () => {
+        gaps += 1;
+      },
+      onError: () => undefined,
+      onSuccess: () => undefined,
+    });
+    const record = (ref: string, at = now) => recordChange(database.db, { id: `chg_${ref}`, at, kind: 'server', ref });
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      database = await stores.open();
+      now = 1_000_000;
+      seen = [];
+      gaps = 0;
+      follower = followChanges(options());
+      await follower.look();
+      assert.equal(gaps, 1, 'the first look cannot tell what was before it');
+    });
+    afterEach(() => follower.stop());
+
+    it('[find B1] reports each change once, whatever the clock of its writer says', async () => {
+      await record('first');
+      await follower.look();
+      await record('behind', now - 60 * minute);
+      await record('ahead', now + 60 * minute);
+      await record('in another century', 1);
+      await follower.look();
+      await follower.look();
+      assert.deepEqual(seen.toSorted(), ['ahead', 'behind', 'first', 'in another century']);
+      assert.equal(gaps, 1);
+    });
+
+    it('sees a change of another within a second without being asked', async () => {
+      await record('theirs');
+      const begun = performance.now();
+      await eventually(() => assert.deepEqual(seen, ['theirs']));
+      assert.ok(performance.now() - begun < 1500);
+    });
+
+    it('sees a change that was committed while a look was under way', async () => {
+      const looks = [follower.look()];
+      const recorded = record('meanwhile').then(() => follower.lookAfterCommit());
+      await Promise.all([...looks, recorded]);
+      assert.deepEqual(seen, ['meanwhile']);
+    });
+
+    it('reports everything that happened while it could not look', async () => {
+      await record('long ago', now + minute);
+      await record('lately', now + 3 * 60 * minute);
+      now += 4 * 60 * minute;
+      assert.equal(follower.isFresh(), false);
+      await follower.look();
+      assert.equal(follower.isFresh(), true);
+      assert.deepEqual(seen, ['long ago', 'lately']);
+    });
+
+    it('reports that it may have missed some when it did not look for half a day', async () => {
+      await record('pruned by others');
+      now += 13 * 60 * minute;
+      await follower.look();
+      assert.equal(gaps, 2);
+    });
+
+    it('forgets changes when every process has had a day to see them, and still counts on', async () => {
+      for (const ref of ['old', 'older', 'oldest']) await record(ref);
+      const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
+      const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
+      now += 25 * 60 * minute;
+      await pruneChanges(database.db, now - changesKeptMs);
+      await follower.look();
+      const left = await rows();
+      assert.deepEqual(
+        left.map((row) => row.position),
+        left.map(() => last),
+      );
+      seen = [];
+      await record('new');
+      await follower.look();
+      assert.deepEqual(seen, ['new']);
+    });
+
+    it('reports so many that all is forgotten at once, and then goes on as before', async () => {
+      const position = nextPosition(database.db);
+      const change = (n: number) => ({ id: `chg_${n}`, at: now, kind: 'key' as const, ref: `${n}`, position });
+      const changes = Array.from({ length: 2500 }, (_, n) => change(n));
+      await database.db.insertInto('changes').values(changes).execute();
+      await follower.look();
+      assert.deepEqual([seen, gaps], [[], 2]);
+      await record('after');
+      await follower.look();
+      assert.deepEqual([seen, gaps], [['after'], 2]);
+    });
+
+    it('[find B1] sees what a process of the previous version writes, and so does every other process', async () => {
+      const others: string[] = [];
+      const second = followChanges({ ...options(), onChanges: (list) => others.push(...list.map(({ ref }) => ref)) });
+      await second.look();
+      // As the version before positions wrote them.
+      const written = (ref: string) =>
+        database.db
+          .insertInto('changes')
+          .values({ id: `chg_${ref}`, at: 1, kind: 'key', ref, position: null })
+          .execute();
+      await written('one');
+      await follower.look();
+      await written('two');
+      await second.look();
+      await Promise.all([follower.look(), second.look()]);
+      assert.deepEqual([new Set(seen), new Set(others)], [new Set(['one', 'two']), new Set(['one', 'two'])]);
+      const unplaced = await database.db.selectFrom('changes').select('id').where('position', 'is', null).execute();
+      assert.deepEqual(unplaced, []);
+      await second.stop();
+    });
+  });
+}
+
+describe('following changes of a database that does not answer', () => {
+  const time = machineClock({ now: Date.now, clock: () => performance.now() });
+
+  it('does not trust what it knows for longer than it may, and a failure to look undoes no commit', async () => {
+    const stores = await startStores('sqlite');
+    const { db } = await stores.open();
+    let now = 0;
+    const errors: unknown[] = [];
+    const nothing = { onChanges: () => undefined, onGap: () => undefined };
+    const follower = followChanges({
+      db,
+      clock: () => now,
+      time,
+      staleMs,
+      ...nothing,
+      onError: (error) => errors.push(error),
+      onSuccess: () => undefined,
+    });
+    assert.equal(follower.isFresh(), false, 'it has seen nothing yet');
+    await follower.look();
+    await stores.stop();
+    await follower.lookAfterCommit();
+    assert.equal(errors.length, 1);
+    await assert.rejects(follower.look());
+    now = staleMs - 1;
+    assert.equal(follower.isFresh(), true);
+    now = staleMs;
+    assert.equal(follower.isFresh(), false);
+    await follower.stop();
+  });
+
+  it('does not pile up looks, and says after a second that there is no answer', async () => {
+    const waiting: ((error: Error) => void)[] = [];
+    const pool = {
+      connect: () => new Promise<never>((_, reject) => waiting.push(reject)),
+      end: async () => undefined,
+      options: {},
+    };
+    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+    const follower = followChanges({
+      db,
+      clock: () => performance.now(),
+      time,
+      staleMs,
+      onChanges: () => undefined,
+      onGap: () => undefined,
+      onError: () => undefined,
+      onSuccess: () => undefined,
+    });
+    const asked = Promise.allSettled(Array.from({ length: 50 }, () => follower.look()));
+    assert.equal(follower.state().isUp, true);
+    await eventually(() => assert.equal(follower.state().isUp, false));
+    for (let n = 0; n < 2; n += 1) {
+      await eventually(() => assert.equal(waiting.length, n + 1));
+      waiting[n]?.(new Error('down'));
+    }
+    assert.ok((await asked).every(({ status }) => status === 'rejected'));
+    assert.equal(waiting.length, 2);
+    await follower.stop();
+  });
+});

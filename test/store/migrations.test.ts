@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { statements } from '../../src/store/engine/migration-files.ts';
+import { eventually } from '../support/eventually.ts';
+import { startStarters } from '../support/service/starters.ts';
+import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+
+const names = readdirSync(migrationsFolder).sort();
+
+for (const engine of engines) {
+  describe(`migrations on ${engine}`, () => {
+    let stores: Stores;
+    let folder: string;
+    before(async () => {
+      stores = await startStores(engine);
+      folder = mkdtempSync(join(tmpdir(), 'toolhost-migrations-'));
+      cpSync(migrationsFolder, folder, { recursive: true });
+    });
+    after(async () => {
+      await stores.stop();
+      rmSync(folder, { recursive: true });
+    });
+
+    const applied = async ({ db }: Database) =>
+      (await db.selectFrom('migrations').select('name').orderBy('name').execute()).map((row) => row.name);
+
+    it('[sec G5] are applied once by four processes that start on one empty database at once', async () => {
+      const starters = await startStarters(4);
+      try {
+        for (let round = 0; round < 3; round += 1) {
+          const place = await stores.place();
+          assert.deepEqual(await starters.open(place), Array(4).fill('opened'));
+          const database = await openDatabase(place);
+          assert.deepEqual(await applied(database), names);
+          await database.close();
+        }
+      } finally {
+        await starters.stop();
+      }
+    });
+
+    if (engine === 'postgres') {
+      it('[sec G5] wait for those of another replica for as long as it takes, which no other statement may', async () => {
+        const place = await stores.place();
+        const other = new pg.Client({ connectionString: place.postgres?.url });
+        await other.connect();
+        await other.query('select pg_advisory_lock(7236491)');
+        const opening = openDatabase(place);
+        const waiting = await eventually(async () => {
+          const { rows } = await other.query("select pid from pg_locks where locktype = 'advisory' and not granted");
+          assert.equal(rows.length, 1);
+          return rows[0] as { pid: number };
+        });
+        const begun = performance.now();
+        await eventually(async () => {
+          const { rows } = await other.query('select 1 from pg_locks where not granted and pid = $1', [waiting.pid]);
+          assert.equal(rows.length, 1, 'it gave up');
+          assert.ok(performance.now() - begun > 2200);
+        });
+        await other.query('select pg_advisory_unlock(7236491)');
+        await (await opening).close();
+        await other.end();
+      });
+    }
+
+    it('are applied to a database that has the older ones, whose rows stay', async () => {
+      const place = await stores.place();
+      const older = await openDatabase(place);
+      await older.db.insertInto('workspaces').values({ id: 'ours', name: 'Ours', created_at: 1 }).execute();
+      await older.close();
+      writeFileSync(
+        join(folder, '9999-later.sql'),
+        "-- a comment; with a semicolon\n-- readable-by: 0.1.0\nalter table workspaces add column colour text;\nupdate workspaces set colour = 'red; blue';\n",
+      );
+      const newer = await openDatabase({ ...place, migrations: folder });
+      assert.deepEqual(await applied(newer), [...names, '9999-later.sql']);
+      const { rows } = await sql`select id, colour from workspaces`.execute(newer.db);
+      assert.deepEqual(
+        rows.map((row) => ({ ...(row as object) })),
+        [{ id: 'ours', colour: 'red; blue' }],
+      );
+      await newer.close();
+      await (await openDatabase(place)).close();
+    });
+
+    it('leave nothing behind when one of them fails', async () => {
+      const place = await stores.place();
+      writeFileSync(join(folder, '9999-later.sql'), 'create table half (id text);\ncreate tabel typo (id text);\n');
+      await assert.rejects(openDatabase({ ...place, migrations: folder }), /syntax/);
+      const database = await openDatabase(place);
+      assert.deepEqual(await applied(database), names);
+      await assert.rejects(sql`select * from half`.execute(database.db));
+      await database.close();
+    });
+  });
+}
+
+describe('serving from one SQLite file', () => {
+  let stores: Stores;
+  before(async () => {
+    stores = await startStores('sqlite');
+  });
+  after(() => stores.stop());
+
+  it('[sec E7] is for one process: of four that start at once three refuse with a sentence', async () => {
+    const starters = await startStarters(4);
+    try {
+      for (let round = 0; round < 10; round += 1) {
+        const answers = (await starters.open({ ...(await stores.place()), exclusive: true })).toSorted();
+        assert.deepEqual(
+          answers.map((answer) => answer.replace(/serves from \S+;.*/, 'serves')),
+          [...Array(3).fill('AppError: another toolhost process serves'), 'opened'],
+        );
+      }
+    } finally {
+      await starters.stop();
+    }
+  });
+});
+
+describe('the statements of a migration', () => {
+  it('end at a semicolon that ends its line, outside of comments', () => {
+    assert.deepEqual(statements('-- one; two\ncreate table a (x text);\n\n  -- three\ncreate index b on a (x);'), [
+      'create table a (x text)',
+      'create index b on a (x)',
+    ]);
+    assert.deepEqual(statements('-- nothing\n'), []);
+  });
+});

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { createApiKeyCheck } from '../../src/gateway/callers/api-key-check.ts';
+import { createHostedServers } from '../../src/gateway/hosted/hosted-servers.ts';
+import { endApiKey, findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
+import { createRemembered } from '../../src/store/changes/cache.ts';
+import type { Db } from '../../src/store/db.ts';
+import { insertWorkspace } from '../../src/store/people/workspaces.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { insertServer, updateServer, updateServerLimits } from '../../src/store/servers/servers.ts';
+import { anApiKey, aServer } from '../support/store/rows.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+
+const minute = 60_000;
+
+describe('what a process remembers of the database', () => {
+  let stores: Stores;
+  let db: Db;
+  let at = 0;
+  let freshUntil = 0;
+  let isUp = true;
+  const freshness = { clock: () => at, freshUntil: () => freshUntil, isUp: () => isUp };
+  before(async () => {
+    stores = await startStores('sqlite');
+  });
+  after(() => stores.stop());
+  beforeEach(async () => {
+    ({ db } = await stores.open());
+    await insertWorkspace(db, { id: 'ours', name: 'ours', at: 1 });
+    [at, freshUntil, isUp] = [0, minute, true];
+  });
+
+  const storeKey = async () => {
+    const { id, key } = formatApiKey(randomBytes(9), randomBytes(32));
+    const secretHash = createHash('sha256').update(key).digest('hex');
+    await insertApiKey(db, anApiKey({ id, secretHash, expiresAt: undefined }));
+    return { id, key };
+  };
+  const keyCheck = () => createApiKeyCheck(db, () => 1000, freshness);
+  const hostedServers = () =>
+    createHostedServers({
+      db,
+      keyring: createKeyring([Buffer.alloc(32)]),
+      freshness,
+      userAgent: 'test',
+      defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
+    });
+
+  it('a key is read once, until it is reported to have changed, or changes are no longer seen', async () => {
+    const { id, key } = await storeKey();
+    const check = keyCheck();
+    assert.equal((await check.verify(key))?.id, id);
+    await endApiKey(db, 'ours', id, 2);
+    assert.equal((await check.verify(key))?.id, id);
+    at = minute;
+    assert.equal(await check.verify(key), undefined);
+    const again = await storeKey();
+    at = 0;
+    await check.verify(again.key);
+    await endApiKey(db, 'ours', again.id, 2);
+    check.forget(again.id);
+    assert.equal(await check.verify(again.key), undefined);
+  });
+
+  it('[sec E3] a key that changes while it is being read is read again', async () => {
+    const { id, key } = await storeKey();
+    const check = keyCheck();
+    const reading = check.verify(key);
+    check.forget(id);
+    await reading;
+    await endApiKey(db, 'ours', id, 2);
+    assert.equal(await check.verify(key), undefined);
+  });
+
+  it('a key whose secret is another one is not valid, whatever its id', async () => {
+    const { id } = await storeKey();
+    const idBytes = randomBytes(9);
+    const other = formatApiKey(idBytes, randomBytes(32));
+    await insertApiKey(db, anApiKey({ ...(await findApiKey(db, id)), id: other.id, expiresAt: undefined }));
+    assert.equal(await keyCheck().verify(other.key), undefined);
+  });
+
+  it('what is no key does not reach the database', async () => {
+    const { key } = await storeKey();
+    const check = keyCheck();
+    await db.destroy();
+    for (const junk of [
+      '',
+      'junk',
+      key.slice(1),
+      `${key.slice(0, -1)}!`,
+      key.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+    ]) {
+      assert.equal(await check.verify(junk), undefined);
+    }
+    await assert.rejects(async () => check.verify(key));
+  });
+
+  it('a server that changes while it is being read is read again, and several who ask at once share one reading', async () => {
+    const first = aServer();
+    await insertServer(db, first);
+    const servers = hostedServers();
+    const [one, two] = await Promise.all([servers.find('sample'), servers.find('sample')]);
+    assert.equal(one, two);
+    assert.equal(await servers.find('sample'), one);
+    servers.forget(first.id);
+    const reading = servers.find('sample');
+    servers.forget('sample');
+    await reading;
+    await updateServer(db, { ...first, version: 2, config: { ...first.config, name: 'Second' } }, 'x');
+    assert.equal((await servers.find('sample'))?.config.name, 'Second');
+  });
+
+  it('a slug that nobody served is served as soon as it is reported', async () => {
+    const servers = hostedServers();
+    assert.equal(await servers.find('sample'), undefined);
+    await insertServer(db, aServer());
+    servers.forget('sample');
+    assert.equal((await servers.find('sample'))?.slug, 'sample');
+  });
+
+  it('[find B1] nothing is used for more than a minute without being read again, also if its change is never seen', async () => {
+    const { id, key } = await storeKey();
+    const first = aServer();
+    await insertServer(db, first);
+    const [check, servers] = [keyCheck(), hostedServers()];
+    await check.verify(key);
+    await servers.find('sample');
+    await endApiKey(db, 'ours', id, 2);
+    await updateServer(db, { ...first, version: 2, config: { ...first.config, name: 'Second' } }, 'x');
+    // Looks go on to succeed, and see nothing.
+    freshUntil = 10 * minute;
+    at = minute - 1;
+    assert.ok(await check.verify(key));
+    assert.equal((await servers.find('sample'))?.config.name, first.config.name);
+    at = minute;
+    assert.equal(await check.verify(key), undefined);
+    assert.equal((await servers.find('sample'))?.config.name, 'Second');
+  });
+
+  it('[find B1] a server that was read again and is the same keeps what was compiled', async () => {
+    const first = aServer();
+    await insertServer(db, first);
+    const servers = hostedServers();
+    const compiled = await servers.find('sample');
+    [at, freshUntil] = [minute, 2 * minute];
+    assert.equal(await servers.find('sample'), compiled);
+    await updateServerLimits(db, first, { callsPerSecond: 7 });
+    servers.forget(first.id);
+    assert.notEqual(await servers.find('sample'), compiled);
+  });
+
+  it('[sec G5] while the database does not answer, what was read serves until a minute after the last look', async () => {
+    const { key } = await storeKey();
+    const check = keyCheck();
+    await check.verify(key);
+    // The last look was half a minute after the key was read.
+    freshUntil = 1.5 * minute;
+    await db.destroy();
+    at = minute;
+    assert.ok(await check.verify(key), 'the look has not noticed yet, but the reading has');
+    isUp = false;
+    at = 1.5 * minute - 1;
+    assert.ok(await check.verify(key));
+    at = 1.5 * minute;
+    await assert.rejects(async () => check.verify(key));
+  });
+
+  it('[find A1] large values are forgotten for one another, however few they are', async () => {
+    const sizes = createRemembered<{ size: number }>({
+      max: 1000,
+      maxSize: 100,
+      sizeOf: ({ size }) => size,
+      freshness,
+      idsOf: () => [],
+    });
+    for (const key of ['a', 'b', 'c']) await sizes.load(key, async () => ({ value: { size: 40 } }));
+    assert.deepEqual([sizes.get('a'), sizes.counts().entries], [undefined, 2]);
+    await sizes.load('d', async () => ({ value: { size: 500 } }));
+    assert.equal(sizes.get('d'), undefined);
+    assert.ok(sizes.get('c'), 'what fits is kept beside what does not');
+  });
+
+  it('many who need the same value at its end share one reading', async () => {
+    let readings = 0;
+    const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });
+    const read = async () => {
+      readings += 1;
+      return { value: { n: readings } };
+    };
+    const ask = async () => remembered.get('key') ?? (await remembered.load('key', read));
+    for (const expected of [1, 2]) {
+      const answers = await Promise.all(Array.from({ length: 100 }, ask));
+      assert.deepEqual([readings, new Set(answers).size], [expected, 1]);
+      [at, freshUntil] = [at + minute, freshUntil + minute];
+    }
+  });
+
+  it('[sec E3] what changes at any moment is never served in an older form after that was reported', async () => {
+    const keys = ['a', 'b', 'c'];
+    const ask = fc.record({ kind: fc.constant('ask' as const), key: fc.constantFrom(...keys) });
+    const change = fc.record({ kind: fc.constant('change' as const), key: fc.constantFrom(...keys) });
+    const other = fc.constantFrom('answer', 'clear', 'pass time').map((kind) => ({ kind, key: '' }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(ask, ask, change, other), { maxLength: 60 }), async (plan) => {
+        [at, freshUntil] = [0, Number.POSITIVE_INFINITY];
+        const stored: Record<string, number> = { a: 0, b: 0, c: 0 };
+        const remembered = createRemembered<{ key: string; n: number }>({
+          max: 2,
+          freshness,
+          idsOf: ({ key }) => [`id of ${key}`],
+        });
+        const waiting: (() => void)[] = [];
+        const asked: Promise<void>[] = [];
+        const read = (key: string) => async () => {
+          const value = { key, n: stored[key] as number };
+          await new Promise<void>((resolve) => waiting.push(resolve));
+          return { value };
+        };
+        for (const { kind, key } of plan) {
+          if (kind === 'ask') {
+            const reported = stored[key] as number;
+            const given = remembered.get(key) ?? remembered.load(key, read(key));
+            asked.push(Promise.resolve(given).then((value) => assert.ok(value && value.n >= reported)));
+          } else if (kind === 'change') {
+            stored[key] = (stored[key] as number) + 1;
+            remembered.forget(`id of ${key}`);
+          } else if (kind === 'answer') {
+            waiting.shift()?.();
+            await new Promise((resolve) => setImmediate(resolve));
+          } else if (kind === 'clear') remembered.clear();
+          else at += minute / 3;
+        }
+        for (const resolve of waiting) resolve();
+        await Promise.all(asked);
+        assert.ok(remembered.counts().entries <= 2);
+      }),
+    );
+  });
+});

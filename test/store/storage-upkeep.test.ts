@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { pino } from 'pino';
+import { startUpkeep, type Upkeep } from '../../src/app/upkeep.ts';
+import { readConfig } from '../../src/config.ts';
+import { endApiKey, insertApiKey } from '../../src/store/api-keys.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
+import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
+import { insertSession } from '../../src/store/people/sessions.ts';
+import { insertWorkspace } from '../../src/store/people/workspaces.ts';
+import { endCrowdedGrants } from '../../src/store/pruning/prune-logins.ts';
+import type { Tables } from '../../src/store/schema.ts';
+import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
+import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+const start = Date.parse('2026-11-20T12:00:00Z');
+const { config } = readConfig(
+  { CALL_RETENTION_DAYS: '10', AUDIT_RETENTION_DAYS: '20', QUOTAS: 'versions=2' },
+  () => '',
+);
+
+for (const engine of engines) {
+  describe(`what is past its time, on ${engine}`, () => {
+    let stores: Stores;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores?.stop());
+
+    /** Two processes on a database of their own. Time stands still but for `wait`. */
+    const open = async () => {
+      const place: DatabaseOptions = await stores.place();
+      const databases: Database[] = [await openDatabase(place), await openDatabase(place)];
+      let now = start;
+      const log = pino({ level: 'silent' });
+      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now)) as [Upkeep, Upkeep];
+      const { db } = databases[0] as Database;
+      await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
+      return {
+        db,
+        one,
+        two,
+        wait: (ms: number) => {
+          now += ms;
+        },
+        now: () => now,
+        insert: (table: keyof Tables, ...rows: object[]) =>
+          db
+            .insertInto(table)
+            .values(rows as never[])
+            .execute(),
+        async ids(table: keyof Tables, column = 'id'): Promise<unknown[]> {
+          const { rows } = await sql<{ id: unknown }>`
+            select ${sql.ref(column)} as id from ${sql.table(table)} order by 1`.execute(db);
+          return rows.map(({ id }) => id);
+        },
+        async stop() {
+          for (const upkeep of [one, two]) await upkeep.stop();
+          for (const database of databases) await database.close();
+        },
+      };
+    };
+    const round = async (upkeep: Upkeep) => {
+      await upkeep.look();
+      await upkeep.settled();
+    };
+    const audit = (id: string, at: number) => ({
+      id,
+      at,
+      workspace_id: 'ours',
+      actor_kind: 'user',
+      actor_id: 'usr_1',
+      operation: 'x',
+      target: null,
+      detail: '{}',
+      request_id: 'r',
+    });
+
+    it('[find A5] is forgotten by one process; when that dies another takes over within the lease', async () => {
+      const world = await open();
+      const { one, two, insert, ids, wait, now } = world;
+      const old = (id: string) => insert('audit_events', audit(id, now() - 21 * day));
+      await old('first');
+      await round(one);
+      assert.deepEqual(await ids('audit_events'), []);
+      await old('second');
+      await round(two);
+      wait(45_000);
+      await round(two);
+      assert.deepEqual(await ids('audit_events'), ['second'], 'the other one holds the lease');
+      await round(one);
+      wait(45_000);
+      await round(two);
+      assert.deepEqual(await ids('audit_events'), ['second'], 'the lease was kept');
+      wait(15_000);
+      await round(two);
+      assert.deepEqual(await ids('audit_events'), [], 'the lease was over');
+      await old('third');
+      wait(59 * minute);
+      await Promise.all([round(one), round(two)]);
+      await round(two);
+      const taken = await ids('audit_events');
+      wait(60 * minute);
+      await round(two);
+      assert.deepEqual([taken.length <= 1, await ids('audit_events')], [true, []]);
+      await two.stop();
+      assert.deepEqual(await ids('leases', 'name'), [], 'a process that stops gives up the lease');
+      await old('fourth');
+      await round(one);
+      assert.deepEqual(await ids('audit_events'), []);
+      await world.stop();
+    });
+
+    it('[find A5] goes from every table, and what is younger stays', async () => {
+      const world = await open();
+      const { db, insert, ids, now } = world;
+      const at = now();
+      const both = async (table: keyof Tables, row: (id: string, age: number) => object, ages: [number, number]) =>
+        insert(table, row('old', ages[0]), row('young', ages[1]));
+      await both('audit_events', (id, age) => audit(id, at - age), [21 * day, 19 * day]);
+      await both('calls', (id, age) => ({ ...aCall({ id, started_at: at - age }) }), [11 * day, 9 * day]);
+      const change = (id: string, age: number, position: number) => ({
+        id,
+        at: at - age,
+        kind: 'server',
+        ref: 'x',
+        position,
+      });
+      await insert('changes', change('old', 2 * day, 1), change('young', 1, 2));
+      const seen = (id: string, age: number) => ({
+        id,
+        version: 'x',
+        host: 'x',
+        pid: 1,
+        started_at: 1,
+        seen_at: at - age,
+      });
+      await both('processes', seen, [2 * minute, minute / 2]);
+      const person = (id: string, age: number) => ({
+        id,
+        issuer: 'x',
+        subject: id,
+        email: null,
+        name: null,
+        created_at: at - 100 * day,
+        last_seen_at: at - age,
+      });
+      await both('users', person, [21 * day, 19 * day]);
+      const invitation = (email: string, age: number) => ({
+        workspace_id: 'ours',
+        email,
+        role: 'viewer',
+        invited_by: 'x',
+        created_at: at - age,
+      });
+      await both('invitations', invitation, [91 * day, 89 * day]);
+      const session = (hash: string, age: number) => ({
+        hash,
+        user_id: 'young',
+        workspace_id: 'ours',
+        created_at: 1,
+        expires_at: at - age,
+      });
+      await both('sessions', session, [1, -1]);
+      const capture = (call_id: string, age: number) => ({
+        call_id,
+        workspace_id: 'ours',
+        server_id: 's',
+        at: at - age,
+        sealed_document: 'x',
+      });
+      await both('captures', capture, [25 * 60 * minute, minute]);
+      const grant = (id: string, age: number) => ({
+        id,
+        workspace_id: 'ours',
+        server_id: 'srv',
+        slug: 's',
+        client_id: 'c',
+        client_name: 'c',
+        user_id: null,
+        scope: '',
+        agreement: 'a',
+        sealed_tokens: '',
+        tokens_version: 1,
+        generation: 1,
+        rotated_at: 1,
+        created_at: 1,
+        revoked_at: at - age,
+      });
+      await both('grants', grant, [21 * day, 19 * day]);
+      for (const [id, revokedAt, createdBy] of [
+        ['maker', at - 30 * day, 'usr_1'],
+        ['made', undefined, 'maker'],
+        ['ended', at - 21 * day, 'usr_1'],
+        ['young', at - 19 * day, 'usr_1'],
+      ] as const) {
+        await insertApiKey(db, anApiKey({ id, createdBy, expiresAt: undefined }));
+        if (revokedAt !== undefined) await endApiKey(db, 'ours', id, revokedAt);
+      }
+      await insertApiKey(db, anApiKey({ id: 'expired', expiresAt: at - 21 * day }));
+      await round(world.one);
+      for (const table of ['audit_events', 'calls', 'changes', 'processes', 'users', 'grants'] as const)
+        assert.deepEqual(await ids(table), ['young'], table);
+      assert.deepEqual(await ids('invitations', 'email'), ['young']);
+      assert.deepEqual(await ids('sessions', 'hash'), ['young']);
+      assert.deepEqual(await ids('captures', 'call_id'), ['young']);
+      assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'who made a key that lives stays');
+      await endApiKey(db, 'ours', 'made', at - 25 * day);
+      world.wait(60 * minute);
+      await round(world.one);
+      world.wait(60 * minute);
+      await round(world.one);
+      assert.deepEqual(await ids('api_keys'), ['young']);
+      await world.stop();
+    });
+
+    it('[find A5] is a workspace with nothing in it whose people were not there for long', async () => {
+      const world = await open();
+      const { db, insert, ids, now } = world;
+      const at = now();
+      for (const [id, seenAt] of [
+        ['empty', at - 21 * day],
+        ['full', at - 21 * day],
+        ['visited', at - day],
+      ] as const) {
+        await insertWorkspace(db, { id, name: id, at: at - 100 * day });
+        const times = { created_at: at - 100 * day, last_seen_at: seenAt };
+        await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
+        await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: at - 100 * day });
+      }
+      await insertServer(db, aServer({ workspaceId: 'full' }));
+      await insertWorkspace(db, { id: 'operators', name: 'x', at: at - 100 * day });
+      await round(world.one);
+      assert.deepEqual(await ids('workspaces'), ['full', 'operators', 'ours', 'visited']);
+      assert.deepEqual(await ids('users'), ['full', 'visited']);
+      assert.deepEqual(await ids('members', 'user_id'), ['full', 'visited']);
+      await world.stop();
+    });
+
+    it('[find A5] are versions and configurations that an older version of the program kept', async () => {
+      const world = await open();
+      const { db, ids } = world;
+      let server = aServer();
+      await insertServer(db, server);
+      for (let version = 2; version <= 5; version++) {
+        server = { ...server, version };
+        await updateServer(db, server, 'x');
+      }
+      await insertServer(db, aServer({ slug: 'gone' }));
+      await db.updateTable('servers').set({ deleted_at: 5 }).where('slug', '=', 'gone').execute();
+      await db.updateTable('servers').set({ stored_bytes: null }).execute();
+      await round(world.one);
+      assert.deepEqual(await ids('server_versions', 'version'), [4, 5]);
+      const rows = await db.selectFrom('servers').selectAll().orderBy('slug').execute();
+      assert.deepEqual([rows[0]?.config, rows[0]?.stored_bytes], ['{}', 0]);
+      assert.ok((rows[1]?.stored_bytes ?? 0) >= 3 * JSON.stringify(server.config).length);
+      await world.stop();
+    });
+
+    it('[find A5] goes a thousand rows at a time', async () => {
+      const world = await open();
+      const { db, insert, ids } = world;
+      for (let n = 0; n < 25; n++)
+        await insert('audit_events', ...Array.from({ length: 100 }, (_, i) => audit(`${n}-${i}`, 1)));
+      const left: number[] = [];
+      const where = sql`at < 2`;
+      await deleteInSteps(db, { table: 'audit_events', key: ['id'], where }, async () => {
+        left.push((await ids('audit_events')).length);
+      });
+      assert.deepEqual(left, [1500, 500, 0]);
+      await world.stop();
+    });
+
+    it('[find A5] are sessions of a person beyond 50, and grants of a server that were used long ago', async () => {
+      const world = await open();
+      const { db, insert, ids } = world;
+      await insert('users', { id: 'u', issuer: 'x', subject: 'u', email: null, name: null, created_at: 1 });
+      for (let at = 1; at <= 52; at++)
+        await insertSession(db, { hash: `h${at}`, userId: 'u', workspaceId: 'ours', at, expiresAt: start + day });
+      const hashes = await ids('sessions', 'hash');
+      assert.deepEqual([hashes.length, hashes.includes('h1'), hashes.includes('h2')], [50, false, false]);
+      for (const [id, last_used_at] of [
+        ['a', 10],
+        ['b', 30],
+        ['c', null],
+      ] as const) {
+        const fields = { workspace_id: 'ours', server_id: 's', slug: 's', client_id: 'c', client_name: 'c', scope: '' };
+        const counts = { tokens_version: 1, generation: 1, rotated_at: 1, created_at: 20 };
+        await insert('grants', { id, ...fields, ...counts, agreement: 'a', sealed_tokens: 'x', last_used_at });
+        const token = {
+          hash: id,
+          grant_id: id,
+          kind: 'access',
+          generation: 1,
+          wrapped_key: 'x',
+          expires_at: start + day,
+        };
+        await insert('tokens', token);
+      }
+      await endCrowdedGrants(db, 2);
+      assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
+      await world.stop();
+    });
+  });
+}
+
+describe('the file of SQLite', () => {
+  it('[find A5] does not grow where as much is forgotten as is added', async () => {
+    const stores = await startStores('sqlite');
+    try {
+      const { db } = await stores.open();
+      await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
+      const pages = async () => {
+        const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
+        return rows[0]?.page_count ?? 0;
+      };
+      const fill = async (round: number) => {
+        const rows = Array.from({ length: 2000 }, (_, n) => aCall({ id: `${round}-${n}`, started_at: round }));
+        for (let n = 0; n < rows.length; n += 100)
+          await db
+            .insertInto('calls')
+            .values(rows.slice(n, n + 100))
+            .execute();
+      };
+      await fill(1);
+      const full = await pages();
+      for (let n = 2; n < 6; n++) {
+        await deleteInSteps(db, { table: 'calls', key: ['id'], where: sql`started_at < ${n}` });
+        await fill(n);
+      }
+      assert.ok((await pages()) <= full * 1.1, `${await pages()} pages, ${full} before`);
+    } finally {
+      await stores.stop();
+    }
+  });
+});

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Db } from '../../src/store/db.ts';
+import {
+  type Authorization,
+  insertAuthorization,
+  isAuthorizationWaiting,
+  takeAuthorization,
+} from '../../src/store/logins/authorizations.ts';
+import {
+  breakGrant,
+  claimRefresh,
+  findGrant,
+  findGrants,
+  type Grant,
+  hasGrantOfClient,
+  insertGrant,
+  releaseRefresh,
+  revokeGrant,
+  revokeServerGrants,
+  rotateGrant,
+  saveRefreshedTokens,
+} from '../../src/store/logins/grants.ts';
+import {
+  findHandedOutAgreement,
+  hasOtherAgreement,
+  pruneHandedOutTokens,
+  saveHandedOutToken,
+} from '../../src/store/logins/handed-out-tokens.ts';
+import {
+  type Code,
+  findCode,
+  findToken,
+  insertCode,
+  insertTokens,
+  type StoredToken,
+  spendCode,
+} from '../../src/store/logins/tokens.ts';
+import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const login: Authorization = {
+  id: 'state',
+  workspace_id: 'ours',
+  server_id: 'srv_1',
+  consent_id: 'consent',
+  client_id: 'client',
+  client_name: 'Agent',
+  redirect_uri: 'https://agent.example/cb',
+  code_challenge: 'challenge',
+  scope: 'read',
+  binding_hash: 'browser',
+  sealed_verifier: 'sealed',
+  created_at: 1,
+  expires_at: 100,
+};
+
+const grant: Grant = {
+  id: 'grt_1',
+  workspace_id: 'ours',
+  server_id: 'srv_1',
+  slug: 'sample',
+  client_id: 'client',
+  client_name: 'Agent',
+  user_id: null,
+  scope: 'read',
+  agreement: 'agreed',
+  sealed_tokens: 'sealed',
+  tokens_version: 1,
+  refreshing_until: null,
+  generation: 1,
+  rotated_at: 1,
+  created_at: 1,
+  last_used_at: null,
+  broken_at: null,
+  revoked_at: null,
+};
+
+const code: Code = {
+  hash: 'code',
+  grant_id: 'grt_1',
+  client_id: 'client',
+  redirect_uri: 'https://agent.example/cb',
+  code_challenge: 'c',
+  wrapped_key: 'w',
+  expires_at: 100,
+  used_at: null,
+};
+const token: StoredToken = {
+  hash: 'token',
+  grant_id: 'grt_1',
+  kind: 'access',
+  generation: 1,
+  wrapped_key: 'w',
+  expires_at: 100,
+};
+
+const won = (answers: readonly boolean[]) => answers.filter((answer) => answer).length;
+
+for (const engine of engines) {
+  describe(`logins on ${engine}`, () => {
+    let stores: Stores;
+    let db: Db;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      ({ db } = await stores.open());
+    });
+    const taking = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
+
+    it('[sec D4] begins one login for a consent form', async () => {
+      const begun = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
+      assert.equal(won(begun), 1);
+    });
+
+    it('[sec D3] gives a login to its own browser and server alone, before it expires', async () => {
+      await insertAuthorization(db, login);
+      for (const wrong of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
+        assert.equal(await takeAuthorization(db, { ...taking, ...wrong }), undefined);
+      }
+      assert.equal(await isAuthorizationWaiting(db, taking), true);
+      assert.equal(await isAuthorizationWaiting(db, { ...taking, serverId: 'srv_2' }), false);
+      assert.equal(await isAuthorizationWaiting(db, { ...taking, now: 100 }), false);
+      assert.equal((await takeAuthorization(db, taking))?.client_id, 'client');
+    });
+
+    it('[sec D12] gives a login once, also when several callbacks come at once, and its consent stays used', async () => {
+      await insertAuthorization(db, login);
+      const taken = await Promise.all([1, 2, 3].map(() => takeAuthorization(db, taking)));
+      assert.equal(taken.filter((row) => row !== undefined).length, 1);
+      assert.equal(await isAuthorizationWaiting(db, taking), false);
+      assert.equal(await insertAuthorization(db, { ...login, id: 'again' }), false);
+    });
+
+    it('[sec D9] lets a code be used once, before it expires', async () => {
+      await insertGrant(db, grant);
+      await insertCode(db, code);
+      assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
+      assert.equal(await findCode(db, 'other'), undefined);
+      assert.equal(await spendCode(db, 'code', 100), false);
+      assert.equal(won(await Promise.all([1, 2, 3].map(() => spendCode(db, 'code', 50)))), 1);
+      assert.equal((await findCode(db, 'code'))?.used_at, 50);
+      await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
+    });
+
+    it('[sec D18] moves a refresh token on once for each generation', async () => {
+      await insertGrant(db, grant);
+      assert.equal(won(await Promise.all([1, 2, 3].map(() => rotateGrant(db, 'grt_1', 1, 60)))), 1);
+      const { generation, rotated_at, last_used_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      assert.deepEqual([generation, rotated_at, last_used_at], [2, 60, 60]);
+      await revokeGrant(db, 'grt_1', 70);
+      assert.equal(await rotateGrant(db, 'grt_1', 2, 80), false);
+    });
+
+    it('[sec D18] lets one replica at a time refresh at the provider', async () => {
+      await insertGrant(db, grant);
+      const claim = (version: number, now: number) =>
+        claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
+      assert.equal(won(await Promise.all([1, 2, 3].map(() => claim(1, 50)))), 1);
+      assert.equal(await claim(1, 55), false);
+      assert.equal(await claim(1, 61), true);
+      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'newer', 2), true);
+      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'late', 2), false);
+      assert.equal(await claim(1, 62), false);
+      assert.equal(await claim(2, 62), true);
+      await releaseRefresh(db, 'grt_1', 71);
+      assert.equal(await claim(2, 63), false);
+      await releaseRefresh(db, 'grt_1', 72);
+      assert.equal(await claim(2, 63), true);
+      assert.equal(await breakGrant(db, 'grt_1', 1, 64), false);
+      assert.equal(await breakGrant(db, 'grt_1', 2, 64), true);
+      const { sealed_tokens, tokens_version, refreshing_until, broken_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      assert.deepEqual([sealed_tokens, tokens_version, refreshing_until, broken_at], ['newer', 2, null, 64]);
+      await revokeGrant(db, 'grt_1', 65);
+      assert.equal(await claim(2, 100), false);
+      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'too late', 3), false);
+    });
+
+    it('ends a grant once, with its tokens, its codes and what it sealed', async () => {
+      for (const id of ['grt_1', 'grt_2']) {
+        await insertGrant(db, { ...grant, id });
+        await insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
+        await insertTokens(db, [
+          { ...token, hash: `token of ${id}`, grant_id: id },
+          { ...token, hash: `refresh of ${id}`, kind: 'refresh', grant_id: id },
+        ]);
+      }
+      assert.deepEqual(
+        { ...(await findToken(db, 'refresh of grt_1')) },
+        { ...token, hash: 'refresh of grt_1', kind: 'refresh' },
+      );
+      assert.equal(await revokeGrant(db, 'grt_1', 70), true);
+      assert.equal(await revokeGrant(db, 'grt_1', 71), false);
+      assert.equal(await revokeGrant(db, 'grt_3', 71), false);
+      const { sealed_tokens, revoked_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      assert.deepEqual([sealed_tokens, revoked_at], ['', 70]);
+      for (const kind of ['token', 'refresh']) {
+        assert.equal(await findToken(db, `${kind} of grt_1`), undefined);
+        assert.ok(await findToken(db, `${kind} of grt_2`));
+      }
+      assert.equal(await findCode(db, 'code of grt_1'), undefined);
+      assert.ok(await findCode(db, 'code of grt_2'));
+    });
+
+    it('ends every grant of a server and no other', async () => {
+      for (const row of [
+        { id: 'a' },
+        { id: 'b' },
+        { id: 'c', server_id: 'srv_2' },
+        { id: 'd', workspace_id: 'theirs' },
+      ])
+        await insertGrant(db, { ...grant, ...row });
+      await revokeServerGrants(db, { workspaceId: 'ours', id: 'srv_1' }, 70);
+      const ended = await Promise.all(['a', 'b', 'c', 'd'].map(async (id) => (await findGrant(db, id))?.revoked_at));
+      assert.deepEqual(ended, [70, 70, null, null]);
+    });
+
+    it('[sec E1] lists the grants of one workspace, of one server, or of the servers that a key is limited to', async () => {
+      for (const row of [
+        { id: 'a' },
+        { id: 'b', slug: 'second' },
+        { id: 'c', slug: 'third', created_at: 2 },
+        { id: 'd', workspace_id: 'theirs' },
+      ]) {
+        await insertGrant(db, { ...grant, ...row });
+      }
+      const list = async (filter: { slug?: string; slugs?: string[] }) => {
+        const { rows } = await findGrants(
+          db,
+          'ours',
+          { slug: filter.slug, slugs: filter.slugs },
+          { limit: 10, after: undefined },
+        );
+        return rows.map((row) => row.id).join('');
+      };
+      assert.equal(await list({}), 'cba');
+      assert.equal(await list({ slug: 'second' }), 'b');
+      assert.equal(await list({ slugs: ['sample', 'third'] }), 'ca');
+      assert.equal(await list({ slugs: [] }), '');
+      assert.equal(await hasGrantOfClient(db, 'srv_1', 'client'), true);
+      assert.equal(await hasGrantOfClient(db, 'srv_2', 'client'), false);
+      assert.equal(await hasGrantOfClient(db, 'srv_1', 'other'), false);
+      const { rows, next } = await findGrants(
+        db,
+        'ours',
+        { slug: undefined, slugs: undefined },
+        { limit: 2, after: undefined },
+      );
+      assert.deepEqual([rows.length, typeof next], [2, 'string']);
+    });
+
+    it('[find B6] knows what was agreed to when a token was handed out, until it expires or the server has too many', async () => {
+      const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
+        saveHandedOutToken(db, { server_id, hash, agreement, expires_at });
+      assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
+      await save('srv_1', 'a', 'first');
+      await save('srv_1', 'b', 'second', 50);
+      await save('srv_2', 'a', 'third', 200);
+      const others = ['first', 'second', 'zzz', 'A', undefined].map((own) => hasOtherAgreement(db, 'srv_2', own));
+      assert.deepEqual(await Promise.all(others), [true, true, true, true, true]);
+      assert.deepEqual(
+        [await hasOtherAgreement(db, 'srv_2', 'third'), await hasOtherAgreement(db, 'srv_1', 'first')],
+        [false, true],
+      );
+      const agreed = () => Promise.all(['a', 'b', 'c'].map((hash) => findHandedOutAgreement(db, 'srv_1', hash)));
+      assert.deepEqual(await agreed(), ['first', 'second', undefined]);
+      await save('srv_1', 'a', 'second');
+      assert.deepEqual(await agreed(), ['second', 'second', undefined]);
+      await save('srv_1', 'c', 'second', 300);
+      await pruneHandedOutTokens(db, 51, 2);
+      assert.deepEqual(await agreed(), ['second', undefined, 'second']);
+      await pruneHandedOutTokens(db, 51, 1);
+      assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
+      assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
+    });
+
+    it('forgets logins, codes and tokens that have expired', async () => {
+      await insertGrant(db, grant);
+      for (const [name, expires_at] of [
+        ['old', 10],
+        ['new', 100],
+      ] as const) {
+        await insertAuthorization(db, { ...login, id: name, consent_id: name, expires_at });
+        await insertCode(db, { ...code, hash: name, expires_at });
+        await insertTokens(db, [{ ...token, hash: name, expires_at }]);
+      }
+      await pruneOAuth(db, 50, 45);
+      assert.equal(await takeAuthorization(db, { ...taking, id: 'old', now: 5 }), undefined);
+      assert.ok(await findCode(db, 'old'));
+      await pruneOAuth(db, 56, 45);
+      for (const find of [findCode, findToken]) {
+        assert.equal(await find(db, 'old'), undefined);
+        assert.ok(await find(db, 'new'));
+      }
+      assert.ok(await takeAuthorization(db, { ...taking, id: 'new' }));
+    });
+  });
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Db } from '../../src/store/db.ts';
+import {
+  deleteInvitation,
+  deleteMember,
+  listInvitations,
+  listMembers,
+  saveInvitation,
+  takeInvitations,
+} from '../../src/store/people/members.ts';
+import {
+  deleteSession,
+  findSession,
+  insertSession,
+  moveSession,
+  pruneSessions,
+} from '../../src/store/people/sessions.ts';
+import { findUser, saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
+import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/people/workspaces.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const all = { limit: 10, after: undefined };
+
+for (const engine of engines) {
+  describe(`people on ${engine}`, () => {
+    let stores: Stores;
+    let db: Db;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      ({ db } = await stores.open());
+      for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
+      for (const id of ['ada', 'bob'])
+        await saveUser(db, { id, issuer: 'i', subject: id, email: `${id}@b.example`, name: null, at: 1 });
+    });
+    const join = (userId: string, workspaceId = 'ours', at = 1) =>
+      saveMember(db, { workspaceId, userId, role: 'editor', at });
+    const session = { hash: 'h', userId: 'ada', workspaceId: 'ours', at: 1, expiresAt: 100 };
+
+    it('finds a person by id', async () => {
+      assert.deepEqual(
+        { ...(await findUser(db, 'ada')) },
+        { id: 'ada', issuer: 'i', subject: 'ada', email: 'ada@b.example', name: null },
+      );
+      assert.equal(await findUser(db, 'eve'), undefined);
+    });
+
+    it('renames one workspace', async () => {
+      await renameWorkspace(db, 'ours', 'Ours');
+      assert.equal((await findWorkspace(db, 'ours'))?.name, 'Ours');
+      assert.equal((await findWorkspace(db, 'theirs'))?.name, 'theirs');
+    });
+
+    it('lists the members of one workspace, oldest first', async () => {
+      await join('bob', 'ours', 1);
+      await join('ada', 'ours', 2);
+      await join('ada', 'theirs', 3);
+      const { rows } = await listMembers(db, 'ours', all);
+      const [first, second, ...more] = rows;
+      assert.deepEqual(
+        { ...first },
+        { userId: 'bob', email: 'bob@b.example', name: null, role: 'editor', createdAt: 1 },
+      );
+      assert.equal(second?.userId, 'ada');
+      assert.deepEqual(more, []);
+    });
+
+    it('removes a member from one workspace with the sessions that show it, and no other', async () => {
+      await join('ada');
+      await join('ada', 'theirs');
+      await insertSession(db, session);
+      await insertSession(db, { ...session, hash: 'other', workspaceId: 'theirs' });
+      assert.equal(await deleteMember(db, 'ours', 'bob'), false);
+      assert.equal(await deleteMember(db, 'ours', 'ada'), true);
+      assert.equal(await deleteMember(db, 'ours', 'ada'), false);
+      assert.equal(await findSession(db, 'h', 50), undefined);
+      assert.ok(await findSession(db, 'other', 50));
+      assert.deepEqual(await workspacesOf(db, 'ada', 10), [{ id: 'theirs', name: 'theirs', role: 'editor' }]);
+    });
+
+    it('keeps one invitation of an address to each workspace, and takes them all at once', async () => {
+      const invitation = {
+        workspaceId: 'ours',
+        email: 'eve@b.example',
+        role: 'viewer' as const,
+        invitedBy: 'ada',
+        createdAt: 5,
+      };
+      await saveInvitation(db, invitation);
+      await saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
+      await saveInvitation(db, { ...invitation, workspaceId: 'theirs' });
+      await saveInvitation(db, { ...invitation, email: 'zoe@b.example', createdAt: 7 });
+      const { rows: listed } = await listInvitations(db, 'ours', all);
+      assert.deepEqual(
+        listed.map(({ email, role }) => [email, role]),
+        [
+          ['eve@b.example', 'editor'],
+          ['zoe@b.example', 'viewer'],
+        ],
+      );
+      assert.equal(await deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
+      assert.equal(await deleteInvitation(db, 'ours', 'zoe@b.example'), true);
+      const taken = await Promise.all([
+        takeInvitations(db, 'eve@b.example', 0),
+        takeInvitations(db, 'eve@b.example', 0),
+      ]);
+      assert.deepEqual(
+        taken.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),
+        [
+          { workspaceId: 'ours', role: 'editor' },
+          { workspaceId: 'theirs', role: 'viewer' },
+        ],
+      );
+      assert.deepEqual((await listInvitations(db, 'ours', all)).rows, []);
+    });
+
+    it('keeps a session until it expires, is ended or moves on', async () => {
+      await insertSession(db, session);
+      assert.deepEqual(await findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
+      assert.equal(await findSession(db, 'h', 100), undefined);
+      assert.equal(await findSession(db, 'g', 50), undefined);
+      await moveSession(db, 'h', 'theirs');
+      assert.equal((await findSession(db, 'h', 50))?.workspaceId, 'theirs');
+      await insertSession(db, { ...session, hash: 'later', expiresAt: 200 });
+      await pruneSessions(db, 150);
+      assert.equal(await findSession(db, 'h', 0), undefined);
+      await deleteSession(db, 'later');
+      assert.equal(await findSession(db, 'later', 0), undefined);
+    });
+  });
+}

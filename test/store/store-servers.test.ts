@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Db } from '../../src/store/db.ts';
+import { decodeCursor, type Page } from '../../src/store/page.ts';
+import { insertWorkspace } from '../../src/store/people/workspaces.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../src/store/servers/secrets.ts';
+import { listServers } from '../../src/store/servers/server-list.ts';
+import { findVersion, findVersions } from '../../src/store/servers/server-versions.ts';
+import {
+  deleteServer,
+  findServer,
+  findServingServer,
+  insertServer,
+  isSlugTaken,
+  type StoredServer,
+  updateServer,
+} from '../../src/store/servers/servers.ts';
+import { aServer } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const keyring = createKeyring([Buffer.alloc(32, 1)]);
+const all: Page = { limit: 10, after: undefined };
+const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredServer => ({
+  ...server,
+  version: server.version + 1,
+  updatedAt: server.updatedAt + 1,
+  ...more,
+});
+
+/** As it is found by its public address. */
+const served = (server: StoredServer) => ({ ...server, configLength: JSON.stringify(server.config).length });
+
+for (const engine of engines) {
+  describe(`servers and their secrets on ${engine}`, () => {
+    let stores: Stores;
+    let db: Db;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      ({ db } = await stores.open());
+      for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
+    });
+
+    it('finds a server by its slug: its workspace for managing, everybody for calling', async () => {
+      const server = aServer();
+      assert.equal(await insertServer(db, server), true);
+      assert.deepEqual(await findServer(db, 'ours', 'sample'), server);
+      assert.equal(await findServer(db, 'theirs', 'sample'), undefined);
+      assert.equal(await findServer(db, 'ours', 'Sample'), undefined);
+      assert.deepEqual(await findServingServer(db, 'sample'), served(server));
+      assert.equal(await findServingServer(db, 'other'), undefined);
+    });
+
+    it('[sec E2] gives a slug to one server, also when two ask for it at once', async () => {
+      const asked = await Promise.all(
+        ['a', 'b', 'c'].map((id) => insertServer(db, aServer({ id, workspaceId: id === 'a' ? 'ours' : 'theirs' }))),
+      );
+      assert.deepEqual(asked.toSorted(), [false, false, true]);
+      const winner = await findServingServer(db, 'sample');
+      assert.equal((await findVersions(db, winner as StoredServer, all)).rows.length, 1);
+    });
+
+    it('[sec E2] keeps the slug of a deleted server for ever, and drops its secrets', async () => {
+      const server = aServer();
+      await insertServer(db, server);
+      await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
+      assert.equal(await isSlugTaken(db, 'sample'), true);
+      await deleteServer(db, server, 5000);
+      assert.equal(await findServer(db, 'ours', 'sample'), undefined);
+      assert.equal(await findServingServer(db, 'sample'), undefined);
+      assert.deepEqual((await listServers(db, 'ours', undefined, { limit: 10, after: undefined })).rows, []);
+      assert.deepEqual(await findSecrets(db, server), []);
+      assert.equal(await isSlugTaken(db, 'sample'), true);
+      assert.equal(await insertServer(db, aServer({ id: 'srv_new' })), false);
+      assert.equal(await updateServer(db, next(server), 'key_2'), false);
+    });
+
+    it('stores a change only on top of the version that it was made from', async () => {
+      const first = aServer();
+      await insertServer(db, first);
+      const second = next(first, { name: 'Second', config: { ...first.config, name: 'Second' } });
+      assert.equal(await updateServer(db, second, 'key_2'), true);
+      assert.equal(await updateServer(db, second, 'key_3'), false);
+      assert.equal(await updateServer(db, next(second, { version: 4 }), 'key_3'), false);
+      assert.equal(await updateServer(db, next(second, { workspaceId: 'theirs' }), 'key_3'), false);
+      assert.deepEqual(await findServer(db, 'ours', 'sample'), second);
+      const racers = await Promise.all(
+        [1, 2, 3, 4].map((n) => updateServer(db, next(second, { name: `Racer ${n}` }), `key_${n}`)),
+      );
+      assert.equal(racers.filter((won) => won).length, 1);
+      assert.equal((await findServer(db, 'ours', 'sample'))?.version, 3);
+      assert.equal((await findVersions(db, first, all)).rows.length, 3);
+    });
+
+    it('keeps every version with its author, newest first', async () => {
+      let server = aServer();
+      await insertServer(db, server);
+      for (const by of ['key_2', 'key_3']) {
+        server = next(server);
+        await updateServer(db, server, by);
+      }
+      const { rows: versions } = await findVersions(db, server, all);
+      assert.deepEqual(
+        versions.map(({ version, createdBy, createdAt }) => [version, createdBy, createdAt]),
+        [
+          [3, 'key_3', 1002],
+          [2, 'key_2', 1001],
+          [1, 'key_1', 1000],
+        ],
+      );
+      assert.deepEqual(versions[0]?.config, server.config);
+      const page = await findVersions(db, server, { limit: 2, after: undefined });
+      assert.equal(page.rows.length, 2);
+      const rest = await findVersions(db, server, { limit: 2, after: decodeCursor(page.next ?? '') });
+      assert.deepEqual([rest.rows.map(({ version }) => version), rest.next], [[1], undefined]);
+      const foreign = { ...server, workspaceId: 'theirs' };
+      assert.deepEqual((await findVersions(db, foreign, all)).rows, []);
+      assert.equal((await findVersion(db, server, 2))?.createdBy, 'key_2');
+      assert.equal(await findVersion(db, server, 4), undefined);
+      assert.equal(await findVersion(db, foreign, 2), undefined);
+    });
+
+    it('pages through the servers of one workspace, or some of them', async () => {
+      for (const [index, slug] of ['one', 'two', 'three', 'four', 'five'].entries())
+        await insertServer(db, aServer({ slug, createdAt: index < 3 ? 1 : 2 }));
+      await insertServer(db, aServer({ slug: 'foreign', workspaceId: 'theirs' }));
+      const list = async (slugs: string[] | undefined, page: Page) => {
+        const { rows, next: cursor } = await listServers(db, 'ours', slugs, page);
+        return { slugs: rows.map((row) => row.slug), cursor };
+      };
+      const first = await list(undefined, { limit: 3, after: undefined });
+      assert.deepEqual(first.slugs, ['four', 'five', 'two']);
+      const second = await list(undefined, { limit: 3, after: decodeCursor(first.cursor ?? '') });
+      assert.deepEqual(second, { slugs: ['three', 'one'], cursor: undefined });
+      const everything = { limit: 10, after: undefined };
+      assert.deepEqual((await list(['one', 'five', 'foreign', 'none'], everything)).slugs, ['five', 'one']);
+      assert.deepEqual((await list([], everything)).slugs, []);
+    });
+
+    it('seals a secret, opens it for the gateway, and lists it without its value', async () => {
+      const server = aServer();
+      await insertServer(db, server);
+      const info = {
+        name: 'KEY',
+        origins: ['https://a.example', 'https://b.example'],
+        createdBy: 'key_1',
+        updatedAt: 9,
+      };
+      await saveSecret(db, keyring, server, { ...info, value: 'canary-of-the-secret' });
+      await saveSecret(db, keyring, server, { ...info, name: 'A', origins: [], value: 'x' });
+      assert.deepEqual(await findSecrets(db, server), [{ ...info, name: 'A', origins: [] }, info]);
+      assert.deepEqual((await openSecrets(db, keyring, server)).get('KEY'), {
+        value: 'canary-of-the-secret',
+        origins: info.origins,
+      });
+      const [row] = await db.selectFrom('secrets').selectAll().where('name', '=', 'KEY').execute();
+      assert.doesNotMatch(JSON.stringify(row), /canary/);
+      await saveSecret(db, keyring, server, { ...info, origins: ['https://c.example'], updatedAt: 10, value: 'newer' });
+      assert.deepEqual((await openSecrets(db, keyring, server)).get('KEY'), {
+        value: 'newer',
+        origins: ['https://c.example'],
+      });
+      assert.equal((await findSecrets(db, server))[1]?.updatedAt, 10);
+    });
+
+    it('deletes a secret once, and only for its own workspace', async () => {
+      const server = aServer();
+      await insertServer(db, server);
+      await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
+      const foreign = { ...server, workspaceId: 'theirs' };
+      assert.deepEqual(await findSecrets(db, foreign), []);
+      assert.equal(await removeSecret(db, foreign, 'KEY'), false);
+      assert.equal(await removeSecret(db, server, 'NONE'), false);
+      assert.equal(await removeSecret(db, server, 'KEY'), true);
+      assert.equal(await removeSecret(db, server, 'KEY'), false);
+    });
+
+    it('does not open a secret that was moved to another row, name or workspace', async () => {
+      const [server, other] = [aServer(), aServer({ slug: 'other' })];
+      for (const row of [server, other]) await insertServer(db, row);
+      for (const [owner, name] of [
+        [server, 'KEY'],
+        [other, 'KEY'],
+      ] as const) {
+        await saveSecret(db, keyring, owner, {
+          name,
+          value: `value of ${owner.slug}`,
+          origins: [],
+          createdBy: 'x',
+          updatedAt: 1,
+        });
+      }
+      const sealed = await db
+        .selectFrom('secrets')
+        .select('sealed_value')
+        .where('server_id', '=', server.id)
+        .executeTakeFirstOrThrow();
+      await db.updateTable('secrets').set(sealed).where('server_id', '=', other.id).execute();
+      await assert.rejects(openSecrets(db, keyring, other), /does not open/);
+      await db.updateTable('secrets').set({ name: 'RENAMED' }).where('server_id', '=', server.id).execute();
+      await assert.rejects(openSecrets(db, keyring, server), /does not open/);
+      await db
+        .updateTable('secrets')
+        .set({ name: 'KEY', workspace_id: 'theirs' })
+        .where('server_id', '=', server.id)
+        .execute();
+      await assert.rejects(openSecrets(db, keyring, { ...server, workspaceId: 'theirs' }), /does not open/);
+    });
+  });
+}

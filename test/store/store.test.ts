@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import type { Role } from '../../src/domain/credentials/scopes.ts';
+import { endApiKey, findApiKey, findApiKeys, insertApiKey, touchApiKey } from '../../src/store/api-keys.ts';
+import { type AuditEvent, findAuditEvents, insertAuditEvent } from '../../src/store/audit-events.ts';
+import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
+import type { Database } from '../../src/store/database.ts';
+import type { Db } from '../../src/store/db.ts';
+import { decodeCursor, type Page } from '../../src/store/page.ts';
+import { saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
+import { findWorkspace, insertWorkspace } from '../../src/store/people/workspaces.ts';
+import { pruneCalls } from '../../src/store/pruning/prune-calls.ts';
+import { aCall, anApiKey } from '../support/store/rows.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+/** Follows the cursors to the end. */
+async function pages<Row>(
+  limit: number,
+  list: (page: Page) => Promise<{ rows: Row[]; next: string | undefined }>,
+): Promise<Row[][]> {
+  const found: Row[][] = [];
+  let after: Page['after'];
+  for (;;) {
+    const { rows, next } = await list({ limit, after });
+    found.push(rows);
+    if (next === undefined) return found;
+    after = decodeCursor(next);
+  }
+}
+
+const ids = (rows: readonly { id: string }[]) => rows.map((row) => row.id);
+const all: Page = { limit: 100, after: undefined };
+
+for (const engine of engines) {
+  describe(`the store on ${engine}`, () => {
+    let stores: Stores;
+    let database: Database;
+    let db: Db;
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      database = await stores.open();
+      ({ db } = database);
+      for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
+    });
+
+    it('keeps an API key as it was stored, with and without its optional parts', async () => {
+      const key = anApiKey();
+      const bare = anApiKey({ id: 'key_2', servers: undefined, expiresAt: undefined });
+      await insertApiKey(db, key);
+      await insertApiKey(db, bare);
+      assert.deepEqual(await findApiKey(db, 'key_1'), key);
+      assert.deepEqual(await findApiKey(db, 'key_2'), bare);
+      assert.equal(await findApiKey(db, 'key_3'), undefined);
+      await assert.rejects(insertApiKey(db, key));
+    });
+
+    it('[sec E3] revokes an API key once, and only for its own workspace', async () => {
+      await insertApiKey(db, anApiKey());
+      assert.equal(await endApiKey(db, 'theirs', 'key_1', 7), false);
+      assert.equal(await endApiKey(db, 'ours', 'key_2', 7), false);
+      assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, undefined);
+      assert.equal(await endApiKey(db, 'ours', 'key_1', 7), true);
+      assert.equal(await endApiKey(db, 'ours', 'key_1', 8), false);
+      assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, 7);
+    });
+
+    it('notes when an API key was last used', async () => {
+      await insertApiKey(db, anApiKey());
+      await touchApiKey(db, 'key_1', 9_007_199_254_740_991);
+      assert.equal((await findApiKey(db, 'key_1'))?.lastUsedAt, 9_007_199_254_740_991);
+    });
+
+    it('pages through API keys, newest first, each once, also when many were made in the same millisecond', async () => {
+      for (let n = 0; n < 7; n += 1)
+        await insertApiKey(db, anApiKey({ id: `key_${n}`, createdAt: n < 5 ? 1000 : 2000 }));
+      await insertApiKey(db, anApiKey({ id: 'key_other', workspaceId: 'theirs' }));
+      const found = await pages(3, (page) => findApiKeys(db, 'ours', page));
+      assert.deepEqual(found.map(ids), [['key_6', 'key_5', 'key_4'], ['key_3', 'key_2', 'key_1'], ['key_0']]);
+      assert.deepEqual((await pages(7, (page) => findApiKeys(db, 'ours', page))).length, 1);
+    });
+
+    it('pages through audit events of one workspace', async () => {
+      const event = (id: string, at: number, more: Partial<AuditEvent> = {}): AuditEvent => ({
+        id,
+        at,
+        workspace_id: 'ours',
+        actor_kind: 'api_key',
+        actor_id: 'key_1',
+        operation: 'setSecret',
+        target: null,
+        detail: '{"a":1}',
+        request_id: 'r',
+        ...more,
+      });
+      for (const row of [
+        event('a', 1),
+        event('b', 1, { target: 'x' }),
+        event('c', 2),
+        event('d', 3, { workspace_id: 'theirs' }),
+      ]) {
+        await insertAuditEvent(db, row);
+      }
+      const found = await pages(2, (page) => findAuditEvents(db, 'ours', page));
+      assert.deepEqual(found.map(ids), [['c', 'b'], ['a']]);
+      assert.deepEqual({ ...found[0]?.[1] }, event('b', 1, { target: 'x' }));
+    });
+
+    it('keeps calls and finds them by server, tool, outcome, key and time', async () => {
+      const call = aCall({ id: 'a' });
+      const plain = aCall({
+        id: 'b',
+        started_at: 2000,
+        key_id: null,
+        upstream_host: null,
+        upstream_status: null,
+        upstream_ms: null,
+        outcome: 'blocked',
+      });
+      await database.calls.write([
+        call,
+        plain,
+        aCall({ id: 'c', started_at: 3000, slug: 'second', tool: 'put' }),
+        aCall({ id: 'd', workspace_id: 'theirs' }),
+      ]);
+      const { rows } = await findCalls(db, 'ours', {}, all);
+      assert.deepEqual(ids(rows), ['c', 'b', 'a']);
+      assert.deepEqual({ ...rows[2] }, call);
+      assert.deepEqual({ ...rows[1] }, plain);
+      const found = async (filter: CallFilter) => ids((await findCalls(db, 'ours', filter, all)).rows).join('');
+      assert.equal(await found({ slug: 'sample' }), 'ba');
+      assert.equal(await found({ slugs: ['second', 'none'] }), 'c');
+      assert.equal(await found({ slugs: [] }), '');
+      assert.equal(await found({ slugs: ['second'], slug: 'sample' }), '');
+      assert.equal(await found({ tool: 'put' }), 'c');
+      assert.equal(await found({ outcome: 'blocked' }), 'b');
+      assert.equal(await found({ keyId: 'key_1' }), 'ca');
+      assert.equal(await found({ since: 2000 }), 'cb');
+      assert.deepEqual((await pages(2, (page) => findCalls(db, 'ours', {}, page))).map(ids), [['c', 'b'], ['a']]);
+    });
+
+    it('takes a batch of calls again whose first writing was not heard of', async () => {
+      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' })]);
+      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
+      assert.deepEqual(ids((await findCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
+    });
+
+    it('takes a full batch of calls, and forgets those that began before a time', async () => {
+      await database.calls.write(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
+      assert.equal(await pruneCalls(db, 2490), 2490);
+      assert.equal((await findCalls(db, 'ours', {}, all)).rows.length, 10);
+      assert.equal(await pruneCalls(db, 2490), 0);
+    });
+
+    it('knows a person again by issuer and subject, whatever else has changed', async () => {
+      const person = { id: 'usr_1', issuer: 'https://id.example', subject: 's', email: 'a@b.example', name: null };
+      assert.deepEqual({ ...(await saveUser(db, { ...person, at: 1 })) }, person);
+      const later = await saveUser(db, { ...person, id: 'usr_2', email: null, name: 'Ada', at: 2 });
+      assert.deepEqual({ ...later }, { ...person, email: null, name: 'Ada' });
+      const namesake = await saveUser(db, { ...person, id: 'usr_3', issuer: 'https://other.example', at: 3 });
+      assert.equal(namesake.id, 'usr_3');
+      const racers = await Promise.all(
+        [4, 5, 6].map((n) => saveUser(db, { ...person, id: `usr_${n}`, subject: 'new', at: n })),
+      );
+      assert.equal(new Set(ids(racers)).size, 1);
+    });
+
+    it('keeps one role of a person in each workspace', async () => {
+      const { id: userId } = await saveUser(db, {
+        id: 'usr_1',
+        issuer: 'i',
+        subject: 's',
+        email: null,
+        name: null,
+        at: 1,
+      });
+      const save = (workspaceId: string, role: Role) => saveMember(db, { workspaceId, userId, role, at: 1 });
+      await save('ours', 'viewer');
+      await save('theirs', 'editor');
+      await save('ours', 'owner');
+      const found = (await workspacesOf(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
+      assert.deepEqual(found, [
+        { id: 'ours', name: 'ours', role: 'owner' },
+        { id: 'theirs', name: 'theirs', role: 'editor' },
+      ]);
+      assert.deepEqual(await workspacesOf(db, 'usr_2', 10), []);
+      await assert.rejects(save('nowhere', 'owner'));
+    });
+
+    it('makes a workspace once and keeps its first name', async () => {
+      await insertWorkspace(db, { id: 'third', name: 'First', at: 1 });
+      await insertWorkspace(db, { id: 'third', name: 'Second', at: 2 });
+      assert.deepEqual({ ...(await findWorkspace(db, 'third')) }, { id: 'third', name: 'First' });
+      assert.equal(await findWorkspace(db, 'nowhere'), undefined);
+    });
+  });
+}

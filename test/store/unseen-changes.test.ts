@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { tokensOf } from '../support/oauth/oauth-client.ts';
+import { movableClock } from '../support/service/movable-clock.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+
+const minute = 60_000;
+
+for (const engine of engines) {
+  describe(`[find B1] what changes in the database on ${engine} without being reported`, () => {
+    let postgres: TestPostgres | undefined;
+    let world: LoginWorld;
+    /** How much time has passed beside what really has. */
+    let ahead = 0;
+    let pass: (ms: number) => Promise<void>;
+    before(async () => {
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      const url = await postgres?.createDatabase();
+      const clock = url === undefined ? undefined : await movableClock(url);
+      const surroundings = { now: () => Date.now() + ahead, clock: () => performance.now() + ahead };
+      world = await startLoginWorld({ env: url === undefined ? {} : { DATABASE_URL: url }, surroundings });
+      pass = async (ms) => {
+        await clock?.move(ms);
+        ahead += ms;
+        await world.toolhost.running.app.runner.onCommitted();
+      };
+    });
+    after(async () => {
+      await world?.stop();
+      await postgres?.stop();
+    });
+
+    it('counts after a minute at the latest: keys, servers, logins and limits', async () => {
+      const { toolhost } = world;
+      const { db } = toolhost.running.app.runner;
+      const key = await toolhost.key();
+      const slug = await world.serve();
+      await toolhost.createServer(serverAt('open', world.upstream.url));
+      await toolhost.createServer(serverAt('limited', world.upstream.url));
+      const client = await world.client(slug);
+      const { code, verifier } = await world.logIn(client);
+      const { access_token } = tokensOf(await client.redeem(code, verifier));
+      const call = { name: 'get', arguments: {} };
+      const statuses = async () => ({
+        key: (await toolhost.rest('GET', '/servers', { key })).status,
+        login: (await world.list(slug, access_token)).status,
+        open: (await toolhost.rpc('open', 'token', 'ping')).status,
+        limited: Math.max(
+          ...(await Promise.all(
+            Array.from({ length: 10 }, async () => (await toolhost.rpc('limited', 'token', 'tools/call', call)).status),
+          )),
+        ),
+      });
+      const good = { key: 200, login: 200, open: 200, limited: 200 };
+      assert.deepEqual(await statuses(), good);
+      await db
+        .updateTable('api_keys')
+        .set({ revoked_at: 1 })
+        .where('id', '=', `key_${key.split('_')[1]}`)
+        .execute();
+      await db.updateTable('servers').set({ deleted_at: 1 }).where('slug', '=', 'open').execute();
+      await db.updateTable('servers').set({ limits: '{"callsPerSecond":1}' }).where('slug', '=', 'limited').execute();
+      await db.updateTable('grants').set({ revoked_at: 1 }).where('slug', '=', slug).execute();
+      await pass(minute - 20_000);
+      assert.deepEqual(await statuses(), good, 'nobody was told');
+      await pass(20_000);
+      assert.deepEqual(await statuses(), { key: 401, login: 401, open: 404, limited: 429 });
+    });
+  });
+}

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { localWorkspace } from '../../../src/config.ts';
+import { base62 } from '../../../src/domain/credentials/api-key.ts';
+import type { Role } from '../../../src/domain/credentials/scopes.ts';
+import { sessionHash } from '../../../src/manage/session-actor.ts';
+import { insertSession } from '../../../src/store/people/sessions.ts';
+import { saveMember, saveUser } from '../../../src/store/people/users.ts';
+import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
+import { eventually } from '../eventually.ts';
+import { type Json, startToolhost, type TestToolhost } from '../service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+import { launchChromium } from './chromium.ts';
+
+export type Person = { name: string; role?: Role; workspace?: string };
+
+const sessionMs = 3_600_000;
+/** For anything to appear, on a machine that has much to do. */
+export const patienceMs = 20_000;
+
+/** A member of a workspace with a live session; gives the session's cookie. */
+export async function personSession(toolhost: TestToolhost, person: Person): Promise<string> {
+  const { db } = toolhost.running.app.runner;
+  const { name, role = 'owner', workspace = localWorkspace.id } = person;
+  const at = Date.now();
+  const cookie = base62(randomBytes(32), 43);
+  const id = `usr_${cookie}`;
+  await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
+  await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });
+  await saveMember(db, { workspaceId: workspace, userId: id, role, at });
+  const session = { hash: sessionHash(cookie), userId: id, workspaceId: workspace, at, expiresAt: at + sessionMs };
+  await insertSession(db, session);
+  return cookie;
+}
+
+/** A browser profile in which this person is signed in. */
+export async function contextOf(
+  browser: Browser,
+  toolhost: TestToolhost,
+  person: Person,
+  options: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
+): Promise<BrowserContext> {
+  const context = await browser.newContext({ baseURL: toolhost.url, ...options });
+  context.setDefaultTimeout(patienceMs);
+  const value = await personSession(toolhost, person);
+  await context.addCookies([{ name: 'toolhost-session', value, url: toolhost.url }]);
+  return context;
+}
+
+/** A field of a form by its whole label. */
+export function field(within: Page | Locator, label: string): Locator {
+  return within.getByRole('textbox', { name: label, exact: true });
+}
+
+export function button(within: Page | Locator, name: string | RegExp): Locator {
+  return within.getByRole('button', { name, exact: true });
+}
+
+/** Chooses in a list that opens from its field. */
+export async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
+  await page.getByRole('combobox', { name: label, exact: true }).click();
+  await page.getByRole('option', { name: option, exact: true }).click();
+}
+
+/** Waits until a field says this about its content, where screen readers find it too. */
+export async function saysAtField(input: Locator, message: RegExp): Promise<void> {
+  await eventually(async () => {
+    assert.equal(await input.getAttribute('aria-invalid'), 'true');
+    const described = (await input.getAttribute('aria-describedby')) ?? '';
+    const page = input.page();
+    const ids = described.split(' ').filter((id) => id !== '');
+    const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
+    assert.match(texts.join(' '), message);
+  }, patienceMs);
+}
+
+/** What went wrong in a page without being told to the person. */
+export type Seen = {
+  /** Errors of scripts, and what the Content-Security-Policy has blocked. */
+  complaints: string[];
+  /** Answers that the console calls errors, such as a 404. */
+  refusals: string[];
+  /** What pages have asked of other sites; to go there is another thing. */
+  foreign: string[];
+};
+
+const blocked = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
+  console.error('Content Security Policy: ' + [violatedDirective, blockedURI, sample].join(' ')))`;
+
+/** Watches a page from before it is opened. */
+export async function watch(page: Page, origin: string): Promise<Seen> {
+  const seen: Seen = { complaints: [], refusals: [], foreign: [] };
+  await page.addInitScript(blocked);
+  page.on('console', (message) => {
+    const text = message.text();
+    if (text.startsWith('Failed to load resource')) seen.refusals.push(text);
+    else if (message.type() === 'error' || /Content Security Policy/i.test(text)) seen.complaints.push(text);
+  });
+  page.on('pageerror', (error) => seen.complaints.push(error.message));
+  page.on('dialog', (dialog) => {
+    if (dialog.type() !== 'beforeunload') seen.complaints.push(`a dialog opened: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (request.isNavigationRequest()) return;
+    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) seen.foreign.push(request.url());
+  });
+  return seen;
+}
+
+type Visit = { person?: Person; options?: BrowserContextOptions };
+
+/** A service with an upstream, and a browser. */
+export type Dashboard = {
+  toolhost: TestToolhost;
+  upstream: RecordingUpstream;
+  browser: Browser;
+  /** The configuration of a server with one tool, `read`, whose argument `count` is required. */
+  config(slug: string, more?: Json): Json;
+  /** A person's page at this address. At the end nothing may have been blocked, failed or asked of other sites. */
+  at(path: string, use: (page: Page, context: BrowserContext) => Promise<void>, visit?: Visit): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export async function startDashboard(): Promise<Dashboard> {
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egress: [upstream.port] });
+  const browser = await launchChromium();
+  return {
+    toolhost,
+    upstream,
+    browser,
+    config: (slug, more = {}) => ({
+      name: `The ${slug}`,
+      slug,
+      description: 'Reads.',
+      tools: [
+        {
+          name: 'read',
+          description: 'Reads an item.',
+          method: 'GET',
+          url: `${upstream.url}/items`,
+          input_schema: { count: { type: 'integer', description: 'How many' } },
+        },
+      ],
+      ...more,
+    }),
+    async at(path, use, { person = { name: 'Anna' }, options } = {}) {
+      const context = await contextOf(browser, toolhost, person, options);
+      try {
+        const page = await context.newPage();
+        const { complaints, foreign } = await watch(page, toolhost.url);
+        await page.goto(path);
+        await use(page, context);
+        assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
+      } finally {
+        await context.close();
+      }
+    },
+    async stop() {
+      await browser.close();
+      await Promise.all([toolhost.stop(), upstream.close()]);
+    },
+  };
+}
+
+/** An announcement that has this text. */
+export function alert(page: Page, text: string): Locator {
+  return page.getByRole('alert').filter({ hasText: text }).first();
+}

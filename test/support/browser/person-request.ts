@@ -1,0 +1,22 @@
+import type { Json, TestToolhost } from '../service/toolhost.ts';
+
+/** A request to the REST API as a page of the dashboard sends it, in a session from `personSession`. */
+export async function personRequest(
+  toolhost: TestToolhost,
+  session: string,
+  method: string,
+  path: string,
+  body?: Json,
+): Promise<{ status: number; body: Json }> {
+  const response = await fetch(`${toolhost.url}/api/v1${path}`, {
+    method,
+    headers: {
+      cookie: `toolhost-session=${session}`,
+      origin: toolhost.url,
+      'sec-fetch-site': 'same-origin',
+      'content-type': 'application/json',
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Json };
+}

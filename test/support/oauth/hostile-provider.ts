@@ -1,0 +1,100 @@
+import type { Json } from '../service/toolhost.ts';
+import { type Answer, type RecordedRequest, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+
+/** How the token endpoint answers a form. */
+export type TokenHandler = (form: URLSearchParams) => Answer | 'hold';
+
+/** What the login page sends the browser back with, besides `state`. */
+export type LoginAnswer = (query: URLSearchParams) => Record<string, string>;
+
+/** An OAuth provider that logs everybody in at once and rotates its refresh tokens, until a test makes it misbehave. */
+export type HostileProvider = {
+  readonly url: string;
+  /** Of the login page and of the token endpoint. */
+  readonly ports: readonly number[];
+  readonly clientSecret: string;
+  /** The `oauth` of a server whose people log in here. */
+  oauth(more?: Json): Json;
+  /** Changes the login page from now on, or with nothing makes it honest again. */
+  onLogin(answer?: LoginAnswer): void;
+  /** Changes the token endpoint from now on, or with nothing makes it honest again. */
+  onToken(handler?: TokenHandler): void;
+  /** The honest answer of the token endpoint. */
+  honest(form: URLSearchParams): Answer;
+  /** The queries of the login page since the last take, oldest first. */
+  takeLogins(): URLSearchParams[];
+  /** The requests of the token endpoint since the last take, oldest first. */
+  takeTokens(): { form: URLSearchParams; request: RecordedRequest }[];
+  /** Resolves with the nth request of the token endpoint since the last take. */
+  waitForToken(nth?: number): Promise<RecordedRequest>;
+  close(): Promise<void>;
+};
+
+const clientId = 'toolhost-at-the-provider';
+const clientSecret = 'client-secret-at-the-provider';
+
+export async function startHostileProvider(): Promise<HostileProvider> {
+  const pages = await startRecordingUpstream();
+  const endpoint = await startRecordingUpstream();
+  let count = 0;
+  let handler: TokenHandler = honest;
+  let login: LoginAnswer = honestLogin;
+  const codes = new Set<string>();
+  const refreshTokens = new Set<string>();
+
+  function honestLogin(): Record<string, string> {
+    const code = `provider-code-${++count}`;
+    codes.add(code);
+    return { code };
+  }
+
+  /** A code and a refresh token are each good once. */
+  function honest(form: URLSearchParams): Answer {
+    const isCode = form.get('grant_type') === 'authorization_code';
+    const isGood = isCode
+      ? codes.delete(form.get('code') ?? '')
+      : refreshTokens.delete(form.get('refresh_token') ?? '');
+    if (!isGood) return { status: 400, body: { error: 'invalid_grant' } };
+    const number = ++count;
+    refreshTokens.add(`provider-refresh-${number}`);
+    const tokens = { access_token: `provider-access-${number}`, refresh_token: `provider-refresh-${number}` };
+    return { body: { ...tokens, token_type: 'bearer', expires_in: 3600 } };
+  }
+
+  pages.on('GET /authorize', ({ url }) => {
+    const query = new URL(url, pages.url).searchParams;
+    const back = new URL(query.get('redirect_uri') ?? '');
+    const answer = { ...login(query), state: query.get('state') ?? '' };
+    for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
+    return { status: 302, headers: { location: back.href } };
+  });
+  endpoint.on('POST /token', ({ body }) => handler(new URLSearchParams(body.toString())));
+
+  return {
+    url: pages.url,
+    ports: [pages.port, endpoint.port],
+    clientSecret,
+    oauth: (more = {}) => ({
+      authorization_url: `${pages.url}/authorize`,
+      token_url: `${endpoint.url}/token`,
+      client_id: clientId,
+      client_secret: clientSecret,
+      scopes: ['read', 'write'],
+      ...more,
+    }),
+    onLogin(answer = honestLogin) {
+      login = answer;
+    },
+    onToken(next = honest) {
+      handler = next;
+    },
+    honest,
+    takeLogins: () => pages.take().map(({ url }) => new URL(url, pages.url).searchParams),
+    takeTokens: () =>
+      endpoint.take().map((request) => ({ form: new URLSearchParams(request.body.toString()), request })),
+    waitForToken: endpoint.waitForRequest,
+    async close() {
+      await Promise.all([pages.close(), endpoint.close()]);
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import { type Browser, leadsTo, next, type Page } from '../browser/browser.ts';
+import { password } from './honest-provider.ts';
+
+/** Goes where pages lead by themselves, up to the one that leads to `end`. */
+async function settle(browser: Browser, start: Page, end: string): Promise<Page> {
+  let page = start;
+  for (;;) {
+    const to = leadsTo(page);
+    if (!to || to.href.startsWith(end)) return page;
+    page = await browser.get(to);
+  }
+}
+
+/** What a person does at a login: allows the client, logs in at the honest provider; gives the address that tells the client. */
+export async function logIn(browser: Browser, authorizationUrl: string | URL, name: string): Promise<URL> {
+  const end = new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '';
+  const consent = await browser.get(authorizationUrl);
+  const login = await settle(browser, await browser.press(consent, 'Allow and log in'), end);
+  const fields = { name, password };
+  return next(await settle(browser, await browser.press(login, 'Log in', { fields }), end));
+}

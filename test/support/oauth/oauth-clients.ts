@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { createInterface } from 'node:readline';
+import * as v2 from '@modelcontextprotocol/client';
+import { type OAuthClientProvider, UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import {
+  bridge,
+  connectSdk1,
+  type InspectorEra,
+  identity,
+  inspect,
+  inspectorClient,
+  type McpClient,
+  sdk2Client,
+} from '../mcp-clients.ts';
+import { freePort } from '../upstreams/listener.ts';
+
+export interface LoginAccess {
+  url: string;
+  /** Where the client may leave files. */
+  home: string;
+  /** A person who follows the authorization URL to the end; gives the address that tells the client of it. */
+  visit(authorizationUrl: string | URL): Promise<URL>;
+}
+
+export interface LoginClient extends McpClient {
+  /** The access token of the login, where the client shows it. */
+  token?(): string | undefined;
+}
+
+/** A client that knows nothing but the address of a server and logs a person in. */
+export interface LoginClientKind {
+  name: string;
+  /** The revision that it must come to with this service. */
+  revision: string;
+  connect(access: LoginAccess): Promise<LoginClient>;
+}
+
+const redirectUrl = 'https://agent.example/callback';
+
+/** What an agent keeps of a login, and the person whom it sends away. */
+function createAgent({ visit }: LoginAccess) {
+  let client: v2.StoredOAuthClientInformation | undefined;
+  let tokens: v2.StoredOAuthTokens | undefined;
+  let discovery: v2.OAuthDiscoveryState | undefined;
+  let verifier = '';
+  let arrived: URL | undefined;
+  const state = 'the-state-of-the-agent';
+  const provider: v2.OAuthClientProvider = {
+    redirectUrl,
+    clientMetadata: { client_name: 'Test agent', redirect_uris: [redirectUrl] },
+    state: () => state,
+    clientInformation: () => client,
+    saveClientInformation: (given) => {
+      client = given;
+    },
+    tokens: () => tokens,
+    saveTokens: (given) => {
+      tokens = given;
+    },
+    codeVerifier: () => verifier,
+    saveCodeVerifier: (given) => {
+      verifier = given;
+    },
+    discoveryState: () => discovery,
+    saveDiscoveryState: (given) => {
+      discovery = given;
+    },
+    invalidateCredentials: (what) => {
+      if (what === 'all' || what === 'tokens') tokens = undefined;
+      if (what === 'all' || what === 'client') client = undefined;
+    },
+    redirectToAuthorization: async (url) => {
+      arrived = await visit(url);
+    },
+  };
+  return {
+    provider,
+    token: () => tokens?.access_token,
+    /** The answer to the login. */
+    answer(): URLSearchParams {
+      const { href, searchParams } = arrived ?? assert.fail('nobody was asked to log in');
+      assert.ok(href.startsWith(`${redirectUrl}?`), href);
+      assert.equal(searchParams.get('state'), state);
+      return searchParams;
+    },
+  };
+}
+
+const sdk1: LoginClientKind = {
+  name: 'SDK v1',
+  revision: '2025-11-25',
+  async connect(access) {
+    const agent = createAgent(access);
+    const authProvider = agent.provider as OAuthClientProvider;
+    const open = () => new StreamableHTTPClientTransport(new URL(access.url), { authProvider });
+    const first = open();
+    await assert.rejects(
+      connectSdk1(first as Transport, () => undefined),
+      UnauthorizedError,
+    );
+    await first.finishAuth(agent.answer().get('code') ?? '');
+    const transport = open();
+    const client = await connectSdk1(transport as Transport, () => transport.protocolVersion);
+    return { ...client, token: agent.token };
+  },
+};
+
+function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): LoginClientKind {
+  return {
+    name: `SDK v2, ${name}`,
+    revision,
+    async connect(access) {
+      const agent = createAgent(access);
+      const open = () => new v2.StreamableHTTPClientTransport(new URL(access.url), { authProvider: agent.provider });
+      const newClient = () => new v2.Client(identity, { versionNegotiation: { mode } });
+      const first = open();
+      await assert.rejects(newClient().connect(first), v2.UnauthorizedError);
+      await first.finishAuth(agent.answer());
+      const client = newClient();
+      await client.connect(open());
+      return { ...sdk2Client(client), token: agent.token };
+    },
+  };
+}
+
+/** Tells a client with a listener of its own of the login. */
+async function visitAndReturn({ visit }: LoginAccess, authorizationUrl: string): Promise<void> {
+  const answer = await fetch(await visit(authorizationUrl));
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+const mcpRemote: LoginClientKind = {
+  name: 'mcp-remote',
+  revision: '2025-11-25',
+  async connect(access) {
+    const transport = bridge(access.url, access.home, [], 'pipe');
+    const login = Promise.withResolvers<void>();
+    const stderr = transport.stderr as NodeJS.ReadableStream;
+    createInterface({ input: stderr }).on('line', (line) => {
+      if (/^https?:\S+\/authorize\?/.test(line)) visitAndReturn(access, line).then(login.resolve, login.reject);
+    });
+    const connected = connectSdk1(transport, () => transport.revision);
+    const failed = login.promise.then(() => connected);
+    return Promise.race([connected, failed]).catch(async (error) => {
+      await transport.close();
+      throw error;
+    });
+  },
+};
+
+function inspector(era: InspectorEra, revision: string): LoginClientKind {
+  return {
+    name: `Inspector, ${era}`,
+    revision,
+    async connect(access) {
+      const callback = ['--callback-url', `http://127.0.0.1:${await freePort()}/oauth/callback`];
+      // Without this it asks nobody to log in unless a terminal is there.
+      const env = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' };
+      const onLine = (line: string) => {
+        const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];
+        return url === undefined ? undefined : visitAndReturn(access, url);
+      };
+      const { protocolVersion } = await inspect(era, access, [...callback, '--method', 'initialize'], { env, onLine });
+      const stored = ['--stored-auth-only', '--method'];
+      const client = inspectorClient((method, ...more) => inspect(era, access, [...stored, method, ...more], { env }));
+      return { ...client, revision: async () => protocolVersion as string };
+    },
+  };
+}
+
+export const loginClients: readonly LoginClientKind[] = [
+  sdk1,
+  sdk2('legacy', 'legacy', '2025-11-25'),
+  sdk2('auto', 'auto', '2026-07-28'),
+  sdk2('2026-07-28', { pin: '2026-07-28' }, '2026-07-28'),
+  mcpRemote,
+  inspector('legacy', '2025-11-25'),
+  inspector('auto', '2026-07-28'),
+  inspector('modern', '2026-07-28'),
+];

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** `bin/toolhost serve` in a process of its own. */
+export type ChildToolhost = {
+  /** The line that said that it is ready. */
+  readyLine: string;
+  url: string;
+  pid: number;
+  /** Everything it wrote so far, on both outputs, or on one of them. */
+  output(from?: 'stdout' | 'stderr'): string;
+  /** Resolves like `end` when it ends by itself. */
+  ended(): Promise<number | NodeJS.Signals>;
+  signal(signal: NodeJS.Signals): void;
+  /** Sends a signal and resolves with the exit code, or the signal that ended it. */
+  end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
+};
+
+const program = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
+
+/** Resolves when it can serve; rejects with what it wrote when it ends before. */
+export async function startChildToolhost(env: Record<string, string>): Promise<ChildToolhost> {
+  const child = spawn(program, ['serve'], {
+    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const chunks: { from: 'stdout' | 'stderr'; chunk: Buffer }[] = [];
+  for (const from of ['stdout', 'stderr'] as const)
+    child[from].on('data', (chunk: Buffer) => chunks.push({ from, chunk }));
+  const output: ChildToolhost['output'] = (wanted) =>
+    Buffer.concat(
+      chunks.filter(({ from }) => wanted === undefined || from === wanted).map(({ chunk }) => chunk),
+    ).toString();
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  const readyLine = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => line.startsWith('toolhost ready ') && resolve(line));
+    void closed.then(() => reject(new Error(output())));
+  });
+  const ended = closed.then(([code, signal]) => signal ?? code ?? 0);
+  return {
+    readyLine,
+    url: readyLine.replace('toolhost ready ', ''),
+    pid: child.pid ?? 0,
+    output,
+    ended: () => ended,
+    signal: (signal) => void child.kill(signal),
+    end(signal = 'SIGTERM') {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { type Database, openDatabase } from '../../../src/store/database.ts';
+import type { Engine } from '../../../src/store/db.ts';
+import { version } from '../../../src/version.ts';
+import { startPostgres } from '../store/postgres.ts';
+import { ignored, migrationsFolder } from '../store/stores.ts';
+import { type MovableClock, movableClock } from './movable-clock.ts';
+import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
+
+/** The service on one of the two engines. Time stands still but for `wait`. */
+export type EngineToolhost = {
+  toolhost: TestToolhost;
+  now(): number;
+  /** Lets time pass, for the service and its database. */
+  wait(ms: number): Promise<void>;
+  /** A connection of the test's own. */
+  database(): Promise<Database>;
+  stop(): Promise<void>;
+};
+
+export async function startOn(
+  engine: Engine,
+  options: StartOptions = {},
+  start = Date.parse('2026-11-20T12:00:00Z'),
+): Promise<EngineToolhost> {
+  const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+  const url = await postgres?.createDatabase();
+  let clock: MovableClock | undefined;
+  if (url !== undefined) clock = await movableClock(url);
+  await clock?.stopAt(start);
+  let now = start;
+  let opened: Promise<Database> | undefined;
+  const toolhost = await startToolhost({
+    ...options,
+    env: { ...options.env, ...(url !== undefined && { DATABASE_URL: url }) },
+    surroundings: { now: () => now, clock: () => now - start },
+  });
+  return {
+    toolhost,
+    now: () => now,
+    async wait(ms) {
+      await clock?.stopAt(now + ms);
+      now += ms;
+      // A look that was under way between the two may have compared the old time with the new one.
+      await toolhost.running.app.runner.onCommitted();
+    },
+    database() {
+      const file = join(toolhost.dataDir, 'toolhost.sqlite');
+      opened ??= openDatabase({
+        postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
+        file,
+        migrations: migrationsFolder,
+        version,
+        exclusive: false,
+        now: () => now,
+        ...ignored,
+      });
+      return opened;
+    },
+    async stop() {
+      await (await opened)?.close();
+      await toolhost.stop();
+      await postgres?.stop();
+    },
+  };
+}

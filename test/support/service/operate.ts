@@ -1,0 +1,18 @@
+import { type Input, type Output, operatorOperations } from '../../../src/operations/index.ts';
+import { runOperation } from '../../../src/operations/run-operation.ts';
+import type { TestToolhost } from './toolhost.ts';
+
+/** Does what only the operator of the service can, inside its process. */
+export function operate<Name extends keyof typeof operatorOperations>(
+  toolhost: TestToolhost,
+  name: Name,
+  workspaceId: string,
+  input: Input<Name>,
+): Promise<Output<Name>> {
+  const actor = { kind: 'operator', id: 'test', workspaceId, scopes: ['manage'], servers: undefined } as const;
+  return runOperation(toolhost.running.app.runner, operatorOperations[name], {
+    actor,
+    input,
+    requestId: 'test',
+  }) as Promise<Output<Name>>;
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+import type { Question, Reply } from './priced-toolhost-process.ts';
+import type { Json } from './toolhost.ts';
+
+export type Answered = { status: number; text: string; body: Json };
+
+/** The service in a process of its own, whose event loop is watched, and an upstream beside it. */
+export type PricedToolhost = {
+  url: string;
+  key: string;
+  upstream: RecordingUpstream;
+  /** A request of the REST API. */
+  rest(method: string, path: string, body?: unknown): Promise<Answered>;
+  /** A legacy JSON-RPC request. */
+  rpc(slug: string, method: string, params: Json): Promise<Answered>;
+  /** A `tools/call` with its arguments as JSON text. */
+  call(slug: string, tool: string, args: string): Promise<Answered>;
+  /**
+   * Does something, and fails when the service's event loop was held longer than the unit of work takes on the same
+   * machine. A run that came in the way of a collection of the whole heap, or of a cold start, is done once more.
+   */
+  costsLittle<Result>(what: string, work: () => Promise<Result>): Promise<Result>;
+  stop(): Promise<void>;
+};
+
+const attempts = 4;
+const child = join(import.meta.dirname, 'priced-toolhost-process.ts');
+
+export async function startPricedToolhost(env: Record<string, string> = {}): Promise<PricedToolhost> {
+  const upstream = await startRecordingUpstream();
+  const forked = fork(child, { execArgv: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'] });
+  const { url } = await ask<{ url: string }>(forked, { ask: 'start', egress: [upstream.port], env });
+  const { key } = await ask<{ key: string }>(forked, { ask: 'key', options: {} });
+  const send = async (path: string, init: RequestInit): Promise<Answered> => {
+    const response = await fetch(url + path, {
+      ...init,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
+    });
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+  };
+  const post = (slug: string, message: string) =>
+    send(`/mcp/${slug}`, {
+      method: 'POST',
+      headers: { accept: 'application/json, text/event-stream' },
+      body: `{"jsonrpc":"2.0","id":1,${message}}`,
+    });
+  const ratioOf = async (work: () => Promise<unknown>): Promise<number> => {
+    await ask(forked, { ask: 'watch' });
+    const probing = new AbortController();
+    const probes = probe(url, probing.signal);
+    await work();
+    probing.abort();
+    assert.ok((await probes) > 0, '/livez answers meanwhile');
+    const { blockMs, unitMs } = await ask<{ blockMs: number; unitMs: number }>(forked, { ask: 'report' });
+    return blockMs / unitMs;
+  };
+  return {
+    url,
+    key,
+    upstream,
+    rest: (method, path, body) =>
+      send(`/api/v1${path}`, {
+        method,
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    rpc: (slug, method, params) => post(slug, `"method":"${method}","params":${JSON.stringify(params)}`),
+    call: (slug, tool, args) => post(slug, `"method":"tools/call","params":{"name":"${tool}","arguments":${args}}`),
+    async costsLittle(what, work) {
+      let result: Awaited<ReturnType<typeof work>> | undefined;
+      const ratios: number[] = [];
+      while (ratios.length < attempts && (ratios.at(-1) ?? 2) > 1) {
+        ratios.push(
+          await ratioOf(async () => {
+            result = await work();
+          }),
+        );
+      }
+      if (process.env.TEST_LOG) console.log(what, ratios.map((ratio) => ratio.toFixed(2)).join(' '));
+      assert.ok(Math.min(...ratios) <= 1, `${what}: held the event loop for ${ratios.map((r) => r.toFixed(1))} units`);
+      return result as Awaited<ReturnType<typeof work>>;
+    },
+    async stop() {
+      const ended = once(forked, 'exit');
+      forked.disconnect();
+      await ended;
+      await upstream.close();
+    },
+  };
+}
+
+async function ask<Answer extends Reply>(forked: ChildProcess, question: Question): Promise<Answer> {
+  const ended = new AbortController();
+  const onExit = () => ended.abort();
+  forked.once('exit', onExit);
+  const replied = once(forked, 'message', { signal: ended.signal });
+  forked.send(question);
+  const [reply] = (await replied) as [Answer];
+  forked.off('exit', onExit);
+  return reply;
+}
+
+/** Asks /livez until it is stopped; how often it was answered. */
+async function probe(url: string, signal: AbortSignal): Promise<number> {
+  let answered = 0;
+  do {
+    const { status } = await fetch(`${url}/livez`);
+    assert.equal(status, 200);
+    answered++;
+  } while (!signal.aborted);
+  return answered;
+}

@@ -1,0 +1,42 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface, type Interface } from 'node:readline';
+import type { DatabaseOptions } from '../../../src/store/database.ts';
+
+/** Several processes that open one database at the same moment. */
+export type Starters = {
+  /** What each of them says: `opened`, or its error. They keep it open until they are asked again. */
+  open(place: DatabaseOptions): Promise<string[]>;
+  stop(): Promise<void>;
+};
+
+export async function startStarters(count: number): Promise<Starters> {
+  const starters = await Promise.all(Array.from({ length: count }, startStarter));
+  return {
+    open: (place) => Promise.all(starters.map((starter) => ask(starter, place))),
+    stop: async () => void (await Promise.all(starters.map(end))),
+  };
+}
+
+type Starter = { child: ChildProcess; lines: Interface };
+
+async function startStarter(): Promise<Starter> {
+  const program = join(import.meta.dirname, 'starter.ts');
+  const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout });
+  await once(lines, 'line');
+  return { child, lines };
+}
+
+async function ask({ child, lines }: Starter, place: DatabaseOptions): Promise<string> {
+  const answer = once(lines, 'line');
+  child.stdin?.write(`${JSON.stringify(place)}\n`);
+  return String((await answer)[0]);
+}
+
+async function end({ child }: Starter): Promise<void> {
+  const ended = once(child, 'exit');
+  child.stdin?.end();
+  await ended;
+}

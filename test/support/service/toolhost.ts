@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Surroundings } from '../../../src/app/surroundings.ts';
+import { localWorkspace } from '../../../src/config.ts';
+import type { KeyScope } from '../../../src/domain/credentials/scopes.ts';
+import { operations } from '../../../src/operations/index.ts';
+import { runOperation } from '../../../src/operations/run-operation.ts';
+import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
+import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
+
+export type Json = { [key: string]: unknown };
+
+/** An answer over HTTP; `body` is parsed when it is JSON. */
+export type Reply<Body = Json> = { status: number; headers: Headers; text: string; body: Body };
+
+export type ToolReply = {
+  content: { type: string; text?: string; [field: string]: unknown }[];
+  structuredContent?: unknown;
+  isError?: boolean;
+};
+
+/** The real service in this process, driven through its doors. */
+export type TestToolhost = {
+  url: string;
+  running: Running;
+  dataDir: string;
+  /**
+   * A new API key; of another workspace when one is named, which is made when it does not exist. The servers that it is
+   * limited to need not be there, as with a key whose servers were deleted.
+   */
+  key(options?: { scopes?: KeyScope[]; workspace?: string; servers?: string[]; expiresAt?: string }): Promise<string>;
+  rest(
+    method: string,
+    path: string,
+    options?: { key?: string; body?: unknown; headers?: Record<string, string> },
+  ): Promise<Reply>;
+  /** POSTs anything to an MCP endpoint. */
+  post(slug: string, body: unknown, options?: { token?: string; headers?: Record<string, string> }): Promise<Reply>;
+  /** A legacy JSON-RPC request. */
+  rpc(
+    slug: string,
+    token: string | undefined,
+    method: string,
+    params?: Json,
+    headers?: Record<string, string>,
+  ): Promise<Reply>;
+  /** A request of revision 2026-07-28 with the metadata and headers that it needs. */
+  modern(
+    slug: string,
+    token: string | undefined,
+    method: string,
+    params?: Json,
+    headers?: Record<string, string>,
+  ): Promise<Reply>;
+  /** The result of a `tools/call`; throws when the answer is none. */
+  callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolReply>;
+  /** Creates a server as the management key of the local workspace; throws when it is refused. */
+  createServer(config: Json): Promise<Reply>;
+  stop(): Promise<void>;
+};
+
+export type StartOptions = {
+  env?: Record<string, string>;
+  /** Ports on 127.0.0.1 that tools may call. */
+  egress?: readonly number[];
+  surroundings?: Partial<Surroundings>;
+  dataDir?: string;
+};
+
+export const modernMeta = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+};
+
+async function send(url: string, init: RequestInit): Promise<Reply> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  const isJson = /json/.test(response.headers.get('content-type') ?? '');
+  return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+}
+
+export async function startToolhost(options: StartOptions = {}): Promise<TestToolhost> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'toolhost-test-'));
+  const running = await start(
+    {
+      PORT: '0',
+      DATA_DIR: dataDir,
+      DEMO: '0',
+      LOG_LEVEL: process.env.TEST_LOG ?? 'silent',
+      CALLS_PER_SECOND: '0',
+      QUOTAS: 'writes=0',
+      EGRESS_ALLOW: (options.egress ?? []).map((port) => `127.0.0.1:${port}`).join(','),
+      ...options.env,
+    },
+    {
+      ...usualSurroundings,
+      // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
+      startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
+      reportShare: 1,
+      ...options.surroundings,
+    },
+  );
+  const { runner } = running.app;
+  const url = running.baseUrl;
+
+  const key: TestToolhost['key'] = async (wanted = {}) => {
+    const workspaceId = wanted.workspace ?? localWorkspace.id;
+    await insertWorkspace(runner.db, { id: workspaceId, name: workspaceId, at: Date.now() });
+    const actor = {
+      kind: 'operator' as const,
+      id: 'test',
+      workspaceId,
+      scopes: ['manage', 'call'] as const,
+      servers: undefined,
+    };
+    const input = {
+      name: 'test',
+      scopes: wanted.scopes ?? ['manage', 'call'],
+      ...(wanted.expiresAt && { expires_at: wanted.expiresAt }),
+    };
+    const made = await runOperation(runner, operations.createApiKey, { actor, input, requestId: 'test' });
+    if (wanted.servers) {
+      const servers = JSON.stringify(wanted.servers);
+      await runner.db.updateTable('api_keys').set({ servers }).where('id', '=', made.id).execute();
+    }
+    return made.key;
+  };
+  const manager = await key();
+
+  const rest: TestToolhost['rest'] = (method, path, more = {}) =>
+    send(`${url}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${more.key ?? manager}`,
+        ...(more.body !== undefined && { 'content-type': 'application/json' }),
+        ...more.headers,
+      },
+      ...(more.body !== undefined && { body: JSON.stringify(more.body) }),
+    });
+
+  const post: TestToolhost['post'] = (slug, body, more = {}) =>
+    send(`${url}/mcp/${slug}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...(more.token !== undefined && { authorization: `Bearer ${more.token}` }),
+        ...more.headers,
+      },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+
+  const rpc: TestToolhost['rpc'] = (slug, token, method, params, headers = {}) =>
+    post(
+      slug,
+      { jsonrpc: '2.0', id: 1, method, ...(params && { params }) },
+      { ...(token !== undefined && { token }), headers },
+    );
+
+  const modern: TestToolhost['modern'] = (slug, token, method, params = {}, headers = {}) =>
+    post(
+      slug,
+      { jsonrpc: '2.0', id: 1, method, params: { _meta: modernMeta, ...params } },
+      {
+        ...(token !== undefined && { token }),
+        headers: {
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': method,
+          ...(typeof params.name === 'string' && { 'mcp-name': params.name }),
+          ...headers,
+        },
+      },
+    );
+
+  return {
+    url,
+    running,
+    dataDir,
+    key,
+    rest,
+    post,
+    rpc,
+    modern,
+    async callTool(slug, token, name, args = {}) {
+      const { body, status, text } = await rpc(slug, token, 'tools/call', { name, arguments: args });
+      if (!body.result) throw new Error(`no result: ${status} ${text}`);
+      return body.result as ToolReply;
+    },
+    async createServer(config) {
+      const reply = await rest('POST', '/servers', { body: config });
+      if (reply.status !== 201) throw new Error(`not created: ${reply.status} ${reply.text}`);
+      return reply;
+    },
+    async stop() {
+      await running.stop();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { serverAt } from '../configs.ts';
+import type { Json } from '../service/toolhost.ts';
+
+type Entry = { version: number; secrets: Set<string>; deleted: boolean };
+
+/** What a service has acknowledged, and the check that it is all there. */
+export class Ledger {
+  readonly #servers = new Map<string, Entry>();
+  readonly #keys = new Map<string, string>();
+  /** Acknowledged changes so far. */
+  acknowledged = 0;
+
+  /** Changes things through the API, one after the other, until `isOver` says so or the service is gone. */
+  async write(url: string, key: string, prefix: string, isOver: () => boolean): Promise<void> {
+    for (let n = 0; !isOver(); n += 1) {
+      try {
+        await this.#writeOne(url, key, `${prefix}-${n}`, n);
+      } catch (error) {
+        // The connection is gone, and with it the answer: nobody was told anything.
+        if (!(error instanceof TypeError)) throw error;
+      }
+    }
+  }
+
+  async #writeOne(url: string, key: string, slug: string, n: number): Promise<void> {
+    const created = await send(url, key, 'POST', '/servers', serverAt(slug, 'https://api.example'));
+    if (created.status !== 201) return;
+    const entry: Entry = { version: 1, secrets: new Set(), deleted: false };
+    this.#servers.set(slug, entry);
+    this.acknowledged += 1;
+    if ((await send(url, key, 'PATCH', `/servers/${slug}`, { description: `Change of ${slug}` })).status === 200) {
+      entry.version = 2;
+      this.acknowledged += 1;
+    }
+    if ((await send(url, key, 'PUT', `/servers/${slug}/secrets/KEY`, { value: slug })).status === 200) {
+      entry.secrets.add('KEY');
+      this.acknowledged += 1;
+    }
+    const made = await send(url, key, 'POST', '/keys', { name: slug, scopes: ['manage:read'] });
+    if (made.status === 201) {
+      this.#keys.set(slug, String(made.body.key));
+      this.acknowledged += 1;
+    }
+    if (n % 3 === 2) {
+      // Until the answer comes it may be there or not.
+      this.#servers.delete(slug);
+      if ((await send(url, key, 'DELETE', `/servers/${slug}`)).status !== 200) return;
+      this.#servers.set(slug, { ...entry, deleted: true });
+      this.acknowledged += 1;
+    }
+  }
+
+  /** Every acknowledged change is there, and nothing is half there. */
+  async check(url: string, key: string): Promise<void> {
+    const servers = new Map(
+      (await list(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),
+    );
+    for (const [slug, entry] of this.#servers) {
+      const server = servers.get(slug);
+      assert.equal(server === undefined, entry.deleted, slug);
+      if (!server) continue;
+      assert.ok(Number(server.version) >= entry.version, slug);
+      const { versions } = (await send(url, key, 'GET', `/servers/${slug}/versions`)).body as { versions: Json[] };
+      assert.equal(versions.length, server.version, slug);
+      const { secrets } = (await send(url, key, 'GET', `/servers/${slug}/secrets`)).body as { secrets: Json[] };
+      for (const name of entry.secrets)
+        assert.ok(
+          secrets.some((secret) => secret.name === name),
+          slug,
+        );
+    }
+    for (const [slug, made] of this.#keys)
+      assert.equal((await send(url, made, 'GET', '/servers?limit=1')).status, 200, slug);
+    const events = await list(url, key, '/audit', 'events');
+    const changed = new Set(
+      events.filter((event) => event.operation === 'createMcpServer').map((event) => event.target),
+    );
+    for (const slug of this.#servers.keys()) assert.ok(changed.has(slug), slug);
+    // What was checked once need not be checked after every later round.
+    this.#servers.clear();
+    this.#keys.clear();
+  }
+}
+
+async function send(
+  url: string,
+  key: string,
+  method: string,
+  path: string,
+  body?: Json,
+): Promise<{ status: number; body: Json }> {
+  const response = await fetch(`${url}/api/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Json };
+}
+
+async function list(url: string, key: string, path: string, field: string): Promise<Json[]> {
+  const rows: Json[] = [];
+  for (let cursor = ''; ; ) {
+    const { status, body } = await send(url, key, 'GET', `${path}?limit=200${cursor && `&cursor=${cursor}`}`);
+    assert.equal(status, 200);
+    rows.push(...(body[field] as Json[]));
+    if (body.next_cursor === undefined) return rows;
+    cursor = String(body.next_cursor);
+  }
+}

@@ -1,0 +1,66 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { needProgram } from '../browser/debian-program.ts';
+import { freePort } from '../upstreams/listener.ts';
+
+/** A real PgBouncer in transaction mode: each transaction may get another connection to the server. */
+export type PgBouncer = {
+  /** The URL of the same database through PgBouncer. */
+  url: string;
+  stop(): Promise<void>;
+};
+
+/** `serverConnections` is how many connections to the server all clients share. */
+export async function startPgBouncer(databaseUrl: string, serverConnections: number): Promise<PgBouncer> {
+  const paths = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/bin/pgbouncer'] as const;
+  const program = await needProgram([...paths], 'pgbouncer');
+  const { hostname, port: serverPort, username, password, pathname } = new URL(databaseUrl);
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-pgbouncer-'));
+  const port = await freePort();
+  const file = join(folder, 'pgbouncer.ini');
+  const settings = {
+    listen_addr: '127.0.0.1',
+    listen_port: port,
+    unix_socket_dir: '',
+    auth_type: 'any',
+    pool_mode: 'transaction',
+    default_pool_size: serverConnections,
+    max_client_conn: 200,
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);
+  const server = `host=${hostname} port=${serverPort} user=${username} password=${password}`;
+  writeFileSync(file, `[databases]\n* = ${server}\n[pgbouncer]\n${lines.join('\n')}\n`, { mode: 0o600 });
+  const account = unprivileged();
+  for (const path of account ? [folder, file] : []) chownSync(path, account?.uid ?? 0, account?.gid ?? 0);
+  const child = spawn(program, [file], { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  const said: string[] = [];
+  const isUp = await new Promise<boolean>((resolve) => {
+    createInterface({ input: child.stderr })
+      .on('line', (line) => {
+        said.push(line);
+        if (line.includes('process up')) resolve(true);
+      })
+      .on('close', () => resolve(false));
+  });
+  if (!isUp) throw new Error(`PgBouncer did not start: ${said.join('\n')}`);
+  return {
+    url: `postgres://${username}@127.0.0.1:${port}${pathname}`,
+    async stop() {
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** PgBouncer refuses to run as root, as PostgreSQL does. */
+function unprivileged(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody']));
+  return { uid: idOf('-u'), gid: idOf('-g') };
+}

@@ -1,0 +1,60 @@
+import type { ApiKey } from '../../../src/store/api-keys.ts';
+import type { CallRecord } from '../../../src/store/calls/call-writer.ts';
+import type { StoredServer } from '../../../src/store/servers/servers.ts';
+
+/** Rows with everything filled in; a test says only what it is about. */
+export function aServer(more: Partial<StoredServer> = {}): StoredServer {
+  const slug = more.slug ?? 'sample';
+  return {
+    id: `srv_${slug}`,
+    workspaceId: 'ours',
+    slug,
+    name: 'Sample',
+    config: { name: 'Sample', slug, tools: [] },
+    version: 1,
+    createdBy: 'key_1',
+    createdAt: 1000,
+    updatedAt: 1000,
+    ...more,
+  };
+}
+
+export function anApiKey(more: Partial<ApiKey> = {}): ApiKey {
+  return {
+    id: 'key_1',
+    workspaceId: 'ours',
+    name: 'Sample',
+    secretHash: 'a'.repeat(64),
+    scopes: ['manage:read', 'call'],
+    servers: ['one', 'two'],
+    createdBy: 'operator',
+    createdAt: 1000,
+    expiresAt: 5000,
+    revokedAt: undefined,
+    lastUsedAt: undefined,
+    ...more,
+  };
+}
+
+export function aCall(more: Partial<CallRecord> = {}): CallRecord {
+  const id = more.id ?? 'call_1';
+  return {
+    id,
+    workspace_id: 'ours',
+    server_id: 'srv_sample',
+    slug: 'sample',
+    tool: 'get',
+    started_at: 1000,
+    caller_kind: 'api_key',
+    key_id: 'key_1',
+    upstream_host: 'api.example',
+    upstream_status: 200,
+    outcome: 'ok',
+    duration_ms: 12,
+    upstream_ms: 10,
+    bytes_in: 100,
+    bytes_out: 200,
+    request_id: id,
+    ...more,
+  };
+}

@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
+import type { Engine } from '../../../src/store/db.ts';
+import { version } from '../../../src/version.ts';
+import { startPostgres, type TestPostgres } from './postgres.ts';
+
+export const engines: readonly Engine[] = ['sqlite', 'postgres'];
+
+/** One of the two engines, and as many empty databases of it as a test wants. */
+export type Stores = {
+  /** Undefined for SQLite. */
+  postgres: TestPostgres | undefined;
+  /** Where a new and empty database is; nothing is made there yet. */
+  place(): Promise<DatabaseOptions>;
+  /** Opens a new and empty database; closed by `stop`. */
+  open(): Promise<Database>;
+  stop(): Promise<void>;
+};
+
+/** What a test that is not about it does with what the database tells. */
+export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
+
+export const migrationsFolder = join(import.meta.dirname, '..', '..', '..', 'migrations');
+
+export async function startStores(engine: Engine): Promise<Stores> {
+  const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));
+  const opened: Database[] = [];
+  let count = 0;
+  const place = async (): Promise<DatabaseOptions> => ({
+    postgres: postgres && { url: await postgres.createDatabase(), connections: 10, authorities: undefined },
+    file: join(folder, `${++count}.sqlite`),
+    migrations: migrationsFolder,
+    version,
+    exclusive: false,
+    now: Date.now,
+    ...ignored,
+  });
+  return {
+    postgres,
+    place,
+    async open() {
+      const database = await openDatabase(await place());
+      opened.push(database);
+      return database;
+    },
+    async stop() {
+      await Promise.all(opened.map((database) => database.close()));
+      await postgres?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import tls from 'node:tls';
+import type { Resolve } from '../../../src/outbound/connector.ts';
+import { type EgressAllow, parseEgressAllow } from '../../../src/outbound/egress.ts';
+import type { Json } from '../service/toolhost.ts';
+import { selfSigned } from './certificate.ts';
+import { startWebPortListener } from './listener.ts';
+import type { Answer } from './recording-upstream.ts';
+
+/** A web site that clients describe themselves on, at a public name that stands for this machine. */
+export type ClientDocumentSite = {
+  readonly port: number;
+  /** Name look-ups that know the site and nothing else, and its address as one of the public internet. */
+  readonly surroundings: { resolve: Resolve; publicAddresses: EgressAllow };
+  /** Serves something under a path; gives its https address. With 'hang' it never answers. */
+  serve(path: string, answer: Answer | 'hang'): string;
+  /** Serves a client's own description; gives its client id. */
+  publish(path: string, document?: Json, headers?: Record<string, string>): string;
+  /** Connections so far, also those that never came to a request. */
+  readonly connections: number;
+  /** Every request so far. */
+  readonly requests: readonly IncomingMessage[];
+  /** Paths that were asked for since the last take. */
+  take(): string[];
+  close(): Promise<void>;
+};
+
+const hostname = 'agents.example.com';
+
+export async function startClientDocuments(): Promise<ClientDocumentSite> {
+  const answers = new Map<string, Answer | 'hang'>();
+  const asked: string[] = [];
+  const requests: IncomingMessage[] = [];
+  let connections = 0;
+  const identity = selfSigned(hostname);
+  const trusted = tls.getCACertificates('default');
+  tls.setDefaultCACertificates([...trusted, identity.cert]);
+  const server: Server = createServer(identity, (request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    requests.push(request);
+    const answer = answers.get(path) ?? { status: 404 };
+    if (answer === 'hang') return;
+    const { status = 200, headers = {}, body = '' } = answer;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
+  });
+  server.on('connection', () => {
+    connections += 1;
+  });
+  const { port, close } = await startWebPortListener();
+  await close();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const origin = `https://${hostname}:${port}`;
+
+  const serve: ClientDocumentSite['serve'] = (path, answer) => {
+    answers.set(path, answer);
+    return origin + path;
+  };
+  return {
+    port,
+    get connections() {
+      return connections;
+    },
+    requests,
+    surroundings: {
+      resolve: (name, callback) => {
+        if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
+        else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
+      },
+      publicAddresses: parseEgressAllow(`127.0.0.1:${port}`),
+    },
+    serve,
+    publish(path, document = {}, headers = {}) {
+      const own = {
+        client_id: origin + path,
+        client_name: 'Documented agent',
+        redirect_uris: ['http://localhost/callback'],
+      };
+      return serve(path, { headers, body: { ...own, ...document } });
+    },
+    take: () => asked.splice(0),
+    async close() {
+      tls.setDefaultCACertificates(trusted);
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

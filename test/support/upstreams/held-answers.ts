@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import type { Page, Route } from 'playwright-core';
+import { eventually } from '../eventually.ts';
+
+type Release = () => Promise<void>;
+
+/** Answers of the service that reach a page only when a test lets them. */
+export type HeldAnswers = {
+  /** Waits for the answer to the next request, and gives what lets it go; done when the page has drawn what it makes of it. */
+  next(): Promise<Release>;
+  /** Lets the newest answer that waits go, if one does. */
+  release(): Promise<void>;
+  /** From now on answers are not held; those that wait go. */
+  stop(): Promise<void>;
+};
+
+/** When the page has drawn what has happened so far. */
+export async function drawn(page: Page): Promise<void> {
+  await page.evaluate(
+    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))',
+  );
+}
+
+/** Holds the answers to the requests of this method and path, and with this in their body. */
+export async function holdAnswers(page: Page, method: string, path: string, holds = ''): Promise<HeldAnswers> {
+  const waiting: Release[] = [];
+  let isHolding = true;
+  const hold = async (route: Route) => {
+    const request = route.request();
+    const isMeant = request.method() === method && (request.postData() ?? '').includes(holds);
+    if (!isHolding || !isMeant) return route.fallback();
+    const response = await route.fetch();
+    const release = async () => {
+      // A page that has asked something else meanwhile has given this request up.
+      if (request.failure() !== null) return;
+      await route.fulfill({ response });
+      await eventually(() => assert.ok(request.timing().responseEnd >= 0 || request.failure()), 20_000);
+      await drawn(page);
+    };
+    if (isHolding) waiting.push(release);
+    else await release();
+  };
+  await page.route((url) => url.pathname === path, hold);
+  return {
+    next: () => eventually(() => waiting.shift() ?? assert.fail(`nothing was asked of ${path}`), 20_000),
+    release: async () => waiting.pop()?.(),
+    async stop() {
+      isHolding = false;
+      for (const release of waiting.splice(0)) await release();
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { HonestProvider } from '../oauth/honest-provider.ts';
+import { type RecordedRequest, startRecordingUpstream } from './recording-upstream.ts';
+
+/** A token of the provider as it came: `place` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
+export type Presented = { place: string; token: string; live: boolean };
+
+/** An API that takes only live access tokens of one provider. */
+export type ProtectedUpstream = {
+  readonly url: string;
+  readonly port: number;
+  /** Every request so far, whatever it presented. */
+  readonly requests: readonly RecordedRequest[];
+  /** What the requests presented since the last take, and forgets it. */
+  take(): Presented[];
+  close(): Promise<void>;
+};
+
+function placesOf({ url, headers }: RecordedRequest, token: string): string[] {
+  const query = [...new URL(url, 'http://upstream').searchParams].map(([name, value]) => `?${name}=${value}`);
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return [...query, ...fields].filter((field) => field.includes(token)).map((field) => field.replace(token, '*'));
+}
+
+export async function startProtectedUpstream(provider: HonestProvider): Promise<ProtectedUpstream> {
+  const upstream = await startRecordingUpstream();
+  const presented: Presented[] = [];
+  upstream.on('*', async (request) => {
+    const found = provider.issued.flatMap((token) => placesOf(request, token).map((place) => ({ place, token })));
+    const [credential] = found;
+    const person = credential && found.length === 1 ? await provider.accountOf(credential.token) : undefined;
+    presented.push(...found.map((one) => ({ ...one, live: person !== undefined })));
+    if (person === undefined) return { status: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } };
+    return { body: { person, item: decodeURIComponent(new URL(request.url, 'http://upstream').pathname.slice(1)) } };
+  });
+  return {
+    url: upstream.url,
+    port: upstream.port,
+    requests: upstream.requests,
+    take: () => presented.splice(0),
+    close: upstream.close,
+  };
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { ConfigError, readConfig } from '../../src/config.ts';
+import { createMetricsEndpoint } from '../../src/telemetry/metrics-endpoint.ts';
+import { parseMetrics } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type WireReply, wire } from '../support/upstreams/wire.ts';
+
+const metricsToken = 'metrics-token-0123456789';
+const host = 'tools.example.com';
+
+describe('the metrics of a public service', () => {
+  let port: number;
+  let open: TestToolhost;
+  let closed: TestToolhost;
+  const production = async (more: Record<string, string>) => {
+    port = await freePort();
+    return startToolhost({
+      env: {
+        BASE_URL: `https://${host}`,
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        OIDC_ISSUER: 'https://id.example.com',
+        OIDC_CLIENT_ID: 'toolhost',
+        OIDC_CLIENT_SECRET: 'secret',
+        ...more,
+      },
+    });
+  };
+  before(async () => {
+    closed = await production({});
+    open = await production({ METRICS_TOKEN: metricsToken });
+  });
+  after(() => Promise.all([open.stop(), closed.stop()]));
+
+  const get = (toolhost: TestToolhost, headers: Record<string, string>): Promise<WireReply> =>
+    wire(`http://127.0.0.1:${toolhost.running.config.port}/metrics`, { headers: { host, ...headers } });
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+  it('are not there without METRICS_TOKEN, also for who comes from this machine', async () => {
+    const nothing = await wire(`http://127.0.0.1:${closed.running.config.port}/nothing`, { headers: { host } });
+    for (const headers of [{}, bearer(metricsToken), bearer(await closed.key())]) {
+      const reply = await get(closed, headers);
+      assert.equal(reply.status, 404);
+      const words = (text: string) => text.replace(/"request_id":"\w+"/, '');
+      assert.equal(words(reply.text), words(nothing.text));
+    }
+  });
+
+  it('need that very token', async () => {
+    const missing = await get(open, {});
+    assert.deepEqual([missing.status, missing.headers['www-authenticate']], [401, 'Bearer']);
+    for (const token of ['wrong', `${metricsToken}0`, metricsToken.slice(0, -1), await open.key()]) {
+      const reply = await get(open, bearer(token));
+      assert.equal(reply.status, 401, token);
+      assert.ok(!reply.text.includes('toolhost_') && !reply.text.includes(metricsToken));
+    }
+    const reply = await get(open, bearer(metricsToken));
+    assert.equal(reply.status, 200);
+    assert.equal(parseMetrics(reply.text).value('toolhost_build_info', { mode: 'production' }), 1);
+    assert.ok(!reply.text.includes(metricsToken));
+  });
+
+  it('are found under the address that a scraper uses, as probes are', async () => {
+    const reply = await get(open, { host: '10.0.0.7:8080', ...bearer(metricsToken) });
+    assert.equal(reply.status, 200);
+    const other = { headers: { host: '10.0.0.7:8080', ...bearer(metricsToken) } };
+    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/api/v1/servers`, other)).status, 421);
+  });
+
+  it('are for no page, not even one of ours', async () => {
+    for (const page of [
+      { origin: `https://${host}` },
+      { origin: 'https://evil.example' },
+      { 'sec-fetch-site': 'same-origin' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]) {
+      assert.equal((await get(open, { ...bearer(metricsToken), ...page })).status, 403, JSON.stringify(page));
+    }
+  });
+
+  it('take no other method', async () => {
+    const options = { method: 'POST', headers: { host, ...bearer(metricsToken) } };
+    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/metrics`, options)).status, 404);
+  });
+});
+
+describe('the metrics of local mode', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+  const get = (headers: Record<string, string> = {}) => {
+    const { port } = new URL(toolhost.url);
+    return wire(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });
+  };
+
+  it('are open to the programs of this machine', async () => {
+    assert.equal((await get()).status, 200);
+    assert.equal((await get({ 'sec-fetch-site': 'none' })).status, 200);
+  });
+
+  it('are not there for other machines', async () => {
+    // A machine may have no other address to come from, so this one is asked without a network.
+    const http = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, text: async () => 'text' });
+    const from = (remoteAddress: string | undefined) =>
+      http({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
+    for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
+      assert.equal(await (await from(address)).text(), 'text');
+    }
+    for (const address of ['10.0.0.7', '::ffff:10.0.0.7', 'fe80::1', '::2', '1.127.0.0', undefined]) {
+      await assert.rejects(from(address), { kind: 'notFound' }, address);
+    }
+  });
+
+  it('are for no page, and not under a name that a page made stand for this machine', async () => {
+    assert.equal((await get({ origin: toolhost.url })).status, 403);
+    assert.equal((await get({ 'sec-fetch-site': 'cross-site' })).status, 403);
+    assert.equal((await get({ host: 'evil.example' })).status, 421);
+  });
+});
+
+describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  const problemOf = (env: Record<string, string>) => {
+    try {
+      readConfig(env, () => '');
+      return '';
+    } catch (error) {
+      assert.ok(error instanceof ConfigError);
+      return error.message;
+    }
+  };
+
+  it('are refused when they cannot be right, without showing them', () => {
+    for (const token of ['too-short', 'with space in the middle of it', '==================']) {
+      const message = problemOf({ METRICS_TOKEN: token });
+      assert.match(message, /METRICS_TOKEN: is too short .* openssl rand -hex 32/);
+      assert.ok(!message.includes(token));
+    }
+    for (const endpoint of ['collector.secret:4318', 'ftp://me:secret@host/']) {
+      const message = problemOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
+      assert.match(message, /OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http/);
+      assert.ok(!message.includes('secret'));
+    }
+    assert.equal(problemOf({ METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }), '');
+  });
+});

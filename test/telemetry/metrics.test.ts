@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { blockedClass } from '../../src/outbound/address.ts';
+import type { Resolve } from '../../src/outbound/connector.ts';
+import { mergeMetrics, metricsText } from '../../src/telemetry/metric.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { parseMetrics, type Scrape, scrape } from '../support/service/scrape.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token-canary-0123456789';
+const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };
+
+describe('the metrics', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let addresses = ['10.1.2.3'];
+  const resolve: Resolve = (_hostname, callback) =>
+    callback(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+    );
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /failing', () => ({ status: 503 }));
+    upstream.on('GET /slow', () => ({ delayMs: 60, body: {} }));
+    upstream.on('GET /silent', () => 'hold');
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { resolve } });
+    key = await toolhost.key();
+    const at = (path: string, more: Json = {}) => toolAt(`${upstream.url}${path}`, more);
+    const tools = [
+      at('/thing', { name: 'fine_canary_tool', input_schema: { text: { type: 'string', optional: true } } }),
+      at('/failing', { name: 'failing' }),
+      at('/slow', { name: 'slow' }),
+      at('/silent', { name: 'silent', timeout_ms: 50 }),
+      toolAt('https://inside.example.com/', { name: 'inside' }),
+    ];
+    await toolhost.createServer({ name: 'Canary name', slug: 'canary-slug', tools });
+    await toolhost.createServer(serverAt('keyed', upstream.url, stored));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const call = (name: string, args: Json = {}) => toolhost.callTool('canary-slug', token, name, args);
+  /** What was added between two scrapes. */
+  async function added(work: () => Promise<unknown>) {
+    const earlier = await scrape(toolhost.url);
+    await work();
+    const later = await scrape(toolhost.url);
+    return {
+      calls: (labels: Record<string, string>) => later.sum(calls, labels) - earlier.sum(calls, labels),
+      count: (name: string, labels: Record<string, string> = {}) => later.sum(name, labels) - earlier.sum(name, labels),
+      later,
+    };
+  }
+  const calls = 'toolhost_calls_total';
+
+  it('count each call by its outcome, kind of access and era', async () => {
+    const { calls: counted, count } = await added(async () => {
+      await call('fine_canary_tool');
+      await call('fine_canary_tool');
+      await call('failing');
+      await call('silent');
+      await call('inside');
+      await call('fine_canary_tool', { text: 5 });
+      await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
+    });
+    const open = { access: 'caller_token', era: 'legacy' };
+    for (const [outcome, times] of Object.entries({
+      ok: 2,
+      upstream_status: 1,
+      timeout: 1,
+      blocked: 1,
+      invalid_arguments: 1,
+    })) {
+      assert.equal(counted({ outcome, ...open }), times, outcome);
+    }
+    assert.equal(counted({ outcome: 'ok', access: 'api_key', era: 'modern' }), 1);
+    assert.equal(counted({}), 7);
+    assert.equal(count('toolhost_call_duration_seconds_count'), 7);
+    assert.equal(count('toolhost_call_wait_seconds_count'), 7);
+    // The call with wrong arguments never came to a request.
+    assert.equal(count('toolhost_upstream_duration_seconds_count'), 6);
+    assert.equal(count('toolhost_own_duration_seconds_count'), 6);
+  });
+
+  it('measure the whole and the upstream part, not rounded, in buckets that add up', async () => {
+    const { count, later } = await added(() => call('slow'));
+    const total = count('toolhost_call_duration_seconds_sum');
+    const upstreamPart = count('toolhost_upstream_duration_seconds_sum');
+    const own = count('toolhost_own_duration_seconds_sum');
+    const wait = count('toolhost_call_wait_seconds_sum');
+    assert.ok(upstreamPart >= 0.055 && total > upstreamPart, `${total} ${upstreamPart}`);
+    assert.ok(own > 0 && wait >= 0);
+    assert.ok(Math.abs(total - upstreamPart - own - wait) < 1e-6, `${total} ${upstreamPart} ${own} ${wait}`);
+    const histograms = [...later.families].filter(([, { type }]) => type === 'histogram').map(([name]) => name);
+    assert.equal(histograms.length, 5);
+    for (const name of histograms) {
+      const buckets = later.buckets(name);
+      assert.deepEqual(
+        buckets,
+        buckets.toSorted((a, b) => a[0] - b[0] || a[1] - b[1]),
+      );
+      assert.deepEqual(buckets.at(-1), [Number.POSITIVE_INFINITY, later.value(`${name}_count`)]);
+    }
+    const bounds = later.buckets('toolhost_call_duration_seconds').map(([bound]) => bound);
+    assert.deepEqual([bounds[0], bounds.at(-2)], [0.001, 20]);
+  });
+
+  it('count requests by method and class of status, whatever methods clients make up', async () => {
+    const method = 'canary/method';
+    const { count, later } = await added(async () => {
+      await toolhost.rpc('canary-slug', token, 'tools/list');
+      await toolhost.rpc('canary-slug', token, method);
+      await toolhost.rpc('canary-slug', undefined, 'tools/list');
+      await toolhost.rpc('nowhere', token, 'ping');
+      await toolhost.post('canary-slug', '{', { token });
+      await toolhost.post('canary-slug', [{ jsonrpc: '2.0', id: 1, method: 'ping' }], { token });
+      await toolhost.post('canary-slug', { jsonrpc: '2.0', method: 'notifications/initialized' }, { token });
+    });
+    const name = 'toolhost_mcp_requests_total';
+    for (const [asked, status] of [
+      ['tools/list', '2xx'],
+      ['other', '2xx'],
+      ['tools/list', '4xx'],
+      ['ping', '4xx'],
+      ['none', '4xx'],
+      ['batch', '2xx'],
+      ['notification', '2xx'],
+    ] as const)
+      assert.equal(count(name, { method: asked, status }), 1, `${asked} ${status}`);
+    assert.equal(count(name), 7);
+    assert.ok(!later.text.includes('canary'));
+  });
+
+  it('count refusals of credentials by kind, at both doors, and answers of the other doors', async () => {
+    const { count } = await added(async () => {
+      await toolhost.rpc('keyed', undefined, 'tools/list');
+      await toolhost.rpc('keyed', 'wrong', 'tools/list');
+      await toolhost.rpc('keyed', await toolhost.key({ scopes: ['manage'] }), 'tools/list');
+      assert.equal((await fetch(`${toolhost.url}/api/v1/servers`)).status, 401);
+      assert.equal((await toolhost.rest('GET', '/servers', { key: 'wrong' })).status, 401);
+      assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
+    });
+    const refused = 'toolhost_authentication_refusals_total';
+    assert.deepEqual(
+      ['missing', 'invalid', 'forbidden'].map((kind) => count(refused, { kind })),
+      [2, 2, 1],
+    );
+    const web = 'toolhost_web_requests_total';
+    // One of them is the scrape before.
+    assert.deepEqual([count(web, { status: '4xx' }), count(web, { status: '2xx' })], [2, 2]);
+  });
+
+  it('[sec E] count what the address guard refuses by class of address', async () => {
+    for (const [address, of] of [
+      ['127.0.0.1', 'loopback'],
+      ['192.168.1.1', 'private'],
+      ['fd12::1', 'private'],
+      ['169.254.169.254', 'link_local'],
+      ['100.64.0.1', 'shared'],
+      ['64:ff9b::a9fe:a9fe', 'embedded_ipv4'],
+      ['240.0.0.1', 'reserved'],
+    ] as const) {
+      addresses = ['203.0.114.1', address];
+      const { count } = await added(() => call('inside'));
+      assert.equal(count('toolhost_blocked_addresses_total', { class: of }), 1, address);
+      assert.equal(count('toolhost_blocked_addresses_total'), 1);
+    }
+    assert.equal(blockedClass('::ffff:127.0.0.1'), 'loopback');
+    assert.equal(blockedClass('not an address'), 'reserved');
+  });
+
+  it('tell what is remembered and what goes out', async () => {
+    const { count, later } = await added(async () => {
+      const fresh = await toolhost.key();
+      for (let n = 0; n < 3; n++) await toolhost.callTool('keyed', fresh, 'get');
+    });
+    assert.equal(count('toolhost_cache_misses_total', { cache: 'keys' }), 1);
+    assert.equal(count('toolhost_cache_hits_total', { cache: 'keys' }), 2);
+    assert.equal(count('toolhost_cache_hits_total', { cache: 'servers' }), 3);
+    assert.ok(later.value('toolhost_cache_entries', { cache: 'servers' }) >= 2);
+    assert.ok(later.value('toolhost_outbound_pools') >= 1);
+    assert.ok(later.value('toolhost_outbound_connections') >= 1);
+    upstream.take();
+    const held = call('silent');
+    await upstream.waitForRequest();
+    const during = await scrape(toolhost.url);
+    assert.equal(during.value('toolhost_outbound_requests', { state: 'running' }), 1);
+    await held;
+  });
+
+  it('tell how the process and its database are', async () => {
+    const later = await eventually(async () => {
+      const { later } = await added(() => call('fine_canary_tool'));
+      assert.ok(later.value('toolhost_call_records_waiting') > 0);
+      return later;
+    });
+    await toolhost.rest('GET', '/calls');
+    assert.equal((await scrape(toolhost.url)).value('toolhost_call_records_waiting'), 0);
+    assert.equal(later.value('toolhost_call_records_dropped_total'), 0);
+    assert.equal(later.value('toolhost_database_up'), 1);
+    assert.equal(later.value('toolhost_ready'), 1);
+    assert.ok(later.value('toolhost_changes_age_seconds') < 60);
+    assert.ok(later.value('process_resident_memory_bytes') > 1e7);
+    assert.ok(later.value('process_cpu_seconds_total') > 0);
+    assert.ok(Math.abs(later.value('process_start_time_seconds') - performance.timeOrigin / 1000) < 1);
+    assert.ok(later.value('toolhost_event_loop_busy_seconds_total') > 0);
+    const { labels } = later.families.get('toolhost_build_info') ?? assert.fail();
+    assert.deepEqual([...labels].sort(), ['database', 'mode', 'node', 'version']);
+  });
+
+  it('[sec C] hold no slug, tool, argument, credential, key, host or workspace', async () => {
+    await call('fine_canary_tool', { text: 'argument-canary' });
+    await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
+    const { text, families } = await scrape(toolhost.url);
+    for (const secret of ['canary', 'keyed', 'fine', key, key.split('_')[1] as string, token, '127.0.0.1']) {
+      assert.ok(!text.includes(secret), secret);
+    }
+    // The mode, and not the workspace of the same name.
+    assert.deepEqual(text.match(/\w+="local"/g), ['mode="local"']);
+    const labels = [...families.values()].flatMap((family) => [...family.labels]);
+    const known =
+      'access cache class database era event kind limit method mode node outcome state status version'.split(' ');
+    assert.deepEqual(
+      labels.filter((label) => !known.includes(label)),
+      [],
+    );
+  });
+
+  it('are named as Prometheus wants it', async () => {
+    const { families } = await scrape(toolhost.url);
+    for (const [name, { type, help }] of families) {
+      assert.match(name, /^(toolhost|process|nodejs)_[a-z_]+[a-z]$/);
+      assert.match(help, /^[A-Z0-9].*\.$/);
+      assert.equal(name.endsWith('_total'), type === 'counter', name);
+      if (type === 'histogram') assert.match(name, /_seconds$/);
+    }
+  });
+
+  it('of several processes add up, but for those where the worst one counts', () => {
+    const one = toolhost.running.app.metrics();
+    const other = structuredClone(one);
+    for (const { name, samples } of other) {
+      if (name === 'toolhost_database_up') for (const sample of samples) sample.value = 0;
+      if (name === 'toolhost_changes_age_seconds') for (const sample of samples) sample.value = 99;
+    }
+    const read = (processes: (typeof one)[]): Scrape => parseMetrics(metricsText(mergeMetrics(processes)));
+    const [alone, both] = [read([one]), read([one, other])];
+    assert.equal(both.sum(calls), 2 * alone.sum(calls));
+    assert.ok(alone.sum(calls) > 0);
+    assert.equal(
+      both.value('toolhost_call_duration_seconds_sum'),
+      2 * alone.value('toolhost_call_duration_seconds_sum'),
+    );
+    assert.equal(both.value('toolhost_database_up'), 0);
+    assert.equal(both.value('toolhost_ready'), 1);
+    assert.equal(both.value('toolhost_changes_age_seconds'), 99);
+    assert.equal(both.value('toolhost_processes'), 2);
+    assert.equal(both.value('process_start_time_seconds'), alone.value('process_start_time_seconds'));
+  });
+});

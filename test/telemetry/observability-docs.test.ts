@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { type Scrape, scrape } from '../support/service/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+
+const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');
+const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+
+type Rule = { alert: string; expr: string; labels: { severity: string }; annotations: { summary: string } };
+type Panel = { type: string; title: string; targets?: { expr: string }[] };
+
+const rules = (parse(read('alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
+const { panels } = JSON.parse(read('grafana-dashboard.json')) as { panels: Panel[] };
+const guide = read('observability.md');
+
+/** The metrics of a text by their own names, without what a histogram adds. */
+function metricsIn(text: string): string[] {
+  return [...text.matchAll(/\b(?:toolhost|process|nodejs)_[a-z_]+[a-z]\b/g)].map(([name]) => name);
+}
+
+describe('the guide, the dashboard and the alerts', () => {
+  let toolhost: TestToolhost;
+  let metrics: Scrape;
+  before(async () => {
+    toolhost = await startToolhost();
+    metrics = await scrape(toolhost.url);
+  });
+  after(() => toolhost.stop());
+
+  const base = (name: string) => (metrics.families.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ''));
+  const unknown = (text: string) => metricsIn(text).filter((name) => !metrics.families.has(base(name)));
+  const expressions = () => [
+    ...rules.map(({ expr }) => expr),
+    ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+  ];
+
+  it('name metrics that there are', () => {
+    assert.ok(rules.length > 10 && panels.length > 25);
+    for (const text of [...expressions(), JSON.stringify(rules), guide]) assert.deepEqual(unknown(text), [], text);
+    for (const { alert, expr } of rules) assert.ok(metricsIn(expr).length > 0, alert);
+    for (const { type, title, targets = [] } of panels) assert.equal(targets.length > 0, type !== 'row', title);
+  });
+
+  it('explain every metric as the code does, and show it', () => {
+    const rows = [...metrics.families].map(([name, { type, help }]) => `| \`${name}\` | ${type} | ${help} |`);
+    const written = guide.split('\n').filter((line) => /^\| `(toolhost|process|nodejs)_/.test(line));
+    assert.deepEqual(written, rows.toSorted());
+    const shown = new Set(expressions().flatMap(metricsIn).map(base));
+    const hidden = [...metrics.families.keys()].filter((name) => !shown.has(name));
+    assert.deepEqual(hidden, []);
+  });
+
+  it('ask for labels and values that there are', () => {
+    for (const expr of expressions()) {
+      for (const [, name = '', matchers = ''] of expr.matchAll(/([a-z_]+)\{([^}]*)\}/g)) {
+        for (const [, label = '', operator, values = ''] of matchers.matchAll(/([a-z]+)(=~|!=|=)"([^"]*)"/g)) {
+          if (label === 'job') continue;
+          const family = metrics.families.get(base(name));
+          // What has no lines before its part of the service is in use cannot be compared.
+          if (family?.labels.size === 0) continue;
+          for (const value of values.split('|')) {
+            const lines = metrics.text.split('\n').filter((line) => line.startsWith(name));
+            assert.ok(
+              lines.some((line) => line.includes(`${label}="${value}"`)),
+              `${operator} ${value}: ${expr}`,
+            );
+          }
+        }
+      }
+    }
+  });
+
+  it('say of every alert how bad it is and what it means', () => {
+    const names = rules.map(({ alert }) => alert);
+    assert.equal(new Set(names).size, names.length);
+    for (const { alert, labels, annotations } of rules) {
+      assert.match(alert, /^Toolhost[A-Z]\w+$/);
+      assert.match(labels.severity, /^(critical|warning|info)$/);
+      assert.match(annotations.summary, /\.$/);
+    }
+  });
+});

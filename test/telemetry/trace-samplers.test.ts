@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ToolCall } from '../../src/domain/mcp.ts';
+import { startTracing } from '../../src/telemetry/tracing.ts';
+import { version } from '../../src/version.ts';
+
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const aCall: ToolCall = {
+  name: 'get',
+  args: {},
+  era: 'modern',
+  traceparent: undefined,
+  tracestate: undefined,
+  requestId: 'request',
+  bytesIn: 0,
+  onGone: () => undefined,
+};
+
+describe('OTEL_TRACES_SAMPLER', () => {
+  const ratio = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' };
+  const parentRatio = { ...ratio, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' };
+  const cases: [string, Record<string, string>, boolean, boolean][] = [
+    ['nothing', {}, true, true],
+    ['always_on', { OTEL_TRACES_SAMPLER: 'always_on' }, true, true],
+    ['always_off', { OTEL_TRACES_SAMPLER: 'always_off' }, false, false],
+    ['parentbased_always_off', { OTEL_TRACES_SAMPLER: 'parentbased_always_off' }, false, true],
+    ['traceidratio of 0', ratio, false, false],
+    ['parentbased_traceidratio of 0', parentRatio, false, true],
+    ['a ratio that is none', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
+  ];
+  for (const [name, env, ofOwn, ofCaller] of cases) {
+    it(`${name}: ${ofOwn ? 'keeps' : 'leaves out'} own traces, ${ofCaller ? 'keeps' : 'leaves out'} those of callers`, async () => {
+      const { traceCall, stop } = startTracing({
+        endpoint: 'http://127.0.0.1:9',
+        version,
+        env,
+        onCollector: () => undefined,
+      });
+      const kept = (parent: string | undefined) =>
+        traceCall('things', { ...aCall, traceparent: parent })
+          .request('GET', 'https://api.example.com')
+          .traceparent.endsWith('-01');
+      assert.deepEqual([kept(undefined), kept(traceparent)], [ofOwn, ofCaller]);
+      await stop();
+    });
+  }
+});
