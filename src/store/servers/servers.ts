@@ -162,8 +162,8 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
 }
 
 export async function findServer(db: Db, workspaceId: string, slug: string): Promise<StoredServer | undefined> {
-  const server = await findServingServer(db, slug);
-  return server?.workspaceId === workspaceId ? server : undefined;
+  const row = await findRow(db, slug);
+  return row?.workspace_id === workspaceId ? toServer(row) : undefined;
 }
 
 /**
@@ -173,13 +173,17 @@ export async function findServingServer(
   db: Db,
   slug: string,
 ): Promise<(StoredServer & { configLength: number }) | undefined> {
-  const row = await db
+  const row = await findRow(db, slug);
+  return row && { ...toServer(row), configLength: row.config.length };
+}
+
+async function findRow(db: Db, slug: string): Promise<Selectable<Tables['servers']> | undefined> {
+  return db
     .selectFrom('servers')
     .selectAll()
     .where('slug', '=', slug)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
-  return row && { ...toServer(row), configLength: row.config.length };
 }
 
 /** Slugs of the workspace's servers that come next to this one in their order, so that words that begin alike are among them. */
