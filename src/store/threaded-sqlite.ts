@@ -35,7 +35,7 @@ export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
     db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
   return {
     async write(rows) {
-      await ask('call write_calls', rows.map(recordValues));
+      await ask('call write_calls', recordValues(rows));
     },
     countOlder: async (most) => Number((await ask('call count_older_calls', [most])).numAffectedRows),
   };

@@ -73,14 +73,14 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
         const isAttempt = until !== 0;
         const refusal = isAttempt ? takeAttempt(caller, until) : undefined;
         if (refusal) return Promise.reject(refusal);
+        const ended: Ended = { circuit, caller, who, isAttempt };
         return http.send(exchange).then(
           (answer) => {
-            note({ circuit, caller, who, isAttempt }, isFault(answer.status) ? 'failed' : 'good', clock());
+            note(ended, isFault(answer.status) ? 'failed' : 'good', clock());
             return answer;
           },
           (error: unknown) => {
-            const meaning = error instanceof OutboundError ? meanings[error.reason] : 'unrelated';
-            note({ circuit, caller, who, isAttempt }, meaning, clock());
+            note(ended, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
             throw error;
           },
         );

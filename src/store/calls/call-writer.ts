@@ -25,9 +25,11 @@ export const recordColumns = [
 
 export type RecordValue = string | number | null;
 
-/** A record as values in the order of `recordColumns`: as text it is half as long as with their names. */
-export function recordValues(row: CallRow): RecordValue[] {
-  return recordColumns.map((column) => row[column] ?? null);
+/** Records one after the other, each as the values of `recordColumns`: as text they are half as long as with their names. */
+export function recordValues(rows: readonly CallRow[]): RecordValue[] {
+  const values: RecordValue[] = [];
+  for (const row of rows) for (const column of recordColumns) values.push(row[column] ?? null);
+  return values;
 }
 
 /** Writes call records and counts them, in one transaction. */

@@ -9,11 +9,11 @@ import {
 } from './call-counts.ts';
 import { batchRows, type RecordValue, recordColumns } from './call-writer.ts';
 
-/** A record, or what it becomes as a parameter of a statement: values in the order of `recordColumns`. */
+/** Records one after the other, each as the values of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** A `CallWriter` for the thread that writes records, which come as `recordValues`; each gives how many calls were counted. */
-export type SqliteCallWriter = { write(records: readonly Values[]): number; countOlder(most: number): number };
+/** A `CallWriter` for the thread that writes records, which come as `recordValues` gives them; each gives how many calls were counted. */
+export type SqliteCallWriter = { write(records: Values): number; countOlder(most: number): number };
 
 export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWriter {
   const run = (sql: string, parameters: readonly unknown[] = []) =>
@@ -34,15 +34,17 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   const insertOne = insertText(1);
   const insertBatch = insertText(batchRows);
 
-  /** The rows that were not there before. */
-  function insertEach(records: readonly Values[]): readonly Values[] {
-    return records.filter((record) => run(insertOne, record) === 1);
+  /** Those of the records that were not there before. */
+  function insertEach(records: Values): Values {
+    return recordsOf(records)
+      .filter((record) => run(insertOne, record) === 1)
+      .flat();
   }
 
-  /** Many rows in one statement; undefined, and nothing written, when some of them were there before. */
-  function insertWhole(records: readonly Values[]): readonly Values[] | undefined {
+  /** Many records in one statement; undefined, and nothing written, when some of them were there before. */
+  function insertWhole(records: Values): Values | undefined {
     run('savepoint whole');
-    const isWhole = run(insertBatch, records.flat()) === records.length;
+    const isWhole = run(insertBatch, records) === batchRows;
     if (!isWhole) run('rollback to whole');
     run('release whole');
     return isWhole ? records : undefined;
@@ -56,10 +58,10 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   return {
     write(records) {
       return transaction(() => {
-        const whole = records.length === batchRows ? insertWhole(records) : undefined;
+        const whole = records.length === batchRows * recordColumns.length ? insertWhole(records) : undefined;
         const written = whole ?? insertEach(records);
-        addCounts(countsOf(written.map(countedOf)));
-        return written.length;
+        addCounts(countsOf(countedOf(written)));
+        return written.length / recordColumns.length;
       });
     },
     countOlder(most) {
@@ -86,13 +88,21 @@ const [workspace, slug, tool, startedAt, outcome, duration] = countedColumns.map
   recordColumns.indexOf(name),
 ) as [number, number, number, number, number, number];
 
-function countedOf(record: Values): CountedCall {
-  return {
-    workspace_id: record[workspace],
-    slug: record[slug],
-    tool: record[tool],
-    started_at: record[startedAt],
-    outcome: record[outcome],
-    duration_ms: record[duration],
-  } as CountedCall;
+function recordsOf(values: Values): Values[] {
+  const count = values.length / recordColumns.length;
+  return Array.from({ length: count }, (_, row) =>
+    values.slice(row * recordColumns.length, (row + 1) * recordColumns.length),
+  );
+}
+
+function* countedOf(values: Values): Iterable<CountedCall> {
+  for (let row = 0; row < values.length; row += recordColumns.length)
+    yield {
+      workspace_id: values[row + workspace],
+      slug: values[row + slug],
+      tool: values[row + tool],
+      started_at: values[row + startedAt],
+      outcome: values[row + outcome],
+      duration_ms: values[row + duration],
+    } as CountedCall;
 }
