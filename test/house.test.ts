@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { quickFiles, root, testFiles } from './files.ts';
@@ -93,6 +93,52 @@ function graphOf(sources: readonly Source[], nameOf: (path: string) => string): 
   }
   return graph;
 }
+
+/** The pages that are written by hand, with what they link to and the paths that they name in code. */
+function writtenPages() {
+  const names = globSync('{*,docs/*,docs/operations/*,bench/*}.md', { cwd: root });
+  return names.map((page) => {
+    const text = readFileSync(join(root, page), 'utf8');
+    const links = [...text.matchAll(/\[([^\]]*)\]\(([\w./-]+\.\w+)(?:#[\w-]+)?\)/g)].map(
+      ([, label = '', target = '']) => ({ label, file: join(dirname(page), target) }),
+    );
+    const paths = [...text.matchAll(/`([\w.*-]+\/[\w./*-]*)`/g)].map(([, path = '']) => path).filter(isPath);
+    return { page, links, paths };
+  });
+}
+
+const isPath = (text: string) => /^(src|test|web|docs|bench|examples|migrations)\/|\.(ts|tsx|md|sql|yml)$/.test(text);
+/** Paths may also begin below the sources, or beside the page. */
+const isFound = (path: string, page: string) =>
+  ['', 'src', 'web/src', dirname(page)].some(
+    (folder) => globSync(join(folder, path.replace('NNNN-name', '*')), { cwd: root }).length > 0,
+  );
+
+describe('the pages', () => {
+  const pages = writtenPages();
+
+  it('name and link only files that exist', () => {
+    const missing = pages.flatMap(({ page, links, paths }) => [
+      ...links.filter(({ file }) => !existsSync(join(root, file))).map(({ file }) => `${page}: ${file}`),
+      ...paths.filter((path) => !isFound(path, page)).map((path) => `${page}: ${path}`),
+    ]);
+    assert.deepEqual(missing, []);
+  });
+
+  it('link each function to the file that has it', () => {
+    const named = pages
+      .flatMap(({ page, links }) =>
+        links.map(({ label, file }) => ({ page, file, name: /^`(\w+)`$/.exec(label)?.[1] })),
+      )
+      .filter(({ file }) => file.endsWith('.ts'));
+    assert.ok(named.length > 50);
+    const wrong = named.filter(
+      ({ file, name }) =>
+        !new RegExp(`(function|const|class|type) ${name}\\b`).test(readFileSync(join(root, file), 'utf8')),
+    );
+    assert.deepEqual(wrong, []);
+  });
+});
 
 describe('the house', () => {
   it('is imported as its table says', () => {
