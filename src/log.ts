@@ -3,8 +3,8 @@ import { type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-/** Fields that must never be printed, wherever in a logged object they stand. */
-const unspeakable = [
+/** Fields that are redacted at the top of a logged object and one level below. */
+const redactedFields = [
   'authorization',
   'token',
   'key',
@@ -24,16 +24,16 @@ export function createLog(level: string): Log {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    // An error's own `code` says what happened, such as ECONNREFUSED; any other one could be an authorization code.
+    // The `code` of an error, such as ECONNREFUSED, is kept. At the top level it could be an authorization code.
     redact: {
-      paths: [...unspeakable, ...unspeakable.filter((field) => field !== 'code').map((field) => `*.${field}`)],
+      paths: [...redactedFields, ...redactedFields.filter((field) => field !== 'code').map((field) => `*.${field}`)],
       censor: '[redacted]',
     },
   };
   return process.stderr.isTTY ? pino(options, readableLines()) : pino(options, pino.destination(2));
 }
 
-/** Loaded only where a person reads along. */
+/** Loaded only when standard error is a terminal. */
 function readableLines() {
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
   return pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });

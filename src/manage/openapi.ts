@@ -48,10 +48,10 @@ function describe(op: Operation): JsonObject {
   const inPath = [...op.route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
   const rest = Object.entries(properties).filter(([name]) => !inPath.includes(name));
   const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE' && rest.length > 0;
-  const parameter = (name: string, place: string) => ({
+  const parameter = (name: string, location: string) => ({
     name,
-    in: place,
-    required: place === 'path' || required.includes(name),
+    in: location,
+    required: location === 'path' || required.includes(name),
     schema: properties[name],
   });
   return {

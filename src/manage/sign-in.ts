@@ -34,7 +34,7 @@ type Departure = SignIn & { returnTo: string; expiresAt: number };
 
 const departureMs = 10 * 60_000;
 const sessionMs = 7 * 24 * 60 * 60_000;
-const place = 'sign-in departure';
+const sealContext = 'sign-in departure';
 
 /** `/login`, `/login/callback` and `/logout`: OpenID Connect with state, nonce and PKCE, then a session of our own. */
 export function createSignIn(parts: SignInParts): Hono<Env> {
@@ -58,7 +58,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
       returnTo: ownPath(c.req.query('return_to')),
       expiresAt: parts.now() + departureMs,
     };
-    departure.set(c, parts.keyring.seal(JSON.stringify(signIn), place), departureMs);
+    departure.set(c, parts.keyring.seal(JSON.stringify(signIn), sealContext), departureMs);
     return c.redirect((await parts.identity.authorizationUrl(signIn, redirectUri)).href);
   });
 
@@ -97,7 +97,7 @@ function ownPath(path: string | undefined): string {
 
 function openDeparture(sealed: string | undefined, parts: SignInParts): Departure {
   try {
-    const departure = JSON.parse(parts.keyring.open(sealed ?? '', place)) as Departure;
+    const departure = JSON.parse(parts.keyring.open(sealed ?? '', sealContext)) as Departure;
     if (departure.expiresAt > parts.now()) return departure;
   } catch {
     // No cookie, or none of ours: the same to the person as one that is too old.

@@ -9,7 +9,7 @@ export function newSecret(random: Random): string {
   return base62(random(32), 43);
 }
 
-/** SHA-256 in hex: all that is stored of a token, code, state or cookie. */
+/** SHA-256 in hex. Tokens, codes, states and cookies are stored only as this hash. */
 export function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
@@ -20,8 +20,8 @@ export function challengeOf(verifier: string): string {
 }
 
 /**
- * The key of a grant, as only the bearer of `secret` can unwrap it. A stolen database, even with the master key, holds
- * no live tokens of a provider.
+ * Wraps the key of a grant so that only the bearer of `secret` can unwrap it. A stolen database therefore reveals no
+ * provider token, even with the master key.
  */
 export function wrapKey(grantKey: Buffer, secret: string, grantId: string): string {
   return createKeyring([Buffer.from(secret)]).seal(grantKey.toString('base64'), `grant key|${grantId}`);
@@ -31,7 +31,7 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
   return Buffer.from(createKeyring([Buffer.from(secret)]).open(wrapped, `grant key|${grantId}`), 'base64');
 }
 
-/** The provider's tokens under the key of their grant. */
+/** Encrypts the provider's tokens with the key of their grant. */
 export function sealTokens(tokens: ProviderTokens, grantKey: Buffer, grantId: string): string {
   return createKeyring([grantKey]).seal(JSON.stringify(tokens), `provider tokens|${grantId}`);
 }

@@ -1,4 +1,4 @@
-/** What a provider's token endpoint gave. `expiresAt` is epoch ms, undefined when the provider did not say. */
+/** Answer of a provider's token endpoint. `expiresAt` is in epoch ms, undefined when the provider did not state it. */
 export type ProviderTokens = {
   accessToken: string;
   refreshToken: string | undefined;
@@ -6,18 +6,18 @@ export type ProviderTokens = {
   scope: string | undefined;
 };
 
-/** What a finished login proved: tokens of the provider for a hosted server, a person for the management server. */
+/** Result of a finished login: tokens of the provider for a hosted server, a person for the management server. */
 export type LoginResult = { tokens: ProviderTokens; userId: string | undefined; workspaceId: string };
 
-/** The other side of a login. */
+/** The provider that a login goes to. */
 export type Provider = {
-  /** Host that people are sent to, for the consent page. */
+  /** Host of the provider, shown on the consent page. */
   host: string;
-  /** Hosts that will get what the login gives, for the consent page. */
+  /** Hosts that will receive the provider's token, shown on the consent page. */
   audience: readonly string[];
-  /** The provider's own error code when it may be shown: a word that holds no secret. */
+  /** The provider's error code, or undefined when it may not be shown (see `login/error-codes.ts`). */
   shownCode(error: string): string | undefined;
-  /** `scope` is what the person was shown. */
+  /** `scope` is the one shown to the person. */
   authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** @throws OAuthError server_error, temporarily_unavailable */
   exchange(answer: {
@@ -36,13 +36,13 @@ export type LoginServer = {
   workspaceId: string;
   slug: string;
   name: string;
-  /** Who operates it, as people know them. */
+  /** Name of its operator, for people. */
   operator: string;
-  /** Issuer and resource at once: `{base_url}/mcp/{slug}`. */
+  /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
   issuer: string;
   scopes: readonly string[];
   mode: 'issued' | 'passthrough';
-  /** Changes whenever hosts or endpoints change that the person agreed to. */
+  /** Hash that changes with the hosts and endpoints that the person agreed to. */
   agreement: string;
   provider: Provider;
 };

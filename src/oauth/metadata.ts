@@ -3,7 +3,7 @@ import type { LoginServer } from './login-server.ts';
 
 type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
-/** Protected resource metadata (RFC 9728, 2). `resource` is the very URL that people configure. */
+/** Protected resource metadata (RFC 9728, 2). `resource` is exactly the URL that people configure. */
 export function resourceMetadata(server: Described): object {
   return {
     resource: server.issuer,
@@ -35,10 +35,10 @@ export function serverMetadata(server: Described, baseUrl: string): object {
   };
 }
 
-/** Clients add it by themselves where it is advertised; whether there is a refresh token is not theirs to ask. */
+/** Not advertised: clients would request it on their own, and the server decides whether there is a refresh token. */
 export const offlineScope = 'offline_access';
 
-/** An empty list is left out (RFC 8414, 3.2; RFC 9728, 3.2). */
+/** Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
 function advertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
   const advertised = scopes.filter((scope) => scope !== offlineScope);
   return advertised.length > 0 ? { scopes_supported: advertised } : {};

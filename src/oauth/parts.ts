@@ -8,7 +8,7 @@ import type { LoginServer } from './login-server.ts';
 import type { HandedOutTokens } from './tokens/handed-out.ts';
 import type { UnsavedTokens } from './tokens/unsaved-tokens.ts';
 
-/** What the OAuth proxy needs of the rest of the product. */
+/** Dependencies of the OAuth proxy. */
 export type OAuthParts = {
   db: Kysely<Tables>;
   keyring: Keyring;
@@ -21,7 +21,7 @@ export type OAuthParts = {
   now: () => number;
   baseUrl: string;
   findServer: (slug: string) => Promise<LoginServer | undefined>;
-  /** Makes changes of ours count in this process at once. */
+  /** Applies recorded changes in this process at once, instead of at the next poll. */
   onCommitted: () => Promise<void>;
   audit: (event: {
     server: LoginServer;
@@ -30,15 +30,15 @@ export type OAuthParts = {
     requestId: string;
   }) => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
-  /** Told what happens, for metrics. */
+  /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };
 
-/** What happens to logins; refreshes are those at the provider. */
+/** Events of logins. Refreshes are those at the provider. */
 export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;
 export type LoginEvent = (typeof loginEvents)[number];
 
-/** What the door sends: a page, a redirect to the client, or JSON. */
+/** Answer to a browser: a page, or a redirect to the client. */
 export type OAuthAnswer =
   | { kind: 'page'; status: number; html: string; cookies?: string[] }
   | { kind: 'redirect'; location: string; html: string; cookies?: string[] };
@@ -50,6 +50,6 @@ export const spans = {
   code: 60_000,
   access: 60 * 60_000,
   refresh: 30 * 24 * 60 * 60_000,
-  /** How long the direct predecessor of a refresh token is still taken, for clients whose answer got lost. */
+  /** How long the previous refresh token is still accepted, for clients whose answer got lost. */
   grace: 30_000,
 } as const;

@@ -58,7 +58,7 @@ function authorizationUrl(
   { state, verifier, scope }: { state: string; verifier: string; scope: string },
 ): URL {
   const url = new URL(oauth.authorization_url);
-  // What was stored before its names were compared may still hold parameters of ours.
+  // Configurations stored by older versions may still hold parameters that only we may set.
   url.search = withoutOwned(url.search.slice(1), authorizationParams);
   const params = url.searchParams;
   for (const [name, value] of Object.entries(oauth.extra_params ?? {})) {
@@ -76,7 +76,7 @@ function authorizationUrl(
   return url;
 }
 
-/** One POST, never repeated: a code is good once. */
+/** One POST without a retry: a code can be used only once. */
 async function post(options: ProviderOptions, form: URLSearchParams): Promise<Answer> {
   const url = new URL(options.oauth.token_url);
   url.search = withoutOwned(url.search.slice(1), tokenParams);
@@ -84,7 +84,7 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
     return await options.http.send({
       workspaceId: options.workspaceId,
       origin: url.origin,
-      // An answer that holds somebody's tokens must not meet a connection that anybody else has used.
+      // A connection of its own: an answer with tokens must not arrive on a connection that another caller used.
       credentialHash: undefined,
       path: url.pathname + url.search,
       method: 'POST',
@@ -104,8 +104,8 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
 }
 
 /**
- * JSON, or the form encoding that some providers use; some say 200 and mean an error. With passthrough all three fields
- * are the agent's, and required (spec 4.4); a token that we keep is a bearer token where nothing is said.
+ * Reads JSON, or the form encoding that some providers use. Some providers answer errors with status 200. Passthrough
+ * requires all three fields, because the agent gets them (spec 4.4). Otherwise a missing type means bearer.
  */
 function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderTokens {
   const fields = readFields(answer);
@@ -115,7 +115,7 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
   if (typeof accessToken !== 'string' || !isToken.test(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
   if (oauth.token_mode === 'passthrough') {
-    // The gateway would refuse it, and the agent would log in again, endlessly.
+    // The gateway would refuse such a token, and the agent would log in again and again.
     if (holdsOurCredential(accessToken)) throw lookalike();
     if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
     if (expiresInMs === undefined) throw incomplete('expires_in');
@@ -131,10 +131,10 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
 
 type Reading = { oauth: OAuth; secrets: readonly string[]; now: number };
 
-/** Types whose tokens are sent as they are: RFC 6750, and what Slack calls those of its bots and users. */
+/** Types of tokens that are sent as bearer tokens: RFC 6750, and Slack's names for tokens of bots and users. */
 const bearerTypes = new Set(['bearer', 'bot', 'user']);
 
-/** A token of another type, such as mac or DPoP, is of no use without a proof that we cannot make (RFC 6749, 7.1). */
+/** Refuses other types, such as mac or DPoP: they need a proof that we cannot make (RFC 6749, 7.1). */
 function checkTokenType(tokenType: unknown): void {
   if (tokenType === undefined || tokenType === null || tokenType === '') return;
   if (typeof tokenType !== 'string') throw incomplete('token_type');
@@ -146,12 +146,12 @@ function checkTokenType(tokenType: unknown): void {
   );
 }
 
-/** What a header can carry. */
+/** Characters that a header can carry. */
 const isToken = /^[\x21-\x7e]+$/;
 
 const maxSpanS = 10 * 365 * 24 * 60 * 60;
 
-/** `expires_in` in ms: a number, or as some send it the digits of one. Anything else, and 0, says nothing. */
+/** `expires_in` in ms, given as a number or as digits in a string. Undefined for 0 and anything else. */
 function spanOf(seconds: unknown): number | undefined {
   const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
   const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
@@ -179,9 +179,9 @@ function readFields(answer: Answer): { [name: string]: unknown } {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
   } catch {
-    // Said below, whatever it was instead.
+    // Not JSON: reported below.
   }
-  // An error page says as much as its status does.
+  // The status of an error page suffices.
   if (answer.status >= 400) return {};
   throw new OAuthError(
     'server_error',
@@ -190,7 +190,7 @@ function readFields(answer: Answer): { [name: string]: unknown } {
   );
 }
 
-/** Refusals that say nothing about the login itself: it may well be good once the provider or its settings are. */
+/** Errors that do not end the login: it may work again once the provider or its settings do. */
 const passing = new Set([
   'temporarily_unavailable',
   'server_error',
@@ -201,24 +201,24 @@ const passing = new Set([
 
 const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 
-/** Codes whose meaning our own sentence says. */
+/** Codes that our own sentence already states. */
 const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
 
-/** Of the provider's words clients see only the error code. Providers have many codes for a login that is over. */
+/** Clients see only the provider's error code. Providers have many codes for a login that has ended. */
 function refusal({ status }: Answer, error: unknown, secrets: readonly string[]): OAuthError {
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
-  const said = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
+  const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
   const detail = `status ${status} ${loggableCode(code, secrets)}`;
   if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
     return new OAuthError(
       'temporarily_unavailable',
-      `the token endpoint of the provider is not available${said}`,
+      `the token endpoint of the provider is not available${suffix}`,
       detail,
     );
   }
   const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
-  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${said}`, detail);
+  if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail);
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
-  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}${said}`, detail);
+  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}${suffix}`, detail);
 }

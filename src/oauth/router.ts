@@ -18,14 +18,14 @@ import { redeem } from './tokens/token.ts';
 type Env = { Bindings: HttpBindings };
 
 export type OAuthRouterParts = OAuthParts & {
-  /** Whether the sender of a request may use the open endpoints once more in this minute. */
+  /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 const maxBodyBytes = 64 * 1024;
 
-/** The authorization server in front of each hosted server's provider. Errors become pages for people, JSON for clients. */
+/** Routes of the authorization server. Errors become pages for people and JSON for clients. */
 export function createOAuthRouter(parts: OAuthRouterParts): Hono<Env> {
   const http = new Hono<Env>();
   addDiscovery(http, parts);
@@ -59,7 +59,7 @@ function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
   }
 }
 
-/** What people see. Nothing here is answered with a redirect before it is proven where to. */
+/** Pages for people. No page redirects before the target is verified. */
 function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const shown =
     (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
@@ -95,7 +95,7 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
 }
 
-/** What client software calls. */
+/** Endpoints that client software calls. */
 function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
   const json = (answerTo: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
     c.header('Access-Control-Allow-Origin', '*');
@@ -155,7 +155,7 @@ function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {
   if (parts.baseUrl.startsWith('https:')) c.header('Strict-Transport-Security', 'max-age=31536000; includeSubDomains');
   c.header('Content-Security-Policy', pagePolicy);
   c.header('X-Frame-Options', 'DENY');
-  // Not no-referrer: with that the browser would send our own form with the origin "null".
+  // With no-referrer the browser would send our own form with the origin "null".
   c.header('Referrer-Policy', 'same-origin');
   c.header('Cache-Control', 'no-store');
 }
@@ -184,7 +184,7 @@ function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
     parts.log('a login was refused', { error: error.code, message: error.message, detail: error.detail });
   }
   const shown = error instanceof OAuthError ? error : new OAuthError('invalid_request', error.message);
-  // People see 400 for an unknown client and 403 for a form or login of another browser; 401 would ask for a password.
+  // 400 for an unknown client, 403 for a form or login of another browser: 401 would make browsers ask for a password.
   const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
   return c.html(errorPage(shown, requestIdOf(c)), status as 400);
 }

@@ -64,7 +64,7 @@ const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.inp
 
 const quotaFields = ['calls_per_minute', 'calls_per_day'] as const;
 
-/** The quotas that there are. */
+/** The quotas that have a limit. */
 function quotas(
   recordFor: (
     name: 'callsPerMinute' | 'callsPerDay',
@@ -114,18 +114,18 @@ function upstreamOf(context: Context, server: StoredServer, origin: string) {
   return { origin, state, calls, failures, ...next };
 }
 
-const words = ({ limit, from }: z.input<typeof limitRecord>) =>
+const limitText = ({ limit, from }: z.input<typeof limitRecord>) =>
   `${limit ?? 'any number'} (${from === 'workspace' ? 'capped by the workspace' : from})`;
 
-function said(output: z.input<typeof serverLimits>): string {
+function sentences(output: z.input<typeof serverLimits>): string {
   const lines = [
-    `The server ${output.slug} takes ${words(output.calls_per_second)} calls a second and runs ${words(output.concurrent_calls)} at once.`,
+    `The server ${output.slug} takes ${limitText(output.calls_per_second)} calls a second and runs ${limitText(output.concurrent_calls)} at once.`,
   ];
   for (const [span, quota] of [
     ['minute', output.calls_per_minute],
     ['day', output.calls_per_day],
   ] as const) {
-    if (quota) lines.push(`It takes ${words(quota)} calls a ${span}.`);
+    if (quota) lines.push(`It takes ${limitText(quota)} calls a ${span}.`);
   }
   const { use } = output;
   if (use)
@@ -145,7 +145,7 @@ const getServerLimits = operation({
   input: z.strictObject({ slug: slugInput }),
   output: serverLimits,
   run: async (context, { slug }) => serverRecord(context, await getServer(context, slug)),
-  say: said,
+  say: sentences,
 });
 
 const setServerLimits = operation({
@@ -169,7 +169,7 @@ const setServerLimits = operation({
   },
   isUnchanged,
   audit: ({ slug, ...limits }) => ({ target: slug, detail: limits }),
-  say: said,
+  say: sentences,
 });
 
 const getWorkspaceLimits = operation({

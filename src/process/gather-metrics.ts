@@ -1,14 +1,14 @@
 import type { Worker } from 'node:cluster';
 import type { Metric } from '../telemetry/metric.ts';
-import { tell } from './worker-pool.ts';
+import { sendToWorker } from './worker-pool.ts';
 
-/** Collects the metrics of all workers for the one that was asked. */
+/** Collects the metrics of all workers for the worker that answers a scrape. */
 export type GatherMetrics = {
   gather(from: Iterable<Worker>): Promise<Metric[][]>;
   take(worker: Worker, metrics: Metric[]): void;
 };
 
-/** A worker that is busy or dies is left out after this. */
+/** After this time a worker that has not answered is left out. */
 const patienceMs = 1000;
 
 export function createGatherMetrics(): GatherMetrics {
@@ -19,7 +19,7 @@ export function createGatherMetrics(): GatherMetrics {
       const round = { missing: new Set(from), all: [] as Metric[][], done: resolve };
       rounds.add(round);
       const timer = setTimeout(resolve, patienceMs);
-      for (const worker of round.missing) tell(worker, { kind: 'report' });
+      for (const worker of round.missing) sendToWorker(worker, { kind: 'report' });
       await promise;
       clearTimeout(timer);
       rounds.delete(round);

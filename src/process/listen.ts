@@ -5,12 +5,12 @@ import { AppError } from '../errors.ts';
 import { createServer } from '../http/node-http.ts';
 
 /**
- * Linux can give every worker a queue of its own for one port, and spreads connections over them. The way of
- * `node:cluster`, where the first process accepts and hands on, loses connections on their way to a worker that dies.
+ * Linux gives every worker its own accept queue for a shared port (SO_REUSEPORT) and spreads connections over them. The
+ * default of `node:cluster`, where the primary accepts and hands over, loses connections in transit to a dying worker.
  */
 const canSharePort = process.platform === 'linux';
 
-/** Begins to listen and gives the port. @throws AppError conflict for a port in use */
+/** Starts listening and returns the port. @throws AppError conflict for a port in use */
 export function listen(server: Server, { port, host }: Config, isWorker: boolean): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -25,7 +25,7 @@ export function listen(server: Server, { port, host }: Config, isWorker: boolean
   });
 }
 
-/** The port for all workers, which nobody else uses: those who share one do not notice that. @throws AppError conflict */
+/** A free port for all workers. Checked here, because listeners with SO_REUSEPORT do not notice others. @throws AppError conflict */
 export async function findPort(config: Config): Promise<number> {
   const server = createServer();
   const port = await listen(server, config, false);

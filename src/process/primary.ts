@@ -10,26 +10,26 @@ import { startLocalParts } from '../local/parts.ts';
 import type { Log } from '../log.ts';
 import { createGatherMetrics } from './gather-metrics.ts';
 import { findPort } from './listen.ts';
-import type { Said } from './worker.ts';
-import { createWorkerPool, tell } from './worker-pool.ts';
+import type { FromWorker } from './worker.ts';
+import { createWorkerPool, sendToWorker } from './worker-pool.ts';
 
-/** Several processes that serve one port, seen from the first one, which serves nobody itself. */
+/** The workers that serve one port, as the primary process sees them. The primary itself serves no requests. */
 export type Workers = {
   baseUrl: string;
   /** See `Database`. */
   lost: Promise<string>;
   /** Resolves when workers die faster than it makes sense to replace them. */
   givenUp: Promise<void>;
-  /** Lets running calls finish, for at most so many ms. False when something had to be cut off. */
+  /** Lets running calls finish for at most `ms` milliseconds. False when some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
-/** How often the first process asks the database for the time. */
+/** How often the primary process reads the database's clock. */
 const timingMs = 60_000;
 
 /**
- * Does what there must be one of (it holds and migrates the database, forgets old rows, runs what local mode brings),
- * starts the workers and replaces those that die. Resolves when all of them can serve.
+ * Does the work that only one process may do: it locks and migrates the database, deletes old rows and runs the parts of
+ * local mode. It starts the workers and replaces those that die. Resolves when all workers can serve.
  * @throws AppError conflict for a port or file in use; unavailable when a worker does not start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
@@ -37,12 +37,12 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const port = await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   const database = await openStore(settings, true, log, processClocks);
-  // The workers do the same; here it is said once.
+  // The workers check the keys too, but only the primary logs the result.
   await openKeyring(settings, database, log);
-  // This process does not look for changes, which would tell it the time.
-  const told = outageLog(log, 'could not read the clock of the database', 'the clock of the database is read again');
+  // The workers learn the database's time with each poll for changes; the primary does not poll.
+  const outage = outageLog(log, 'could not read the clock of the database', 'the clock of the database is read again');
   const timing = setInterval(() => {
-    database.time.measure().then(told.onSuccess, told.onError);
+    database.time.measure().then(outage.onSuccess, outage.onError);
   }, timingMs).unref();
   const upkeep = startUpkeep(config, database, log, database.time.now);
   const local = await startLocalParts(settings, baseUrl, port);
@@ -51,12 +51,14 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   let ready = 0;
   let providesExample = local.providesExample;
 
-  const pool = createWorkerPool({ PORT: String(port) }, log, (worker, said) => hear[said.kind](worker, said as never));
+  const pool = createWorkerPool({ PORT: String(port) }, log, (worker, message) =>
+    handlers[message.kind](worker, message as never),
+  );
   const metrics = createGatherMetrics();
-  const hear: { [Kind in Said['kind']]: (worker: Worker, said: Said & { kind: Kind }) => void } = {
-    here(worker) {
-      tell(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), providesExample });
-      // One of them is enough; they would meet at the slug otherwise.
+  const handlers: { [Kind in FromWorker['kind']]: (worker: Worker, message: FromWorker & { kind: Kind }) => void } = {
+    join(worker) {
+      sendToWorker(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), providesExample });
+      // Only one worker stores the example; two would conflict over the slug.
       providesExample = false;
     },
     ready(worker) {
@@ -64,16 +66,17 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
       if (++ready === config.workers) allReady.resolve();
     },
     identity: (worker) => void findIdentity(worker),
-    metrics: (worker) => void metrics.gather(pool.workers()).then((all) => tell(worker, { kind: 'metrics', all })),
-    report: (worker, said) => metrics.take(worker, said.metrics),
+    metrics: (worker) =>
+      void metrics.gather(pool.workers()).then((all) => sendToWorker(worker, { kind: 'metrics', all })),
+    report: (worker, message) => metrics.take(worker, message.metrics),
   };
 
   async function findIdentity(worker: Worker): Promise<void> {
     try {
-      tell(worker, { kind: 'identity', options: await identity.find() });
+      sendToWorker(worker, { kind: 'identity', options: await identity.find() });
     } catch (error) {
       log.error({ err: error }, 'the identity provider of local mode did not start');
-      tell(worker, { kind: 'identity' });
+      sendToWorker(worker, { kind: 'identity' });
     }
   }
 
@@ -96,5 +99,5 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
 }
 
 function refuseStart(): never {
-  throw new AppError('unavailable', 'a worker did not start; what it said stands above');
+  throw new AppError('unavailable', 'a worker did not start; its log lines above say why');
 }

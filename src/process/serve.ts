@@ -5,11 +5,11 @@ import { createLog, type Log } from '../log.ts';
 import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
-/** How long connections are still taken after the signal, so that load balancers notice first. */
+/** How long connections are still accepted after the signal, so that load balancers notice first. */
 const noticeMs = { local: 0, production: 5000 };
 /** How long calls may still take when the database is lost. */
 const lostMs = 2000;
-/** How long a worker may take to end after that. */
+/** How long a worker may take to exit after its calls are drained. */
 const graceMs = 3000;
 
 /** `toolhost serve`: runs until a signal. */
@@ -21,18 +21,18 @@ export async function serve(): Promise<void> {
     log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
     process.exit(1);
   });
-  if (config.workers === 1) return serveAlone(config, log);
-  // What several processes need is loaded only where there are several.
+  if (config.workers === 1) return serveAsOneProcess(config, log);
+  // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
   return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
 }
 
-async function serveAlone(config: Config, log: Log): Promise<void> {
+async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   const running = await start(process.env);
-  // First of all, as whoever waits for the line below may send a signal at once.
+  // Before the ready line: a supervisor that waits for that line may send a signal at once.
   stopOnSignals(log, () => stopGently(running, config));
   stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
-  sayReady(config, running.baseUrl);
+  announceReady(config, running.baseUrl);
   giveBackMemory();
 }
 
@@ -43,33 +43,33 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopOnSignals(log, stop);
   stopWhenLost(log, workers.lost, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
-  sayReady(settings.config, workers.baseUrl);
+  announceReady(settings.config, workers.baseUrl);
   giveBackMemory();
 }
 
 async function serveAsWorker(config: Config, log: Log): Promise<void> {
-  const { firstProcess } = await import('./worker.ts');
-  const first = firstProcess();
-  // A terminal sends its signals to every process; the first one passes them on.
+  const { connectToPrimary } = await import('./worker.ts');
+  const primary = connectToPrimary();
+  // A terminal sends its signals to every process. Workers ignore them and wait for the primary's message.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
   let running: Running | undefined;
-  first.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
-  running = await start(process.env, usualSurroundings, first);
-  first.sayReady();
+  primary.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
+  running = await start(process.env, usualSurroundings, primary);
+  primary.reportReady();
   giveBackMemory();
 }
 
-/** What the start has used and nobody needs any more; it would stay until a load came. `bin/toolhost` makes this possible. */
+/** Collects the garbage of the start, which V8 would otherwise keep until there is load. `bin/toolhost` exposes `gc`. */
 function giveBackMemory(): void {
   setImmediate(() => globalThis.gc?.({ type: 'major', flavor: 'last-resort' }));
 }
 
-function sayReady(config: Config, baseUrl: string): void {
+function announceReady(config: Config, baseUrl: string): void {
   process.stderr.write(greeting(config, baseUrl));
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }
 
-/** Not ready at first, and in production still there for those who have not noticed. */
+/** Reports not ready first. In production it still serves for a while, until load balancers have noticed. */
 async function stopGently(running: Running, { mode }: Config): Promise<boolean> {
   running.drain();
   await delay(noticeMs[mode]);

@@ -12,21 +12,21 @@ import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
 import { listen } from './listen.ts';
-import type { FirstProcess } from './worker.ts';
+import type { PrimaryProcess } from './worker.ts';
 
 export type Running = {
   config: Config;
   baseUrl: string;
   app: App;
-  /** Says no to readiness probes and asks clients to leave, while everything is still served. */
+  /** Fails readiness probes and asks clients to close their connections, while requests are still served. */
   drain(): void;
   /** Lets running requests finish within `ms`. False when some had to be cut off. */
   stop(ms?: number): Promise<boolean>;
 };
 
-/** From the signal to the end: below the half minute that supervisors usually grant. */
+/** Time from the signal to the exit: below the 30 seconds that supervisors usually allow. */
 export const drainMs = 25_000;
-/** How often connections that have become idle are closed while the rest finishes. */
+/** How often idle connections are closed during the shutdown. */
 const sweepMs = 100;
 
 export const usualSurroundings: Surroundings = {
@@ -49,7 +49,7 @@ export const usualSurroundings: Surroundings = {
 export async function start(
   env: NodeJS.ProcessEnv,
   surroundings: Surroundings = usualSurroundings,
-  first?: FirstProcess,
+  primary?: PrimaryProcess,
 ): Promise<Running> {
   const settings = readConfig(env, readText);
   const { config, secrets } = settings;
@@ -60,7 +60,7 @@ export async function start(
     {
       headersTimeout: surroundings.headersMs,
       requestTimeout: surroundings.requestMs,
-      // `closeSilentConnections` does this.
+      // `closeSilentConnections` closes idle connections instead.
       keepAliveTimeout: 0,
       connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,
@@ -72,24 +72,24 @@ export async function start(
     },
   );
   closeSilentConnections(server, surroundings.silentMs);
-  // A process that is alone may find its port only now. A worker knows it, and takes no connection before it can serve.
-  const port = first ? config.port : await listen(server, config, false);
+  // A single process may learn its port only by listening. A worker knows the port and listens once it can serve.
+  const port = primary ? config.port : await listen(server, config, false);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   let local: LocalParts | undefined;
   try {
-    local = first ? await first.join(secrets.oidc) : await startLocalParts(settings, baseUrl, port);
-    app = await createApp(fullConfig(config, baseUrl, local, first), secrets, log, surroundings);
+    local = primary ? await primary.join(secrets.oidc) : await startLocalParts(settings, baseUrl, port);
+    app = await createApp(fullConfig(config, baseUrl, local, primary), secrets, log, surroundings);
     if (local.providesExample && local.examplePort !== undefined) {
       await provideExampleServer(app.runner, local.examplePort);
     }
-    first?.onReport(app.metrics);
-    if (first) await listen(server, config, true);
+    primary?.onReport(app.metrics);
+    if (primary) await listen(server, config, true);
   } catch (error) {
     await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
     throw error;
   }
   const running = app;
-  const parts = local;
+  const localParts = local;
   const drain = () => {
     draining = true;
     running.drain();
@@ -102,7 +102,7 @@ export async function start(
     async stop(ms = drainMs) {
       drain();
       const isComplete = await closeServer(server, ms);
-      await parts.close();
+      await localParts.close();
       return (await running.close()) && isComplete;
     },
   };
@@ -110,19 +110,19 @@ export async function start(
 
 export const readText = (path: string) => readFileSync(path, 'utf8');
 
-/** The operator of local mode is the person at the machine, who wants the example to be reachable. */
+/** Local mode allows egress to the worked example, which listens on loopback. */
 function fullConfig(
   config: Config,
   baseUrl: string,
   local: LocalParts,
-  siblings: FirstProcess | undefined,
+  siblings: PrimaryProcess | undefined,
 ): FullConfig {
   const { examplePort, identity } = local;
   const own = examplePort === undefined ? [] : [{ host: '127.0.0.1', range: undefined, port: examplePort }];
   return { ...config, baseUrl, identity, siblings, egressAllow: [...config.egressAllow, ...own] };
 }
 
-/** Lets running requests finish, up to a deadline. False when some had not. */
+/** Lets running requests finish within `ms`. False when some had to be cut off. */
 async function closeServer(server: Server, ms: number): Promise<boolean> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   let isComplete = true;

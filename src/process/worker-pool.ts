@@ -1,23 +1,23 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { Log } from '../log.ts';
-import type { Heard, Said } from './worker.ts';
+import type { FromWorker, ToWorker } from './worker.ts';
 
-/** The processes that serve: started, replaced when they die, stopped. */
+/** Starts the worker processes, replaces those that die, and stops them. */
 export type WorkerPool = {
   fork(): void;
   workers(): Worker[];
-  /** Resolves with the first death before `settle`; a start that fails once would fail again. */
+  /** Resolves at the first death before `settle`. A failed start is not retried: it would fail again. */
   failed: Promise<void>;
-  /** From now on whoever dies is replaced. */
+  /** From now on workers that die are replaced. */
   settle(): void;
   /** Resolves when workers die faster than it makes sense to replace them. */
   givenUp: Promise<void>;
-  /** Lets running calls finish, for at most so many ms. False when something had to be cut off. */
+  /** Lets running calls finish for at most `ms` milliseconds. False when some had to be cut off. */
   stop(ms: number): Promise<boolean>;
 };
 
-/** A worker that dies younger than this may die of something that the next one meets as well. */
+/** A worker that dies earlier than this may have a cause that kills its replacement as well. */
 const youngMs = 5000;
 const firstPauseMs = 50;
 const mostYoungDeaths = 8;
@@ -25,7 +25,7 @@ const mostYoungDeaths = 8;
 export function createWorkerPool(
   env: Record<string, string>,
   log: Log,
-  hear: (worker: Worker, said: Said) => void,
+  onMessage: (worker: Worker, message: FromWorker) => void,
 ): WorkerPool {
   const failed = Promise.withResolvers<void>();
   const givenUp = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ export function createWorkerPool(
     if (stopping) return;
     const worker = cluster.fork(env);
     const forkedAt = performance.now();
-    worker.on('message', (said: Said) => hear(worker, said));
+    worker.on('message', (message: FromWorker) => onMessage(worker, message));
     worker.on('exit', (exitCode, signal) => {
       if (stopping) return;
       if (!settled) failed.resolve();
@@ -71,7 +71,7 @@ export function createWorkerPool(
       stopping = true;
       const workers = alive();
       const ends = workers.map((worker) => once(worker, 'exit') as Promise<[number | null]>);
-      for (const worker of workers) tell(worker, { kind: 'stop' });
+      for (const worker of workers) sendToWorker(worker, { kind: 'stop' });
       const timer = setTimeout(() => {
         for (const worker of workers) worker.process.kill('SIGKILL');
       }, ms);
@@ -82,7 +82,7 @@ export function createWorkerPool(
   };
 }
 
-export function tell(worker: Worker, heard: Heard): void {
-  // One that is gone needs no answer.
-  if (worker.isConnected()) worker.send(heard, () => undefined);
+export function sendToWorker(worker: Worker, message: ToWorker): void {
+  // A worker that has died needs no answer.
+  if (worker.isConnected()) worker.send(message, () => undefined);
 }

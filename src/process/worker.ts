@@ -6,72 +6,72 @@ import { identityHost, type LocalParts } from '../local/parts.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
-/** What a worker tells the first process: that it is there, that it can serve, that somebody signs in or looks at the metrics. */
-export type Said =
-  | { kind: 'here' }
+/** Messages of a worker to the primary: it has started, it can serve, it needs the identity provider or all metrics. */
+export type FromWorker =
+  | { kind: 'join' }
   | { kind: 'ready' }
   | { kind: 'identity' }
   | { kind: 'metrics' }
   | { kind: 'report'; metrics: Metric[] };
 
-/** What the first process answers, and when it is time to go. */
-export type Heard =
+/** Messages of the primary to a worker: answers, a request for metrics, and the order to stop. */
+export type ToWorker =
   | { kind: 'start'; examplePort?: number; providesExample: boolean }
   | { kind: 'identity'; options?: IdentityOptions }
   | { kind: 'metrics'; all: Metric[][] }
   | { kind: 'report' }
   | { kind: 'stop' };
 
-/** The first process, as a worker sees it. When it is gone, Node ends the worker. */
-export type FirstProcess = Siblings & {
-  /** Hears what is there for all of them. */
+/** The primary process, as a worker sees it. */
+export type PrimaryProcess = Siblings & {
+  /** Announces the worker and returns the parts of local mode that all workers share. */
   join(oidc: Secrets['oidc']): Promise<LocalParts>;
-  /** What to read when some worker wants the metrics of all. */
+  /** Sets the function that reads this worker's metrics when another worker gathers those of all. */
   onReport(read: () => Metric[]): void;
-  sayReady(): void;
+  reportReady(): void;
   /** Resolves when the worker should stop. */
   stopped: Promise<void>;
 };
 
-/** Begins to listen to the first process. */
-export function firstProcess(): FirstProcess {
-  // It is gone, and nobody would replace or stop this worker.
+/** Starts to receive messages of the primary. When the primary is gone, Node ends the worker. */
+export function connectToPrimary(): PrimaryProcess {
+  // The channel is broken: nothing would replace or stop this worker.
   cluster.worker?.on('error', () => process.exit(1));
-  const waiting = new Map<Heard['kind'], ((heard: Heard) => void)[]>();
-  process.on('message', (heard: Heard) => {
-    const known = waiting.get(heard.kind) ?? [];
-    waiting.delete(heard.kind);
-    for (const resolve of known) resolve(heard);
+  const waiting = new Map<ToWorker['kind'], ((message: ToWorker) => void)[]>();
+  process.on('message', (message: ToWorker) => {
+    const known = waiting.get(message.kind) ?? [];
+    waiting.delete(message.kind);
+    for (const resolve of known) resolve(message);
   });
-  const hear = <Kind extends Heard['kind']>(kind: Kind) =>
-    new Promise<Heard & { kind: Kind }>((resolve) => {
-      waiting.set(kind, [...(waiting.get(kind) ?? []), resolve as (heard: Heard) => void]);
+  const next = <Kind extends ToWorker['kind']>(kind: Kind) =>
+    new Promise<ToWorker & { kind: Kind }>((resolve) => {
+      waiting.set(kind, [...(waiting.get(kind) ?? []), resolve as (message: ToWorker) => void]);
     });
-  const say = (said: Said) => process.send?.(said, () => undefined);
-  const stopped = hear('stop').then(() => undefined);
+  const send = (message: FromWorker) => process.send?.(message, () => undefined);
+  const stopped = next('stop').then(() => undefined);
   const find = async () => {
-    const heard = hear('identity');
-    say({ kind: 'identity' });
-    const { options } = await heard;
+    const answer = next('identity');
+    send({ kind: 'identity' });
+    const { options } = await answer;
     if (!options) throw new AppError('unavailable', 'the sign-in of this machine did not start; try again');
     return options;
   };
   return {
     stopped,
     onReport: (read) =>
-      void process.on('message', (heard: Heard) => {
-        if (heard.kind === 'report') say({ kind: 'report', metrics: read() });
+      void process.on('message', (message: ToWorker) => {
+        if (message.kind === 'report') send({ kind: 'report', metrics: read() });
       }),
     async metrics() {
-      const heard = hear('metrics');
-      say({ kind: 'metrics' });
-      return (await heard).all;
+      const answer = next('metrics');
+      send({ kind: 'metrics' });
+      return (await answer).all;
     },
-    sayReady: () => say({ kind: 'ready' }),
+    reportReady: () => send({ kind: 'ready' }),
     async join(oidc) {
-      const heard = hear('start');
-      say({ kind: 'here' });
-      const { examplePort, providesExample } = await heard;
+      const answer = next('start');
+      send({ kind: 'join' });
+      const { examplePort, providesExample } = await answer;
       const identity = { find: oidc ? async () => oidc : find, host: identityHost(oidc) };
       return { examplePort, providesExample, identity, close: async () => undefined };
     },

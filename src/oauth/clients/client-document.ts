@@ -7,7 +7,7 @@ import { version } from '../../version.ts';
 import { type OAuthClient, shortName } from './client.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
 
-/** Fetches Client ID Metadata Documents: a client whose id is the https URL of its own description. */
+/** Fetches Client ID Metadata Documents: the id of such a client is the https URL of its description. */
 export type ClientDocuments = { find(clientId: string): Promise<OAuthClient> };
 
 const limitBytes = 5 * 1024;
@@ -23,14 +23,14 @@ const documentSchema = z.object({
   token_endpoint_auth_method: z.string().optional(),
 });
 
-/** Whether a client id is meant to be a document's address. */
+/** Whether a client id is the URL of a metadata document. */
 export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith('https://') || clientId.length > 1000 || !URL.canParse(clientId)) return false;
   const url = new URL(clientId);
   return url.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
-/** `door` has no exceptions to the address guard: a stranger chooses the URL. Failures are not remembered. */
+/** `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. */
 export function createClientDocuments(http: HttpClient): ClientDocuments {
   const remembered = new LRUCache<string, OAuthClient>({ max: maxRemembered });
   return {
@@ -95,7 +95,7 @@ function readDocument(clientId: string, answer: Answer): OAuthClient {
   };
 }
 
-/** How long HTTP lets the document be kept (RFC 9111, 4.2.1), within our own bounds. */
+/** How long the document may be cached, in ms: as HTTP says (RFC 9111, 4.2.1), within our own bounds. */
 function ttlOf(answer: Answer): number {
   const control = String(answer.headers['cache-control'] ?? '');
   if (/\bno-(store|cache)\b/i.test(control)) return 0;

@@ -5,12 +5,12 @@ import { OAuthError } from '../../errors.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
 
-/** OAuth client software as we know it, however it introduced itself. `host` is set where its identity is a web address. */
+/** An OAuth client, registered or described by a document. `host` is set where its id is a web address. */
 export type OAuthClient = { id: string; name: string; redirectUris: readonly string[]; host: string | undefined };
 
 const text = (most: number) => z.string().max(most).optional();
 
-/** What we use of client metadata (RFC 7591, 2); everything else is ignored. */
+/** The fields of client metadata (RFC 7591, 2) that we use; all others are ignored. */
 const metadataSchema = z.object({
   redirect_uris: z.array(z.string()).min(1).max(20),
   client_name: text(20_000),
@@ -25,19 +25,19 @@ const metadataSchema = z.object({
 type RegistrationParts = { keyring: Keyring; random: Random; now: () => number };
 
 const maxNameLength = 80;
-/** A longer one would not fit into an authorization URL. */
+/** A longer client id would not fit into an authorization URL. */
 const maxIdLength = 6000;
 const prefix = 'thc_';
 
-/** A name cut to what a page can show on a line. */
+/** A client name, cut to fit on one line of a page. */
 export function shortName(name: string | undefined): string {
   const clean = (name ?? '').replaceAll(/\s+/g, ' ').trim();
   return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
 }
 
 /**
- * Dynamic client registration (RFC 7591) without storage: the client id holds the registration and its MAC, so a flood
- * costs nothing and every replica knows every client.
+ * Dynamic client registration (RFC 7591) without storage. The client id holds the registration and its MAC, so a flood
+ * of registrations fills no table and every replica knows every client.
  * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
  */
 export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
@@ -54,7 +54,7 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
   }
   const issuedAt = Math.floor(parts.now() / 1000);
   const name = shortName(metadata.client_name);
-  // Two programs that describe themselves alike in the same second are two clients.
+  // Two programs that register the same metadata in the same second get different ids.
   const unique = base62(parts.random(9), 12);
   const registration = { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique };
   const clientId = clientIdOf(parts.keyring, registration);
@@ -81,7 +81,7 @@ function clientIdOf(keyring: Keyring, registration: Registration): string {
   return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
 }
 
-/** The client in a client id of ours, or undefined when we did not issue it for this server. */
+/** The client in a client id, or undefined for an id that we did not issue for this server. */
 export function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
   const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
   if (!match) return undefined;

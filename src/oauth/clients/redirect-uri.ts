@@ -1,13 +1,13 @@
 import { clientSchemes, knownClients, wellKnownMakers } from '../../domain/known-clients.ts';
 
-/** RFC 8252, 7.1: the reversed domain of whoever made the program, such as com.example.agent. */
+/** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 
 function isPrivateUse(scheme: string): boolean {
   return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
 }
 
-/** Whoever made the program stands behind the top-level domain, or in front where a maker uses no domain at all. */
+/** The maker's name is one of the first three labels: after the top-level domain, or first where it uses no domain. */
 function isOfWellKnownMaker(scheme: string): boolean {
   return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
 }
@@ -19,10 +19,10 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * Why a redirect URI may not be registered or used, or undefined. What is allowed: https anywhere (claude.ai and
- * vscode.dev among them), http on loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or
- * belong to a known client. Any other scheme could start a program that has nothing to do with logins, and so do those
- * of makers whose programs are on nearly every device: none of them is an agent that logs in with such a scheme.
+ * The reason why a redirect URI may not be registered or used, or undefined. Allowed are https anywhere, http on
+ * loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or belong to a known client. Any
+ * other scheme could start a program that has nothing to do with logins. The same holds for makers whose programs are
+ * on nearly every device: none of their programs is an agent that logs in with such a scheme.
  */
 export function redirectUriProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
@@ -39,14 +39,14 @@ export function redirectUriProblem(uri: string): string | undefined {
 }
 
 /**
- * Whether an answer may go there by itself before anybody has consented: a program on the person's own device waits at a
- * loopback address, and the addresses of known clients are theirs whoever registers them.
+ * Whether an answer may be redirected there before anyone has consented. Loopback leads to a program on the person's
+ * own device. The URIs of known clients belong to them, no matter who registers them.
  */
 export function isKnownRedirect(uri: string): boolean {
   return isLoopbackRedirect(uri) || knownClients.some(({ redirectUris }) => redirectUris.includes(uri));
 }
 
-/** Registered and requested are the same string, except for the port of a loopback address (RFC 8252, 7.3). */
+/** Whether a requested URI equals a registered one; the port of a loopback address may differ (RFC 8252, 7.3). */
 export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
   if (redirectUriProblem(requested) !== undefined) return false;
   if (registered.includes(requested)) return true;
@@ -55,7 +55,7 @@ export function isRegisteredRedirect(registered: readonly string[], requested: s
   return registered.some((uri) => isLoopbackRedirect(uri) && withoutPort(uri) === bare);
 }
 
-/** The text without the port; nothing else is normalised, so dot segments and the like stay different. */
+/** The URI without its port. Nothing else is normalised, so that dot segments and the like stay different. */
 function withoutPort(uri: string): string {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
 }
@@ -65,7 +65,7 @@ export function isLocalRedirect(uri: string): boolean {
   return new URL(uri).protocol !== 'https:';
 }
 
-/** What a person is shown: the host of a web address; with its scheme what is no web address, so that it poses as none. */
+/** Text for people: the host of a web address, anything else with its scheme so that it cannot pass for a web address. */
 export function redirectTarget(uri: string): string {
   const { protocol, host } = new URL(uri);
   if (/^https?:$/.test(protocol)) return host;

@@ -5,9 +5,7 @@ import type { OAuthParts } from '../parts.ts';
 import { type OAuthClient, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
 
-/** Checks of requests that several endpoints share. */
-
-/** RFC 6749, 3.1: a parameter given twice is an error. */
+/** Refuses a parameter that is given twice (RFC 6749, 3.1). */
 export function rejectDuplicates(params: URLSearchParams): void {
   const names = [...params.keys()].filter((name) => name !== 'resource');
   if (new Set(names).size < names.length) throw new OAuthError('invalid_request', 'a parameter is given twice');
@@ -28,8 +26,8 @@ export async function findClient(
 }
 
 /**
- * The client at the endpoints that need no redirect URI. One that described itself by a document and holds a login here
- * is known: its document was judged then, and must not have to be reachable for every refresh.
+ * The client id at the endpoints that need no redirect URI. A client with a metadata document that has a login here is
+ * known: its document was checked at the login, and need not be reachable for every refresh.
  * @throws OAuthError invalid_client
  */
 export async function findClientId(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<string> {
@@ -37,7 +35,7 @@ export async function findClientId(server: LoginServer, clientId: string | null,
   return (await findClient(server, clientId, parts)).id;
 }
 
-/** RFC 8707: absent is this server; scheme and host in any case and one trailing slash make no difference. */
+/** Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored. */
 export function checkResource(server: LoginServer, resources: readonly string[]): void {
   const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
   if (resources.some((resource) => resource !== '' && plain(resource) !== plain(server.issuer))) {

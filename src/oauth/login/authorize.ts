@@ -12,10 +12,10 @@ import { consentCookie, cookieJar } from './cookies.ts';
 import { consentPage } from './pages.ts';
 
 /**
- * `GET /mcp/{slug}/authorize`: the checks, then our own consent page. Nothing is stored and nobody is sent anywhere
- * before a person has agreed: anybody can register a client and write such a link, so an error leads on by itself only to
- * a known redirect URI (RFC 9700, 4.11.2).
- * @throws OAuthError before the redirect URI is proven; the door shows it as a page
+ * `GET /mcp/{slug}/authorize`: checks the request and shows our own consent page. Nothing is stored and nobody is
+ * redirected before a person has agreed. Anyone can register a client and send such a link, so an error redirects
+ * without a click only to a known redirect URI (RFC 9700, 4.11.2).
+ * @throws OAuthError before the redirect URI is verified; the router shows it as a page
  */
 export async function authorize(
   server: LoginServer,
@@ -82,7 +82,7 @@ function checkNoRequestObject(query: URLSearchParams): void {
   }
 }
 
-/** RFC 7636; only S256, and never without (RFC 9700, 2.1.1). */
+/** PKCE is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
 function checkPkce(query: URLSearchParams): string {
   const challenge = query.get('code_challenge') ?? '';
   if (query.get('code_challenge_method') !== 'S256' || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
@@ -92,11 +92,11 @@ function checkPkce(query: URLSearchParams): string {
 }
 
 /**
- * Of what was asked for, what there is; everything when nothing was asked for that there is. Offline access is the
- * server's own wish: it is not advertised, so no client asks for it.
+ * The requested scopes that the server has, or all of its scopes when it has none of those. Offline access is always
+ * included where the server has it: it is not advertised, so no client requests it.
  */
 function grantedScope(server: LoginServer, requested: string | null): string {
   const wanted = (requested ?? '').split(' ');
-  const isAsked = server.scopes.some((scope) => wanted.includes(scope));
-  return server.scopes.filter((scope) => !isAsked || wanted.includes(scope) || scope === offlineScope).join(' ');
+  const hasRequested = server.scopes.some((scope) => wanted.includes(scope));
+  return server.scopes.filter((scope) => !hasRequested || wanted.includes(scope) || scope === offlineScope).join(' ');
 }

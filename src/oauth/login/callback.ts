@@ -13,13 +13,13 @@ import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { openLoginSecrets } from './login-secrets.ts';
 
-/** What a browser brings that comes back from the provider. */
+/** The request of a browser that returns from the provider. */
 export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
 
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
- * that consented must all fit; then the code is exchanged and the client gets one of ours.
- * @throws OAuthError, shown as a page, while it is not proven whose login this is
+ * that consented must all match. Then the provider's code is exchanged and the client gets one of ours.
+ * @throws OAuthError, shown as a page, until the browser is known to be the one that began the login
  */
 export async function callback(
   server: LoginServer,
@@ -81,7 +81,7 @@ async function takeLogin(
   );
 }
 
-/** The hosts and endpoints that the person was shown are the ones that get what the login gives. */
+/** Refuses a login whose server has changed since the person agreed: other hosts could receive the tokens. */
 function checkAgreement(server: LoginServer, agreement: string): void {
   if (agreement !== server.agreement) {
     throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
@@ -95,7 +95,7 @@ const passedOn: readonly OAuthErrorCode[] = [
   'invalid_scope',
 ];
 
-/** The code, or the provider's error in words of ours: but for its code, its own could hold anything. */
+/** Returns the code, or throws the provider's error in our own words: its description could hold anything. */
 function checkAnswer(server: LoginServer, query: URLSearchParams): string {
   const error = query.get('error');
   if (error !== null) {
@@ -110,7 +110,7 @@ function checkAnswer(server: LoginServer, query: URLSearchParams): string {
   return code;
 }
 
-/** Stores what the login gave and returns our one-time code for it. */
+/** Stores the result of the login and returns our one-time code for it. */
 async function storeGrant(
   server: LoginServer,
   { login, result, requestId }: { login: Authorization; result: LoginResult; requestId: string },

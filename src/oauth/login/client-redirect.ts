@@ -7,8 +7,9 @@ import { returnPage, unansweredPage } from './pages.ts';
 type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
 
 /**
- * Back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC 9207). To a program
- * by a page, because a browser that starts one stays where it is: after a redirect at the form of the provider.
+ * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
+ * 9207). For a private-use scheme the answer is a page: a browser that starts a program stays on the page before it,
+ * which after a redirect would be the provider's form.
  */
 export function clientRedirect(
   server: LoginServer,
@@ -24,7 +25,7 @@ export function clientRedirect(
   return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
 }
 
-/** The same as a page that leads there, for the answer to a form. */
+/** The same, always as a page: the answer to a form must not be a redirect. */
 export function clientAnswerPage(
   server: LoginServer,
   redirectUri: string,
@@ -34,7 +35,7 @@ export function clientAnswerPage(
   return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location) };
 }
 
-/** An error of a client that anybody could be: it ends here, and the person decides whether it goes on to the client. */
+/** An error page for a client that nobody has verified. The person decides whether to follow the link to it. */
 export function errorWithLink(
   server: LoginServer,
   client: OAuthClient,
@@ -58,7 +59,7 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
   return url.href;
 }
 
-/** Codes that a client may see here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+/** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
 function registeredCode(error: OAuthError): string {
   return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
 }

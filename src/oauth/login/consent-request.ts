@@ -1,6 +1,6 @@
 import type { LoginServer } from '../login-server.ts';
 
-/** What a client asked for and a person is asked to allow; it travels sealed in the consent form. */
+/** Request of a client that a person is asked to allow. It travels sealed in the consent form. */
 export type ConsentRequest = {
   consentId: string;
   clientId: string;
@@ -9,12 +9,12 @@ export type ConsentRequest = {
   state: string | undefined;
   codeChallenge: string;
   scope: string;
-  /** Hash of the cookie of the browser that sees the form. */
+  /** Hash of the cookie of the browser that was shown the form. */
   browser: string;
   expiresAt: number;
 };
 
-/** What the seal is bound to: a form of another server, or shown before this one changed what people agree to, does not open. */
+/** Context of the seal: a form of another server, or of an earlier agreement of this one, does not open. */
 export function consentContext(server: LoginServer): string {
   return `consent|${server.id}|${server.agreement}`;
 }

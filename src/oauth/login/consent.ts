@@ -10,8 +10,8 @@ import { sealLoginSecrets } from './login-secrets.ts';
 import { departurePage } from './pages.ts';
 
 /**
- * `POST /mcp/{slug}/consent`: the person has decided. Only now a login exists, with a cookie in this browser; only now
- * the provider is named. Either answer is a page that leads on: browsers apply `form-action` to redirects after a form.
+ * `POST /mcp/{slug}/consent`: the person has decided. Only now is a login stored, and bound to this browser by a cookie.
+ * Both answers are pages instead of redirects: browsers apply `form-action` to redirects that follow a form.
  * @throws OAuthError access_denied when the form does not belong to this browser, or was used before
  */
 export async function decide(

@@ -1,14 +1,14 @@
-/** Cookies of the OAuth proxy. `__Host-` binds them to this very host; plain http is local mode alone. */
+/** Cookies of the OAuth proxy. `__Host-` binds them to this host. Only local mode uses plain http, without the prefix. */
 export type CookieJar = {
   set(name: string, value: string, maxAgeMs: number): string;
   clear(name: string): string;
   read(header: string | undefined, name: string): string | undefined;
 };
 
-/** Ties a consent form to the browser that was shown it. */
+/** Binds a consent form to the browser that was shown it. */
 export const consentCookie = 'toolhost-consent';
 
-/** Ties one login to the browser that consented; one cookie a login, so that several can be under way. */
+/** Binds a login to the browser that consented. One cookie per login, so that several can be in progress. */
 export function loginCookie(stateHash: string): string {
   return `toolhost-login-${stateHash.slice(0, 16)}`;
 }
@@ -26,7 +26,7 @@ export function cookieJar(baseUrl: string): CookieJar {
         .map((pair) => pair.trim())
         .filter((pair) => pair.startsWith(`${full(name)}=`))
         .map((pair) => pair.slice(full(name).length + 1));
-      // Two cookies of one name mean that somebody planted one.
+      // Two cookies of the same name: one was planted by someone else.
       return values.length === 1 ? values[0] : undefined;
     },
   };

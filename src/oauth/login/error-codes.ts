@@ -1,16 +1,16 @@
-/** Narrower than RFC 6749, 5.2, so that it can be neither markup nor a sentence. */
+/** Narrower than RFC 6749, 5.2, so that a code can hold neither markup nor a sentence. */
 const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * The error code of a provider, such as redirect_uri_mismatch, when clients and people may see it: a word, and none that
- * holds one of `secrets`, which a careless or hostile provider could repeat there.
+ * The error code of a provider, such as redirect_uri_mismatch, or undefined when clients and people may not see it. It
+ * must be one word, and hold none of `secrets`, which a careless or hostile provider could repeat there.
  */
 export function shownCode(error: string, secrets: readonly string[]): string | undefined {
   const holdsSecret = secrets.some((secret) => secret !== '' && (error.includes(secret) || secret.includes(error)));
   return codePattern.test(error) && !holdsSecret ? error : undefined;
 }
 
-/** The same for the log. */
+/** The error code for the log, with a substitute for one that may not be shown. */
 export function loggableCode(error: string, secrets: readonly string[]): string {
   return shownCode(error, secrets) ?? 'of an unusual form';
 }

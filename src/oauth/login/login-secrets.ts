@@ -1,13 +1,13 @@
 import { contexts } from '../../store/sealing/sealed-columns.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 
-/** What a login in flight keeps sealed: nobody who reads the database can finish it, or pose as the client's answer. */
+/** Sealed part of a login in progress. Without it a reader of the database cannot finish the login or forge its answer. */
 export type LoginSecrets = {
   /** Our PKCE verifier towards the provider. */
   verifier: string;
   /** The client's own `state`. */
   clientState: string | undefined;
-  /** What the person agreed to; a server that has changed since is not given the login. */
+  /** The server's agreement when the person consented; a server that has changed since does not get the login. */
   agreement: string;
 };
 

@@ -7,7 +7,7 @@ import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
 import type { LoginServer } from '../login-server.ts';
 import type { ConsentRequest } from './consent-request.ts';
 
-/** Who asks, for what, on whose server, and where what they get will go. */
+/** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
 export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {
   const { host, audience } = server.provider;
   const name = visible(client.name);
@@ -45,7 +45,7 @@ function listOf(scopes: readonly string[]): Markup {
   return html`<ul>${scopes.map((scope) => html`<li><code>${visible(scope)}</code></li>`)}</ul>`;
 }
 
-/** Leads on to the provider. A page and not a redirect: browsers apply form-action to redirects that follow a form. */
+/** Sends the browser to the provider. A page, not a redirect: browsers apply form-action to redirects after a form. */
 export function departurePage(server: LoginServer, url: URL): string {
   const { host } = server.provider;
   return page(
@@ -58,8 +58,8 @@ ${goOn(url.href, `Continue to ${host}`)}`,
 }
 
 /**
- * Shown where the browser stays because the client is a program, and for as long as the way back takes. With `onward` the
- * page leads there itself.
+ * Page after the login. The browser stays on it when the client is a program, and shows it until a redirect to a web
+ * client has loaded. With `onward` the page itself leads there.
  */
 export function returnPage(
   server: LoginServer,
@@ -89,7 +89,7 @@ export function returnPage(
   );
 }
 
-/** An error that only the client could act on, whose address nobody has vouched for: it shows that, and leads there by a click. */
+/** An error that only the client can act on. Its redirect URI is not verified, so the page shows it and waits for a click. */
 export function unansweredPage(server: LoginServer, client: OAuthClient, error: OAuthError, onward: string): string {
   const { protocol, host } = new URL(onward);
   const target = host === '' ? protocol : `${protocol}//${host}`;
@@ -97,7 +97,7 @@ export function unansweredPage(server: LoginServer, client: OAuthClient, error: 
     'This login cannot begin',
     html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
 <p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
-<p class="soft">If you did not start this yourself, close the page. Otherwise you can tell the client.</p>
+<p class="soft">If you did not start this yourself, close the page. Otherwise you can report the error to the client.</p>
 <dl>
 ${fact('Server', visible(server.name), server.issuer)}
 ${fact('Who asks', visible(client.name), sourceOf(client))}
@@ -112,7 +112,7 @@ function sourceOf({ host }: OAuthClient): string {
   return host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${host}`;
 }
 
-/** An error that is nobody's but the person's who looks at it; it leads nowhere. */
+/** An error for the person only; the page has no link. */
 export function errorPage(error: OAuthError, requestId: string): string {
   return page(
     'This did not work',
@@ -126,7 +126,7 @@ ${fact('Request', html`<code>${requestId}</code>`)}
   );
 }
 
-/** A drawing beside a heading that says the same. */
+/** A decorative icon: the heading beside it carries the meaning. */
 function mark(tone: 'good' | 'bad', path: string): Markup {
   return html`<svg class="mark ${tone}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`;
 }

@@ -4,12 +4,12 @@ import type { Db } from '../../store/db.ts';
 import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../../store/logins/handed-out-tokens.ts';
 import { hashOf } from '../credentials.ts';
 
-/** A server and what a login at it agrees to; without an agreement it has no login any more. */
+/** A server with the agreement of its logins; undefined when it no longer has a login. */
 export type AgreedServer = { id: string; agreement?: string };
 
 /**
- * Tokens of providers that agents hold themselves. One that was handed out before the server changed what people agree to
- * must not reach the hosts that were added since.
+ * Provider tokens that agents hold themselves (passthrough). A token handed out under an earlier agreement must not reach
+ * the hosts that the server has added since.
  */
 export type HandedOutTokens = {
   /** `expiresAt` in epoch ms. */
@@ -18,16 +18,16 @@ export type HandedOutTokens = {
   isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
   /** Whether a token was handed out under the present agreement of the server. */
   isPresent(server: AgreedServer, token: string): Promise<boolean>;
-  /** Forgets what is known of a server by its id, because it changed. */
+  /** Removes the cache entries of a changed server. */
   forget(serverId: string): void;
   clear(): void;
 };
 
-/** A token may be honoured a little beyond the end that its provider told. */
+/** How long a row outlives its token: an upstream may accept a token for a while after its stated expiry. */
 const keptMs = 24 * 60 * 60_000;
 const maxRemembered = 10_000;
 
-/** Whether any token of a server can be outdated. Hardly ever one can. */
+/** `hasOlder`: whether any token of the server can be outdated, which is rare. */
 type KnownServer = { id: string; hasOlder: boolean };
 type KnownToken = { serverId: string; agreement: string | undefined };
 
@@ -50,7 +50,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
     const fits = (found: KnownToken | undefined) =>
       found !== undefined && (found.agreement === undefined || found.agreement === server.agreement);
     if (fits(tokens.get(key))) return false;
-    // Before a refusal the database is asked: the person may have agreed anew at another replica.
+    // Read from the database before refusing: the person may have agreed again at another replica.
     return !fits(await tokens.load(key, () => readToken(server.id, hash)));
   }
 

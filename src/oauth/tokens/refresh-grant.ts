@@ -17,13 +17,13 @@ import { openTokens, sealTokens } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import type { OAuthParts } from '../parts.ts';
 
-/** A grant that one of our access tokens stands for, open. */
+/** The grant behind one of our access tokens, decrypted. */
 export type OpenGrant = { grant: Grant; grantKey: Buffer; tokens: ProviderTokens; accessExpiresAt: number };
 
-/** How long a claim to refresh holds; the replica that works prolongs it, so that a dead one blocks a login for seconds. */
+/** How long a claim to refresh lasts. The working replica prolongs it; a dead one blocks a login only for seconds. */
 const claimMs = 3000;
 const prolongMs = 1000;
-/** How long to wait for another replica, which may wait for a slow provider. */
+/** How long to wait for another replica, whose provider may be slow. */
 const waitMs = 15_000;
 const pollMs = 100;
 
@@ -74,7 +74,7 @@ export async function refreshAtProvider(
   }
 }
 
-/** Prolongs a claim until it is told to end, and then gives its name, which is the time until which it holds. */
+/** Prolongs a claim until `end`, which returns the time until which it holds. That time identifies the claim. */
 function keepClaim(id: string, claimedUntil: number, parts: OAuthParts): { end: () => Promise<number> } {
   let until = claimedUntil;
   let prolonging: Promise<void> | undefined;
@@ -83,7 +83,7 @@ function keepClaim(id: string, claimedUntil: number, parts: OAuthParts): { end: 
     if (await prolongRefresh(parts.db, id, until, next)) until = next;
   };
   const timer = setInterval(() => {
-    // Without a database the claim ends; what the provider answers is stored if nobody else was faster.
+    // Without a database the claim expires. The provider's answer is still stored unless another replica was faster.
     prolonging ??= prolong()
       .catch((error: unknown) => parts.log('a claim to refresh a login could not be prolonged', { err: error }))
       .finally(() => {
@@ -101,8 +101,8 @@ function keepClaim(id: string, claimedUntil: number, parts: OAuthParts): { end: 
 }
 
 /**
- * Stores the provider's new tokens, unless the grant ended meanwhile or another replica was faster. When the database does
- * not take them now they are kept until it does: the provider has ended the old ones, so nobody else has any that are good.
+ * Stores the provider's new tokens, unless the grant has ended or another replica was faster. While the database is
+ * unavailable they are kept in memory: the provider has ended the old ones, so this is the only valid copy.
  */
 async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const { id, workspace_id, tokens_version } = open.grant;
@@ -125,7 +125,7 @@ export async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<Open
   return isBroken ? undefined : asStored(open, parts);
 }
 
-/** Changes a grant and makes every replica notice. */
+/** Changes a grant in every replica. */
 async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
   const isChanged = await transact(parts.db, async (db) => {
     if (!(await change(db))) return false;
@@ -141,7 +141,7 @@ async function asStored(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant |
   return isAlive(grant) ? { ...open, grant, tokens: openGrantTokens(grant, open.grantKey, parts) } : undefined;
 }
 
-/** Another replica refreshes: its result is taken as soon as it is stored. */
+/** Waits for the result of the replica that refreshes. */
 async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const until = performance.now() + waitMs;
   while (performance.now() < until) {

@@ -23,7 +23,7 @@ export type TokenAnswer = {
   scope?: string;
 };
 
-/** `POST /mcp/{slug}/token`. @throws OAuthError, which the door renders per RFC 6749, 5.2 */
+/** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: OAuthParts): Promise<TokenAnswer> {
   rejectDuplicates(form);
   const clientId = await findClientId(server, form.get('client_id'), parts);
@@ -66,7 +66,7 @@ async function redeemCode(
   return issue({ grant, generation: grant.generation, grantKey, tokens }, parts, parts.db);
 }
 
-/** Everything that the code was bound to when it was made. */
+/** Checks everything that the code was bound to when it was issued. */
 function checkCode(code: Code, clientId: string, form: URLSearchParams): void {
   if (code.client_id !== clientId) throw refused('code of another client');
   if (code.redirect_uri !== form.get('redirect_uri')) throw refused('another redirect_uri');
@@ -86,7 +86,7 @@ function tokensOf(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTo
   return openTokens(sealed, grantKey, grant.id);
 }
 
-/** Ends a grant, and makes every replica notice. */
+/** Ends a grant in every replica. */
 export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
   const ended = await transact(parts.db, async (db) => {
     const found = await revokeGrant(db, id, parts.now());
@@ -97,12 +97,12 @@ export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> 
   return ended;
 }
 
-/** A copy of a refresh token that is older than so many rotations is no longer known, and refused as any unknown one. */
+/** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */
 const rememberedRotations = 100;
 
 /**
- * Rotation (OAuth 2.1, 4.3.1): each refresh token is good once. Its direct predecessor is taken for a moment longer, as
- * long as the successor was not used, because answers get lost. Anything older is a stolen copy and ends the grant.
+ * Rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because answers get lost, the previous token is
+ * accepted for `spans.grace` as long as its successor was not used. Use of an older token is theft and ends the grant.
  */
 async function redeemRefreshToken(
   server: LoginServer,
@@ -137,8 +137,8 @@ async function redeemRefreshToken(
 }
 
 /**
- * The provider's tokens, renewed when they are over: an agent is told here that the person must log in again, where it
- * knows what to do about it, and not at its next call.
+ * The provider's tokens, refreshed when they have expired. If the person must log in again, the agent learns it here,
+ * where OAuth defines how to react, and not at its next call.
  */
 async function liveTokens(
   server: LoginServer,
@@ -159,10 +159,10 @@ function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts
   );
 }
 
-/** What new tokens of ours stand for. */
+/** Input for issuing new tokens of ours. */
 type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
 
-/** New tokens of ours. Without a refresh token of the provider ours end with its access token. */
+/** Issues new tokens. Without a refresh token of the provider they expire with its access token. */
 async function issue(
   { grant, generation, grantKey, tokens }: Issued,
   parts: OAuthParts,
@@ -195,8 +195,8 @@ async function issue(
 }
 
 /**
- * Passthrough: the agent gets the provider's own token, and its refresh token under our seal. Which agreement the token
- * belongs to is stored first, and the server is looked at once more: a change of it sees the token, or is seen here.
+ * Passthrough: the agent gets the provider's own token, and its refresh token sealed by us. The token's agreement is
+ * stored first and the server is read again afterwards, so that a concurrent change of the server is noticed on one side.
  */
 async function passOn(
   server: LoginServer,
@@ -235,7 +235,7 @@ async function refreshPassthrough(
   try {
     return await passOn(server, clientId, tokens, parts);
   } catch (error) {
-    // The agent asks again, and the provider may have ended the token that it asks with.
+    // The agent will retry with a refresh token that the provider may have ended.
     if (isUnavailable(error)) answers.set(key, tokens);
     throw error;
   }

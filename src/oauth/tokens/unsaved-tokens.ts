@@ -3,25 +3,25 @@ import { isUnavailable, messageOf } from '../../errors.ts';
 import type { Grant } from '../../store/logins/grants.ts';
 import type { ProviderTokens } from '../login-server.ts';
 
-/** Tokens that a provider gave and the database did not take. Nobody else has them, so they are kept until it does. */
+/** New provider tokens that the database could not store. This is their only copy, so they are kept until it can. */
 export type UnsavedTokens = {
-  /** The tokens that follow those of a grant as it was read. */
+  /** The unsaved tokens that replace those of a grant at its `tokens_version`. */
   find(grant: Pick<Grant, 'id' | 'tokens_version'>): ProviderTokens | undefined;
-  /** Keeps tokens and tries `store` again and again. False from it means that others were faster. */
+  /** Keeps tokens and retries `store`, which returns false when another replica was faster. */
   keep(grant: Pick<Grant, 'id' | 'tokens_version'>, tokens: ProviderTokens, store: () => Promise<boolean>): void;
   /**
-   * What a provider answered to refresh tokens that agents hold themselves, by the hash of those, until it could be handed
-   * on: the agent asks again with the old one.
+   * Answers of providers to refresh tokens that agents hold themselves, by the hash of the refresh token. They are kept
+   * until they can be passed on, when the agent retries with the old refresh token.
    */
   answers: LRUCache<string, ProviderTokens>;
-  /** Tries once more and keeps nothing any longer. */
+  /** Tries to store once more, and then drops everything. */
   close(): Promise<void>;
 };
 
 type Unsaved = { version: number; tokens: ProviderTokens; store: () => Promise<boolean> };
 
 const retryMs = 100;
-/** Logins that are refreshed in one outage by one process; above it the oldest are lost, and their people log in again. */
+/** Above this many logins in one outage the oldest are dropped, and their people must log in again. */
 const mostKept = 10_000;
 
 export type UnsavedOptions = { log: (message: string, fields: { [key: string]: unknown }) => void };
@@ -31,7 +31,7 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
   let timer: NodeJS.Timeout | undefined;
   let storing: Promise<void> | undefined;
 
-  /** Until all is stored, or the database does not take it. */
+  /** Stores entries until none is left or the database is unavailable. */
   async function storeAll(): Promise<void> {
     let stored = 0;
     for (const [id, unsaved] of kept) {

@@ -8,22 +8,22 @@ import type { LoginServer } from '../login-server.ts';
 import type { OAuthParts } from '../parts.ts';
 import { breakOff, isAlive, type OpenGrant, openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
 
-/** Turns our access tokens into what they stand for. */
+/** Finds and refreshes the provider's tokens behind our access tokens. */
 export type GrantUse = {
   /** Undefined for anything that is not a live token of this server. @throws AppError unavailable when the provider is down */
   open(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined>;
-  /** After the upstream refused a token: another one, or undefined when there is none, now or for good. */
+  /** After the upstream refused a token: a newer one, or undefined when there is none for now or for good. */
   renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined>;
-  /** After the upstream refused the renewed token too: the next request makes the agent log in again. */
+  /** Breaks the grant after the upstream refused the renewed token too, so that the agent must log in again. */
   giveUp(server: LoginServer, bearer: string, refused: string): Promise<void>;
   forget(grantId: string): void;
-  /** Since the start, for metrics. */
+  /** Counts of the cache since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
   clear(): void;
 };
 
 const maxRemembered = 10_000;
-/** A token this close to its end is refreshed before it is used. */
+/** A token that expires within this time is refreshed before it is used. */
 const marginMs = 20_000;
 
 export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUse {
@@ -41,14 +41,14 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
     return unsaved ? { ...open, tokens: unsaved } : open;
   }
 
-  /** In this process one refresh a grant; across processes the claim in the database sees to it. */
+  /** Runs one refresh per grant in this process; the claim in the database ensures it across processes. */
   function refresh(server: LoginServer, open: OpenGrant): Promise<OpenGrant | undefined> {
     const { id } = open.grant;
     const underWay = refreshing.get(id);
     if (underWay) return underWay;
     const started = refreshAtProvider(server, open, parts).finally(() => {
       refreshing.delete(id);
-      // What could not be stored goes with what is remembered of its grant.
+      // Tokens that could not be stored belong to the cached version of the grant, which must then stay.
       if (!parts.unsaved.find(open.grant)) remembered.forget(id);
     });
     refreshing.set(id, started);
@@ -69,7 +69,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
     },
     async renew(server, bearer, refused) {
       const open = await find(server, bearer);
-      // Another call may have refreshed meanwhile.
+      // Another call may have refreshed the token meanwhile.
       if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
       const renewed = await refresh(server, open).catch((error: unknown) => {
         if (isUnavailable(error)) return undefined;
