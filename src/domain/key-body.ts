@@ -45,14 +45,14 @@ function scan(bare: Uint8Array): boolean {
 
 function isBody(bare: Uint8Array, at: number): boolean {
   const until = at + id + secret;
-  let told = 0;
-  for (let i = until; i < until + checksum; i++) told = told * 62 + (digits[bare[i] as number] as number);
-  if (told > 0xffffffff) return false;
+  let stated = 0;
+  for (let i = until; i < until + checksum; i++) stated = stated * 62 + (digits[bare[i] as number] as number);
+  if (stated > 0xffffffff) return false;
   let crc = afterPrefix;
   for (let i = at; i < at + id; i++) crc = step(crc, bare[i] as number);
   crc = step(crc, underscore);
   for (let i = at + id; i < until; i++) crc = step(crc, bare[i] as number);
-  return ~crc >>> 0 === told;
+  return ~crc >>> 0 === stated;
 }
 
 function step(crc: number, byte: number): number {

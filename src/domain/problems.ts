@@ -30,9 +30,9 @@ export class ProblemList {
     else this.#problems.set(key, problem);
   }
 
-  /** A list that adds to this one, whose paths are changed by `place`. */
-  within(place: (path: string) => string): ProblemList {
-    return new InnerList(this, place);
+  /** A list that adds to this one, whose paths are changed by `changePath`. */
+  within(changePath: (path: string) => string): ProblemList {
+    return new InnerList(this, changePath);
   }
 
   /** The problems, and behind them how many more there are. */
@@ -45,12 +45,12 @@ export class ProblemList {
 
 class InnerList extends ProblemList {
   readonly #outer: ProblemList;
-  readonly #place: (path: string) => string;
+  readonly #changePath: (path: string) => string;
 
-  constructor(outer: ProblemList, place: (path: string) => string) {
+  constructor(outer: ProblemList, changePath: (path: string) => string) {
     super();
     this.#outer = outer;
-    this.#place = place;
+    this.#changePath = changePath;
   }
 
   override get count(): number {
@@ -60,7 +60,7 @@ class InnerList extends ProblemList {
   override add(make: () => Problem): void {
     this.#outer.add(() => {
       const { path, message } = make();
-      return { path: this.#place(path), message };
+      return { path: this.#changePath(path), message };
     });
   }
 }
@@ -115,7 +115,7 @@ export function shown(value: unknown): string {
 }
 
 /** Field names whose values must not be repeated in a message. */
-const unspeakable = /secret|token$|password|^value$/i;
+const sensitiveNames = /secret|token$|password|^value$/i;
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
@@ -208,6 +208,6 @@ function unknownField(path: readonly PropertyKey[], key: string, keysAt: (path: 
 function issueProblem(issue: Issue, input: unknown): Problem {
   const last = String(issue.path.at(-1) ?? '');
   const value = valueAt(input, issue.path);
-  const found = unspeakable.test(last) && value !== undefined ? 'a value of the wrong form' : shown(value);
+  const found = sensitiveNames.test(last) && value !== undefined ? 'a value of the wrong form' : shown(value);
   return { path: pathText(issue.path), message: issueText(issue, found) };
 }

@@ -12,7 +12,7 @@ export type ApiKey = {
   name: string;
   secretHash: string;
   scopes: KeyScope[];
-  /** Slugs it is limited to, or undefined for every server of the workspace. */
+  /** Slugs that the key is limited to, or undefined for every server of the workspace. */
   servers: string[] | undefined;
   createdBy: string;
   createdAt: number;
@@ -57,7 +57,7 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
     .execute();
 }
 
-/** No workspace: this is how a presented key tells us which workspace it belongs to. */
+/** No workspace: the row of a presented key names it. */
 export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
   const row = await db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
   return row && toApiKey(row);
@@ -91,7 +91,7 @@ export async function findApiKeys(
   return pageOf(rows.map(toApiKey), page.limit, (key) => ({ at: key.createdAt, id: key.id }));
 }
 
-/** Whether there was such a key that was not revoked before. */
+/** Revokes a key. False when there is none, or it was revoked before. */
 export async function endApiKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('api_keys')
@@ -103,12 +103,12 @@ export async function endApiKey(db: Db, workspaceId: string, id: string, at: num
   return result.numUpdatedRows > 0n;
 }
 
-/** Notes when a key was last used. No workspace: the key was verified a moment ago. */
+/** Records when a key was last used. No workspace: the key was just verified. */
 export async function touchApiKey(db: Db, id: string, at: number): Promise<void> {
   await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
 }
 
-/** What a key is limited to, or undefined when there is no such key or it is revoked. */
+/** The limits of a key; undefined when there is no such key or it is revoked. */
 export async function findKeyLimits(db: Db, workspaceId: string, id: string): Promise<KeyLimits | undefined> {
   const row = await db
     .selectFrom('api_keys')

@@ -11,14 +11,14 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
   await db.insertInto('audit_events').values(event).execute();
 }
 
-/** Forgets events of before `before`. No workspace: how long they are kept is the same for all. */
+/** Deletes events from before `before`. No workspace: retention is the same for all. */
 export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'audit_events', key: ['id'], where: sql`at < ${before}` }, pause);
 }
 
 /**
- * What the users and API keys among these ids are called now. Of users no workspace: who did something in one may have
- * left it since.
+ * Current names of the users and API keys among these ids. Users are found without a workspace, because a person may
+ * have left it since.
  */
 export async function namesOfActors(
   db: Db,

@@ -22,24 +22,24 @@ export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
   /**
-   * For call records and last uses, which nobody was promised: with SQLite a thread of its own writes them, and its
-   * commits do not wait for the disk.
+   * For call records and last uses, which are not acknowledged to any client: with SQLite a separate thread writes them,
+   * and its commits do not wait for the disk.
    */
   records: Kysely<Tables>;
-  /** Writes call records there. */
+  /** Writes call records through `records`. */
   calls: CallWriter;
   /**
-   * For lists, statistics and exports, which may take long and are never in the way of a call: a small pool of
-   * connections, with SQLite a thread that only reads.
+   * For lists, statistics and exports, which may take long and must not delay a call: a small pool of connections, with
+   * SQLite a thread that only reads.
    */
   reports: Kysely<Tables>;
-  /** For the look for changes, which must not wait for anybody. */
+  /** For the look for changes, which must not wait for other work. */
   changes: Kysely<Tables>;
-  /** How often the database failed since it was opened, by the kind of fault. */
+  /** Number of failures of the database since it was opened, by the kind of fault. */
   faults: { readonly [kind in FaultKind]: number };
   /**
-   * Resolves with a sentence when this process may not serve from the database any longer, because its file was deleted
-   * or replaced, or another process serves from it.
+   * Resolves with a sentence when this process may no longer serve from the database, because its file was deleted or
+   * replaced, or another process serves from it.
    */
   lost: Promise<string>;
   close(): Promise<void>;
@@ -52,12 +52,12 @@ export type DatabaseOptions = {
   migrations: string;
   /** The version of this program. */
   version: string;
-  /** Whether this process serves and so must be alone on a SQLite file. */
+  /** Whether this process serves, and so must be the only one on a SQLite file. */
   exclusive: boolean;
   now: () => number;
   onError: (error: Error) => void;
   onFault: OnFault;
-  /** Told in a sentence what the operator should put right. */
+  /** Receives a sentence about something that the operator should correct. */
   onWarning: (sentence: string) => void;
 };
 
@@ -74,7 +74,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   let isOpen = false;
   const note: OnFault = (kind, error) => {
     faults[kind]++;
-    // Until it is open, whoever opens it is told.
+    // While the database is being opened, the caller gets the error.
     if (isOpen) onFault(kind, error);
   };
   const watched: Watched = (dialect) => new Kysely<Tables>({ dialect: watchedDialect(dialect, note) });
@@ -135,7 +135,7 @@ function watchFiles(
   });
 }
 
-/** The file is gone, or somebody else's, but what was in it is still open here. */
+/** Saves the content that is still open in this process after the file was deleted or replaced. */
 async function rescue(db: Kysely<Tables>, file: string): Promise<string> {
   const copy = rescuedCopy(file);
   try {
@@ -148,13 +148,13 @@ async function rescue(db: Kysely<Tables>, file: string): Promise<string> {
   }
 }
 
-/** Migrates on a connection of its own, because it may have to wait for another replica that migrates. */
+/** Migrates on a separate connection, because it may have to wait for another replica that migrates. */
 async function openPostgres(
   location: PostgresLocation,
   options: DatabaseOptions,
   watched: Watched,
 ): Promise<Omit<Database, 'faults'>> {
-  // The driver is loaded where it is needed, like pg itself.
+  // The driver is loaded only where it is needed, like pg itself.
   const { postgresDialect } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use));

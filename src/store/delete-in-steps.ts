@@ -2,15 +2,15 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Db } from './db.ts';
 import type { Tables } from './schema.ts';
 
-/** How many rows one statement changes at most, so that nobody waits long for the database. */
+/** Most rows that one statement changes, so that it blocks the database only briefly. */
 export const rowsAtOnce = 1000;
 
-/** Waits between two steps. @throws when there is to be no further one */
+/** Waits between two steps. @throws to end the work */
 export type Pause = () => Promise<void>;
 
 export const noPause: Pause = async () => undefined;
 
-/** Repeats a step until it changes fewer rows than it may. Gives how many rows that were. */
+/** Repeats a step until it changes fewer rows than it may. Returns the total number of changed rows. */
 export async function inSteps(step: (most: number) => Promise<number>, pause: Pause = noPause): Promise<number> {
   for (let all = 0; ; ) {
     const changed = await step(rowsAtOnce);

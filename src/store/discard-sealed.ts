@@ -18,8 +18,8 @@ export type DiscardOptions = {
 const rowsAtOnce = 100;
 
 /**
- * Gives up what is sealed with a key that is lost: secrets are deleted, which their workspaces see in the audit log;
- * logins end, so that agents log in again; what was captured goes. Gives how many rows of each table there were.
+ * Discards values that are sealed with a lost key: secrets are deleted, with an audit event in their workspace; logins
+ * end, so that agents log in again; captures are deleted. Returns the number of rows by table.
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
@@ -37,7 +37,7 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
   return discarded;
 }
 
-/** Works in batches until there is nothing left. */
+/** Repeats batches until no row is left. */
 async function repeat(work: () => Promise<number>): Promise<number> {
   let all = 0;
   for (let done = await work(); done > 0; done = await work()) all += done;

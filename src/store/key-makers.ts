@@ -2,21 +2,21 @@ import { type ApiKey, keysById, toApiKey } from './api-keys.ts';
 import type { Db } from './db.ts';
 import { olderThan, type Page, pageOf } from './page.ts';
 
-/** Keys make keys; a chain of them is followed this far. */
+/** Longest chain of keys, each made with the one before, that is followed. */
 const maxSteps = 20;
-/** Ids in one statement. */
+/** Most ids in one statement. */
 const chunk = 500;
 
 function chunks(ids: readonly string[]): string[][] {
   return Array.from({ length: Math.ceil(ids.length / chunk) }, (_, i) => ids.slice(i * chunk, (i + 1) * chunk));
 }
 
-/** The keys that a person made, themselves or with a key of theirs, and that still work. */
+/** Valid keys that a person made, directly or with a key of theirs. */
 export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
   return (await workingKeys(db, workspaceId, userId, now).selectAll('api_keys').execute()).map(toApiKey);
 }
 
-/** A page of them, newest first. */
+/** A page of these keys, newest first. */
 export async function listWorkingKeysMadeBy(
   db: Db,
   { workspaceId, userId, now }: { workspaceId: string; userId: string; now: number },
@@ -42,7 +42,7 @@ export async function listWorkingKeysMadeBy(
   return { rows: rows.flatMap(({ id }) => keys.get(id) ?? []), next };
 }
 
-/** Follows keys from key to key: those that a person made, those that were made with one of these, and so on. */
+/** Follows chains of keys: those that a person made, those that were made with one of these, and so on. */
 function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
   return db
     .withRecursive('made', (made) =>
@@ -67,7 +67,7 @@ function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
     .where((e) => e.or([e('api_keys.expires_at', 'is', null), e('api_keys.expires_at', '>', now)]));
 }
 
-/** Who is behind each key: the person, or else whatever made the first key of the chain. */
+/** The origin of each key: the person, or else the creator of the first key of the chain. */
 export async function originsOfKeys(
   db: Db,
   workspaceId: string,

@@ -1,6 +1,6 @@
 /**
- * Runs work one at a time. Whoever asks while it runs gets a run that begins after it, one for all who ask, so that
- * nothing piles up while the database is silent.
+ * Runs work one at a time. All callers that ask during a run share the next run, so that nothing piles up while the
+ * database does not answer.
  */
 export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;

@@ -34,14 +34,14 @@ export function newerThan(timeColumn: string, idColumn: string, after: Cursor | 
 }
 
 /**
- * The condition that rows are of a workspace, where a list of their ids or slugs finds them. SQLite takes such a list for
- * more work than reading all of the workspace; no index has this expression, so it does not.
+ * The condition that rows are of a workspace, for queries by a list of ids or slugs. SQLite would estimate that list as
+ * more work than reading the whole workspace; no index has this expression, so it uses the list.
  */
 export function isOf(workspaceId: string): RawBuilder<SqlBool> {
   return sql<SqlBool>`workspace_id || '' = ${workspaceId}`;
 }
 
-/** Rows were asked for with one more than the limit; that one only says that there is a next page. */
+/** Makes a page of rows that were read with one more than the limit; the extra row only shows that there is a next page. */
 export function pageOf<Row>(
   rows: Row[],
   limit: number,

@@ -3,7 +3,7 @@ import type { SetQuotas } from '../domain/quotas.ts';
 import { dayMs, minuteMs } from './calls/call-counts.ts';
 import type { Db } from './db.ts';
 
-/** What the operator allows a workspace. */
+/** The quotas that the operator set for a workspace. */
 export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {
   const row = await db.selectFrom('workspaces').select('quotas').where('id', '=', workspaceId).executeTakeFirst();
   return parsed(row?.quotas);
@@ -19,14 +19,14 @@ export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas):
 
 const parsed = (text: string | null | undefined): SetQuotas => (text ? (JSON.parse(text) as SetQuotas) : {});
 
-/** How often a workspace was changed in a minute and in a day (UTC). */
+/** Number of changes of a workspace in a minute and in a day (UTC). */
 export type Writes = { inMinute: number; inDay: number };
 
 const startOf = (at: number, span: number) => at - (at % span);
 
 /**
- * Counts a change of a workspace, in the transaction that makes it. As this changes the row of the workspace, changes of
- * one workspace come one after the other, and what is counted under a quota stays so until the end of the transaction.
+ * Counts a change of a workspace, in the transaction that makes it. This updates the row of the workspace and so
+ * serialises its changes: a count that is compared with a quota stays right until the end of the transaction.
  */
 export async function countWrite(
   db: Db,
@@ -48,7 +48,7 @@ export async function countWrite(
   return { writes: { inMinute: row?.writes ?? 1, inDay: row?.day_writes ?? 1 }, quotas: parsed(row?.quotas) };
 }
 
-/** Changes of the minute and of the day that `at` is in. */
+/** Changes in the minute and the day of `at`. */
 export async function writesAt(db: Db, workspaceId: string, at: number): Promise<Writes> {
   const row = await db.selectFrom('workspaces').selectAll().where('id', '=', workspaceId).executeTakeFirst();
   return {
@@ -57,7 +57,7 @@ export async function writesAt(db: Db, workspaceId: string, at: number): Promise
   };
 }
 
-/** How many servers there are, and the bytes of their configurations and kept versions. */
+/** Number of servers, and the bytes of their configurations and kept versions. */
 export type StoredServers = { servers: number; bytes: number };
 
 export async function countServers(db: Db, workspaceId: string): Promise<StoredServers> {
@@ -71,7 +71,7 @@ export async function countServers(db: Db, workspaceId: string): Promise<StoredS
   return { servers: Number(row.servers), bytes: Number(row.bytes) };
 }
 
-/** Bytes of the configuration of a server and of its kept versions, as far as they are known. */
+/** Bytes of a server's configuration and kept versions, as far as they were measured. */
 export async function bytesOfServer(db: Db, server: { workspaceId: string; id: string }): Promise<number> {
   const row = await db
     .selectFrom('servers')
@@ -82,7 +82,7 @@ export async function bytesOfServer(db: Db, server: { workspaceId: string; id: s
   return row?.stored_bytes ?? 0;
 }
 
-/** Slugs that nobody else can have: of servers, and of those that were deleted. */
+/** Number of slugs that the workspace occupies: those of its servers, deleted ones included. */
 export async function countSlugs(db: Db, workspaceId: string): Promise<number> {
   return counted(db, sql`servers where workspace_id = ${workspaceId}`);
 }
@@ -91,13 +91,13 @@ export async function countSecrets(db: Db, workspaceId: string): Promise<number>
   return counted(db, sql`secrets where workspace_id = ${workspaceId}`);
 }
 
-/** Keys that still work. */
+/** Number of valid keys. */
 export async function countKeys(db: Db, workspaceId: string, now: number): Promise<number> {
   const isGood = sql`revoked_at is null and (expires_at is null or expires_at > ${now})`;
   return counted(db, sql`api_keys where workspace_id = ${workspaceId} and ${isGood}`);
 }
 
-/** Members, and those who were invited. */
+/** Number of members and invitations. */
 export async function countPeople(db: Db, workspaceId: string): Promise<number> {
   const members = await counted(db, sql`members where workspace_id = ${workspaceId}`);
   return members + (await counted(db, sql`invitations where workspace_id = ${workspaceId}`));

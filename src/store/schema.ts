@@ -116,7 +116,7 @@ export type Tables = {
     tool: string;
     calls: number;
     errors: number;
-    /** Of each class of durations. */
+    /** Number of calls of each class of durations. */
     [column: `ms_${number}`]: number;
   };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };

@@ -1,4 +1,4 @@
-/** What runs in the thread of `threaded-sqlite.ts`: a connection of its own, and one statement after the other. */
+/** Code of the thread that `threaded-sqlite.ts` starts: it has a connection of its own and runs one statement after the other. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import type { RecordValue } from './calls/call-writer.ts';
@@ -6,7 +6,7 @@ import { createSqliteCallWriter } from './calls/sqlite-call-writer.ts';
 import { openSqlite } from './engine/sqlite-file.ts';
 import type { Procedure, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
-/** Here waiting costs nobody anything. A checkpoint comes after 16 MB. */
+/** Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
 const options = { synchronous: 'NORMAL', busyMs: 5000, checkpointPages: 4000 } as const;
 
 const port = parentPort as MessagePort;

@@ -16,9 +16,9 @@ import type { Tables } from './schema.ts';
 import type { Procedure, ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
 /**
- * Kysely on a connection in a thread of its own: neither a long statement nor the disk holds up a call. One thread writes
- * what is written all the time and waited for by nobody, and its commits do not wait for the disk; another one reads for
- * reports. A thread starts with its first statement, and takes text, numbers and nulls.
+ * Kysely on a connection in a thread of its own, so that neither a long statement nor the disk delays a call. One thread
+ * writes frequent data that no request waits for, and its commits do not wait for the disk; another one reads for
+ * reports. A thread starts with its first statement, and accepts text, numbers and nulls as parameters.
  */
 export function threadedSqliteDialect(file: string, access: ThreadAccess): Dialect {
   return {
@@ -29,7 +29,7 @@ export function threadedSqliteDialect(file: string, access: ThreadAccess): Diale
   };
 }
 
-/** Has the thread write and count call records by itself, so that nothing of this takes time from the calls. */
+/** A writer of call records that works in the thread, so that it takes no time from the calls. */
 export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
   const ask = (procedure: Procedure, parameters: readonly unknown[]) =>
     db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
@@ -73,7 +73,7 @@ class ThreadDriver implements Driver {
 
 type Waiting = { resolve: (answer: ThreadAnswer) => void; reject: (error: unknown) => void };
 
-/** The thread answers one question after the other, so the first that waits is the one an answer is for. */
+/** The thread answers in the order of the requests, so an answer belongs to the oldest pending one. */
 class SqliteThread implements DatabaseConnection {
   isAlive = true;
   #isClosing = false;
@@ -84,7 +84,7 @@ class SqliteThread implements DatabaseConnection {
   constructor(data: ThreadData) {
     this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
       workerData: data,
-      // Flags such as --input-type are meant for the program alone.
+      // Flags such as --input-type are meant only for the main program.
       execArgv: [],
     });
     this.#worker.on('message', (answer: ThreadAnswer) => {
@@ -107,12 +107,12 @@ class SqliteThread implements DatabaseConnection {
     return { rows: answer.rows as Row[], ...(answer.changes !== undefined && { numAffectedRows: answer.changes }) };
   }
 
-  // biome-ignore lint/correctness/useYield: a part of the interface that nobody uses here
+  // biome-ignore lint/correctness/useYield: required by the interface, never used here
   async *streamQuery(): AsyncIterableIterator<never> {
     throw new Error('the thread gives its rows all at once');
   }
 
-  /** Ends the thread once what it was asked before is done. */
+  /** Ends the thread after its pending work. */
   async close(): Promise<void> {
     if (!this.isAlive) return;
     this.#isClosing = true;
@@ -126,7 +126,7 @@ class SqliteThread implements DatabaseConnection {
     if (!this.isAlive) return Promise.reject(this.#failure);
     const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
     this.#waiting.push({ resolve, reject });
-    // A process may not end while an answer is due.
+    // The process must not end before a pending answer.
     this.#worker.ref();
     this.#worker.postMessage(question);
     return promise;

@@ -4,8 +4,8 @@ import { isOvertaken, mostAttempts, retryPauseMs } from './engine/watched-dialec
 import type { Tables } from './schema.ts';
 
 /**
- * Runs work in a transaction, and once more when the database ended it in favour of another one (SQLSTATE 40001 and
- * 40P01): nothing of it has happened then. So the work may do nothing but ask and change the database.
+ * Runs work in a transaction, and again when the database ended it in favour of another one (SQLSTATE 40001 and 40P01),
+ * because nothing of it has happened then. So the work must have no effect outside of the database.
  * @throws StoreFault, and what the work throws
  */
 export async function transact<Result>(

@@ -108,7 +108,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
       surroundings: { resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]) },
     });
     key = await toolhost.key();
-    const places: (readonly [name: string, origin: string, path: string, ending: Ending])[] = [
+    const cases: (readonly [name: string, origin: string, path: string, ending: Ending])[] = [
       ...Object.entries(faults).map(([name, end]) => [name, originOf(name), `/${name}`, end] as const),
       ['foreign-certificate', `https://127.0.0.1:${tlsPort}`, '/', selfSignedTls],
       ['plain-on-tls', `https://127.0.0.1:${good.port}`, '/', noTls],
@@ -117,9 +117,9 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     ];
     endings = new Map();
     const tools: Json[] = [];
-    for (const [place, origin, path, end] of places) {
+    for (const [label, origin, path, end] of cases) {
       for (const method of ['GET', 'POST']) {
-        const name = `${method.toLowerCase()}-${place}`;
+        const name = `${method.toLowerCase()}-${label}`;
         const timeoutMs = end === late ? shortMs : longMs;
         endings.set(name, { ...end, timeoutMs });
         const url = `${origin}${path}?q=secret-query`;

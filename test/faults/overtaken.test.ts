@@ -28,7 +28,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
   const faults: FaultKind[] = [];
   before(async () => {
     stores = await startStores('postgres');
-    const location = await stores.place();
+    const location = await stores.newOptions();
     url = location.postgres?.url ?? assert.fail();
     database = await openDatabase({ ...location, onFault: (kind) => faults.push(kind) });
     for (const id of ['one', 'two'])

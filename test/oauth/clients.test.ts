@@ -17,12 +17,12 @@ import {
 const hourMs = 60 * 60_000;
 const providerTokenSeconds = 600;
 
-/** Each `authentication` type, and the place where an upstream must find the provider's token. */
+/** Each `authentication` type, and the location where an upstream must find the provider's token. */
 const types = [
-  { authentication: { type: 'Bearer' }, place: 'authorization: Bearer *' },
-  { authentication: { type: 'ApiKey', header: 'X-Api-Key' }, place: 'x-api-key: *' },
-  { authentication: { type: 'Basic' }, place: 'authorization: Basic *' },
-  { authentication: { type: 'QueryParam', query_key: 'key' }, place: '?key=*' },
+  { authentication: { type: 'Bearer' }, location: 'authorization: Bearer *' },
+  { authentication: { type: 'ApiKey', header: 'X-Api-Key' }, location: 'x-api-key: *' },
+  { authentication: { type: 'Basic' }, location: 'authorization: Basic *' },
+  { authentication: { type: 'QueryParam', query_key: 'key' }, location: '?key=*' },
 ];
 
 type Config = { authentication: Json; oauth?: Json };
@@ -103,32 +103,32 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
   }
 
   for (const [index, kind] of loginClients.entries()) {
-    const { authentication, place } = types[index % types.length] ?? assert.fail();
+    const { authentication, location } = types[index % types.length] ?? assert.fail();
     it(`${kind.name}; the upstream gets the provider's token as ${authentication.type} [mcp 59]`, async () => {
       await loggedIn(kind, { authentication }, async ({ client, provider, upstream, wait, read }) => {
         assert.equal(await client.revision(), kind.revision);
         assert.deepEqual(await client.toolNames(), ['read_item']);
         assert.match(client.token?.() ?? 'tha_', /^tha_/);
         const [first, ...repeated] = await read('first');
-        assert.deepEqual([first?.place, first?.live, repeated], [place, true, []]);
+        assert.deepEqual([first?.location, first?.live, repeated], [location, true, []]);
 
         // The provider ends its token early: refused once, renewed, and sent again.
         await provider.endAccessTokens();
         const [refused, renewed, ...more] = await read('after a refusal');
         assert.deepEqual(refused, { ...first, live: false });
-        assert.deepEqual([renewed?.place, renewed?.live, more], [place, true, []]);
+        assert.deepEqual([renewed?.location, renewed?.live, more], [location, true, []]);
 
         // Its time is over: renewed before it is sent.
         await provider.endAccessTokens();
         wait(providerTokenSeconds * 1000);
         const [fresh, ...again] = await read('after its time');
-        assert.deepEqual([fresh?.place, fresh?.live, again], [place, true, []]);
+        assert.deepEqual([fresh?.location, fresh?.live, again], [location, true, []]);
 
         // So is the time of our own token: the client renews that.
         await provider.endAccessTokens();
         wait(2 * hourMs);
         const [last, ...none] = await read('after the time of our token');
-        assert.deepEqual([last?.place, last?.live, none], [place, true, []]);
+        assert.deepEqual([last?.location, last?.live, none], [location, true, []]);
 
         assert.equal(provider.logins, 1, 'a person was asked again');
         assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');

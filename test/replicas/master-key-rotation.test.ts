@@ -192,11 +192,11 @@ describe('a master key that is replaced while two replicas serve', () => {
     await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
     await world.stop();
     const stores = await startStores('sqlite');
-    const place = {
-      ...(await stores.place()),
+    const options = {
+      ...(await stores.newOptions()),
       postgres: { url: DATABASE_URL, connections: 2, authorities: undefined },
     };
-    const { db, close } = await openDatabase(place);
+    const { db, close } = await openDatabase(options);
     const found = new Set<string>();
     for (const { name, columns } of await db.introspection.getTables())
       for (const column of columns.filter(({ dataType }) => dataType === 'text')) {

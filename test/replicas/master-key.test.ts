@@ -41,7 +41,7 @@ for (const engine of engines) {
       await Promise.all([stores.stop(), upstream.close()]);
     });
     beforeEach(async () => {
-      const { postgres } = await stores.place();
+      const { postgres } = await stores.newOptions();
       folder = mkdtempSync(join(tmpdir(), 'toolhost-key-'));
       old = newKey();
       env = { DATA_DIR: folder, ...(postgres && { DATABASE_URL: postgres.url }) };
@@ -321,9 +321,9 @@ for (const engine of engines) {
 
     it('[find C2] a canary that was changed refuses the start', async () => {
       await using(old, async () => undefined);
-      const place = await stores.place();
+      const options = await stores.newOptions();
       const database = await openDatabase({
-        ...place,
+        ...options,
         ...(env.DATABASE_URL && { postgres: { url: env.DATABASE_URL, connections: 2, authorities: undefined } }),
         file: join(folder, 'toolhost.sqlite'),
       });

@@ -82,7 +82,7 @@ describe('building the upstream request: URL and body', () => {
   });
 
   it('[behaviour request 4] lets `in` overrule where an argument goes', async () => {
-    const of = (type: string, place: string) => ({ type, in: place, optional: true });
+    const of = (type: string, location: string) => ({ type, in: location, optional: true });
     const input_schema = {
       q: of('string', 'query'),
       b: of('array', 'body'),

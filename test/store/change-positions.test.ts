@@ -142,8 +142,8 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
 describe('[find B1] the positions of changes on SQLite', () => {
   it('let every reader see every commit of every process once, at its next look', async () => {
     const stores = await startStores('sqlite');
-    const place = await stores.place();
-    const connections = [await openDatabase(place), await openDatabase(place), await openDatabase(place)];
+    const options = await stores.newOptions();
+    const connections = [await openDatabase(options), await openDatabase(options), await openDatabase(options)];
     let ids = 0;
     const round = fc.record({
       writer: fc.nat(2),

@@ -34,9 +34,9 @@ for (const engine of engines) {
       const starters = await startStarters(4);
       try {
         for (let round = 0; round < 3; round += 1) {
-          const place = await stores.place();
-          assert.deepEqual(await starters.open(place), Array(4).fill('opened'));
-          const database = await openDatabase(place);
+          const options = await stores.newOptions();
+          assert.deepEqual(await starters.open(options), Array(4).fill('opened'));
+          const database = await openDatabase(options);
           assert.deepEqual(await applied(database), names);
           await database.close();
         }
@@ -47,11 +47,11 @@ for (const engine of engines) {
 
     if (engine === 'postgres') {
       it('[sec G5] wait for those of another replica for as long as it takes, which no other statement may', async () => {
-        const place = await stores.place();
-        const other = new pg.Client({ connectionString: place.postgres?.url });
+        const options = await stores.newOptions();
+        const other = new pg.Client({ connectionString: options.postgres?.url });
         await other.connect();
         await other.query('select pg_advisory_lock(7236491)');
-        const opening = openDatabase(place);
+        const opening = openDatabase(options);
         const waiting = await eventually(async () => {
           const { rows } = await other.query("select pid from pg_locks where locktype = 'advisory' and not granted");
           assert.equal(rows.length, 1);
@@ -70,15 +70,15 @@ for (const engine of engines) {
     }
 
     it('are applied to a database that has the older ones, whose rows stay', async () => {
-      const place = await stores.place();
-      const older = await openDatabase(place);
+      const options = await stores.newOptions();
+      const older = await openDatabase(options);
       await older.db.insertInto('workspaces').values({ id: 'ours', name: 'Ours', created_at: 1 }).execute();
       await older.close();
       writeFileSync(
         join(folder, '9999-later.sql'),
         "-- a comment; with a semicolon\n-- readable-by: 0.1.0\nalter table workspaces add column colour text;\nupdate workspaces set colour = 'red; blue';\n",
       );
-      const newer = await openDatabase({ ...place, migrations: folder });
+      const newer = await openDatabase({ ...options, migrations: folder });
       assert.deepEqual(await applied(newer), [...names, '9999-later.sql']);
       const { rows } = await sql`select id, colour from workspaces`.execute(newer.db);
       assert.deepEqual(
@@ -86,14 +86,14 @@ for (const engine of engines) {
         [{ id: 'ours', colour: 'red; blue' }],
       );
       await newer.close();
-      await (await openDatabase(place)).close();
+      await (await openDatabase(options)).close();
     });
 
     it('leave nothing behind when one of them fails', async () => {
-      const place = await stores.place();
+      const options = await stores.newOptions();
       writeFileSync(join(folder, '9999-later.sql'), 'create table half (id text);\ncreate tabel typo (id text);\n');
-      await assert.rejects(openDatabase({ ...place, migrations: folder }), /syntax/);
-      const database = await openDatabase(place);
+      await assert.rejects(openDatabase({ ...options, migrations: folder }), /syntax/);
+      const database = await openDatabase(options);
       assert.deepEqual(await applied(database), names);
       await assert.rejects(sql`select * from half`.execute(database.db));
       await database.close();
@@ -112,7 +112,7 @@ describe('serving from one SQLite file', () => {
     const starters = await startStarters(4);
     try {
       for (let round = 0; round < 10; round += 1) {
-        const answers = (await starters.open({ ...(await stores.place()), exclusive: true })).toSorted();
+        const answers = (await starters.open({ ...(await stores.newOptions()), exclusive: true })).toSorted();
         assert.deepEqual(
           answers.map((answer) => answer.replace(/serves from \S+;.*/, 'serves')),
           [...Array(3).fill('AppError: another toolhost process serves'), 'opened'],

@@ -35,7 +35,7 @@ const makingStarts = [starts[0], starts[1], starts[3]];
 for (const engine of engines) {
   describe(`a start on a ${engine} database that is not as this version left it`, () => {
     let stores: Stores;
-    let place: DatabaseOptions;
+    let options: DatabaseOptions;
     let env: Record<string, string>;
     let folder: string;
     before(async () => {
@@ -44,13 +44,13 @@ for (const engine of engines) {
     after(() => stores.stop());
     beforeEach(async () => {
       folder = mkdtempSync(join(tmpdir(), 'toolhost-opening-'));
-      place = { ...(await stores.place()), file: join(folder, 'toolhost.sqlite') };
-      env = { DATA_DIR: folder, ...(place.postgres && { DATABASE_URL: place.postgres.url }) };
+      options = { ...(await stores.newOptions()), file: join(folder, 'toolhost.sqlite') };
+      env = { DATA_DIR: folder, ...(options.postgres && { DATABASE_URL: options.postgres.url }) };
     });
     afterEach(() => rmSync(folder, { recursive: true }));
 
     const prepare = async (work: (database: Awaited<ReturnType<typeof openDatabase>>) => Promise<unknown>) => {
-      const database = await openDatabase(place);
+      const database = await openDatabase(options);
       await work(database);
       await database.close();
     };
@@ -74,7 +74,7 @@ for (const engine of engines) {
         ['-- readable-by: 1.0.0\n', false],
         ['', false],
       ] as const) {
-        const fresh = { ...(await stores.place()), version: '0.1.0' };
+        const fresh = { ...(await stores.newOptions()), version: '0.1.0' };
         const newer = withFile('9998-later.sql', `${header}create table later (id text);\n`, { ...fresh, folder });
         await (await openDatabase({ ...newer, version: '2.0.0' })).close();
         const older = openDatabase(fresh).then((database) => database.close());
@@ -84,11 +84,11 @@ for (const engine of engines) {
     });
 
     it('[find C1] is refused when a migration that was applied has another text now, and not for its comments', async () => {
-      const own = withFile('9997-own.sql', 'create table own (id text);\n', { ...place, folder });
+      const own = withFile('9997-own.sql', 'create table own (id text);\n', { ...options, folder });
       await (await openDatabase(own)).close();
-      withFile('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', { ...place, folder });
+      withFile('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', { ...options, folder });
       await (await openDatabase(own)).close();
-      withFile('9997-own.sql', 'create table own (id bigint);\n', { ...place, folder });
+      withFile('9997-own.sql', 'create table own (id bigint);\n', { ...options, folder });
       await assert.rejects(openDatabase(own), /another text .*9997-own\.sql \(by version \d.*never changed/);
     });
 
@@ -106,7 +106,7 @@ for (const engine of engines) {
     it('[find C1] is refused when the tables are those of another application', async () => {
       const empty = mkdtempSync(join(folder, 'no-migrations-'));
       for (const statement of ['create table users (id int)', 'create table migrations (id int, batch int)']) {
-        const other = { ...(await stores.place()), file: join(folder, `${statement.length}`, 'toolhost.sqlite') };
+        const other = { ...(await stores.newOptions()), file: join(folder, `${statement.length}`, 'toolhost.sqlite') };
         const database = await openDatabase({ ...other, migrations: empty });
         await sql`drop table migrations`.execute(database.db);
         await sql.raw(statement).execute(database.db);
@@ -121,11 +121,11 @@ for (const engine of engines) {
 }
 
 /** A copy of the migrations with one more, or with another text for one. */
-function withFile(name: string, text: string, place: DatabaseOptions & { folder: string }): DatabaseOptions {
-  const migrations = join(place.folder, 'migrations');
+function withFile(name: string, text: string, options: DatabaseOptions & { folder: string }): DatabaseOptions {
+  const migrations = join(options.folder, 'migrations');
   cpSync(migrationsFolder, migrations, { recursive: true });
   writeFileSync(join(migrations, name), text);
-  return { ...place, migrations };
+  return { ...options, migrations };
 }
 
 describe('a start on files that are no whole SQLite database', () => {

@@ -8,60 +8,60 @@ const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const ring = createKeyring([first]);
 const text = fc.string({ unit: 'binary', maxLength: 300 }).map((value) => value.toWellFormed());
 
-const refuses = (keyring: Keyring, sealed: string, place: string, why = /stored secret/) =>
+const refuses = (keyring: Keyring, sealed: string, context: string, why = /stored secret/) =>
   assert.throws(
-    () => keyring.open(sealed, place),
+    () => keyring.open(sealed, context),
     (error) => error instanceof AppError && error.kind === 'internal' && why.test(error.message),
   );
 
 describe('sealed values', () => {
   it('open to what was sealed, and look different each time', () => {
     fc.assert(
-      fc.property(text, text, (value, place) => {
-        const sealed = ring.seal(value, place);
-        assert.equal(ring.open(sealed, place), value);
-        assert.notEqual(ring.seal(value, place), sealed);
+      fc.property(text, text, (value, context) => {
+        const sealed = ring.seal(value, context);
+        assert.equal(ring.open(sealed, context), value);
+        assert.notEqual(ring.seal(value, context), sealed);
       }),
     );
   });
 
-  it('do not open at another place', () => {
+  it('do not open with another context', () => {
     fc.assert(
-      fc.property(text, text, text, (value, place, other) => {
-        fc.pre(place !== other);
-        refuses(ring, ring.seal(value, place), other, /does not open/);
+      fc.property(text, text, text, (value, context, other) => {
+        fc.pre(context !== other);
+        refuses(ring, ring.seal(value, context), other, /does not open/);
       }),
     );
   });
 
   it('do not open when any one character of them was changed or cut off', () => {
-    const sealed = ring.seal('a value of some length', 'place');
+    const sealed = ring.seal('a value of some length', 'context');
     for (let at = 0; at < sealed.length; at += 1) {
-      refuses(ring, sealed.slice(0, at), 'place');
+      refuses(ring, sealed.slice(0, at), 'context');
       const other = sealed[at] === 'A' ? 'B' : 'A';
       // The last character of base64 has bits that mean nothing.
-      if (at < sealed.length - 1) refuses(ring, sealed.slice(0, at) + other + sealed.slice(at + 1), 'place');
+      if (at < sealed.length - 1) refuses(ring, sealed.slice(0, at) + other + sealed.slice(at + 1), 'context');
     }
   });
 
   it('do not open when somebody made them up', () => {
-    const id = ring.seal('x', 'place').split('.')[1];
+    const id = ring.seal('x', 'context').split('.')[1];
     const letters = fc.string({ unit: fc.constantFrom(...'AZaz09-_'), maxLength: 40 });
     fc.assert(
-      fc.property(letters, letters, (iv, data) => refuses(ring, `v1.${id}.${iv}.${data}`, 'place', /does not open/)),
+      fc.property(letters, letters, (iv, data) => refuses(ring, `v1.${id}.${iv}.${data}`, 'context', /does not open/)),
     );
     for (const junk of ['', '.', '...', 'v1', `v2.${id}.AAAA.AAAA`, 'v1.00000000.AAAA.AAAA'])
-      refuses(ring, junk, 'place', /not in MASTER_KEY/);
+      refuses(ring, junk, 'context', /not in MASTER_KEY/);
   });
 
   it('open with any key of the ring, and are sealed with its first', () => {
-    const before = ring.seal('old', 'place');
+    const before = ring.seal('old', 'context');
     const rotated = createKeyring([second, first]);
-    assert.equal(rotated.open(before, 'place'), 'old');
-    const afterwards = rotated.seal('new', 'place');
-    assert.equal(createKeyring([second]).open(afterwards, 'place'), 'new');
-    refuses(ring, afterwards, 'place', /not in MASTER_KEY/);
-    refuses(createKeyring([second]), before, 'place', /not in MASTER_KEY/);
+    assert.equal(rotated.open(before, 'context'), 'old');
+    const afterwards = rotated.seal('new', 'context');
+    assert.equal(createKeyring([second]).open(afterwards, 'context'), 'new');
+    refuses(ring, afterwards, 'context', /not in MASTER_KEY/);
+    refuses(createKeyring([second]), before, 'context', /not in MASTER_KEY/);
     assert.throws(() => createKeyring([]), /needs a key/);
   });
 

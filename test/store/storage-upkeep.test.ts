@@ -33,8 +33,8 @@ for (const engine of engines) {
 
     /** Two processes on a database of their own. Time stands still but for `wait`. */
     const open = async () => {
-      const place: DatabaseOptions = await stores.place();
-      const databases: Database[] = [await openDatabase(place), await openDatabase(place)];
+      const options: DatabaseOptions = await stores.newOptions();
+      const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
       const log = pino({ level: 'silent' });
       const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now)) as [Upkeep, Upkeep];

@@ -153,9 +153,9 @@ function inspector(era: InspectorEra, revision: string): McpClientKind {
     name: `Inspector, ${era}`,
     revision,
     refusal: /^exit 3.*auth_required/s,
-    async connect({ token, ...place }) {
+    async connect({ token, ...target }) {
       const access = ['--stored-auth-only', '--header', `Authorization: Bearer ${token}`];
-      return inspectorClient((method, ...more) => inspect(era, place, [...access, '--method', method, ...more]));
+      return inspectorClient((method, ...more) => inspect(era, target, [...access, '--method', method, ...more]));
     },
   };
 }

@@ -6,11 +6,11 @@ import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
 
-export const places = ['path', 'query', 'header', 'body'] as const;
-export type Place = (typeof places)[number];
+export const argumentLocations = ['path', 'query', 'header', 'body'] as const;
+export type ArgumentLocation = (typeof argumentLocations)[number];
 
 /** One argument of a tool, as building the request needs it. */
-export type Argument = { name: string; required: boolean; place: Place | undefined; fallback: unknown };
+export type Argument = { name: string; required: boolean; location: ArgumentLocation | undefined; fallback: unknown };
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
 export const maxArguments = 100;
@@ -46,7 +46,7 @@ export const fieldSchema = z.strictObject({
   properties: z.record(z.string(), nestedSchema).optional().describe('Definitions of the properties of an object.'),
   optional: z.boolean().optional().describe('When true the caller may leave the argument out.'),
   in: z
-    .enum(places)
+    .enum(argumentLocations)
     .optional()
     .describe('Where the argument goes, overruling the method: path, query, header or body.'),
   'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
@@ -75,7 +75,7 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
   if (isJsonSchemaForm(schema)) {
     judgeSchema(schema, problems);
     judgeNames(names, 'properties.', problems);
-    judgePlaces(schema, problems);
+    judgeLocations(schema, problems);
     return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
@@ -90,10 +90,10 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
   judgeSchema(toJsonSchema(schema), inFlatMap);
 }
 
-function judgePlaces(schema: InputSchema, problems: ProblemList): void {
-  for (const { name, place } of argumentsOf(schema)) {
-    if (place === undefined || places.includes(place)) continue;
-    const message = `found ${shown(place)}; allowed: ${places.join(', ')}`;
+function judgeLocations(schema: InputSchema, problems: ProblemList): void {
+  for (const { name, location } of argumentsOf(schema)) {
+    if (location === undefined || argumentLocations.includes(location)) continue;
+    const message = `found ${shown(location)}; allowed: ${argumentLocations.join(', ')}`;
     problems.add(() => ({ path: `properties.${name}.in`, message }));
   }
 }
@@ -146,7 +146,7 @@ export function argumentsOf(schema: InputSchema): Argument[] {
     return {
       name,
       required: required ? required.has(name) : field.optional !== true,
-      place: field.in,
+      location: field.in,
       fallback: field.default,
     };
   });

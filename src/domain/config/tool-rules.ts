@@ -118,15 +118,19 @@ function placeProblems(
   const problems: Problem[] = [];
   const headers = new Set(Object.keys((raw.headers as object | undefined) ?? {}).map(foldedHeader));
   const credential = credentialFolded(authentication);
-  for (const { name, place } of declared) {
+  for (const { name, location } of declared) {
     const path = `input_schema.${name}`;
-    if (place === 'path' && template && !template.segments.flat().some((p) => 'argument' in p && p.argument === name)) {
+    if (
+      location === 'path' &&
+      template &&
+      !template.segments.flat().some((p) => 'argument' in p && p.argument === name)
+    ) {
       problems.push({ path: `${path}.in`, message: `"path" needs the token :${name} in the path of url` });
     }
-    if (place === 'body' && String(raw.method).toUpperCase() === 'GET') {
+    if (location === 'body' && String(raw.method).toUpperCase() === 'GET') {
       problems.push({ path: `${path}.in`, message: 'a GET request has no body; allowed: path, query, header' });
     }
-    if (place === 'header') {
+    if (location === 'header') {
       const fault = headerNameProblem(name);
       if (fault) problems.push({ path, message: fault });
       const folded = foldedHeader(name);

@@ -6,7 +6,7 @@ import {
   credentialQueryNames,
   credentialValue,
 } from '../config/authentication.ts';
-import { type Argument, argumentsOf, type Place } from '../config/input-schema.ts';
+import { type Argument, type ArgumentLocation, argumentsOf } from '../config/input-schema.ts';
 import { fillPlaceholders, placeholderNames } from '../config/placeholders.ts';
 import type { Tool } from '../config/tool.ts';
 import { type Encoding, encodingOf, isEncoding } from '../config/tool-rules.ts';
@@ -32,7 +32,7 @@ export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
   /** Where each argument that the URL does not consume goes. */
-  places: ReadonlyMap<string, Exclude<Place, 'path'>>;
+  locations: ReadonlyMap<string, Exclude<ArgumentLocation, 'path'>>;
   /** Headers that are the same in every call, names and values in turn. */
   fixedHeaders: readonly string[];
   /** Headers with `{{NAME}}` in their value. */
@@ -78,21 +78,21 @@ export function compileRequest(
   const usual = tool.method === 'GET' || tool.method === 'DELETE' || bodyArgument !== undefined ? 'query' : 'body';
   const credential = credentialQueryNames(authentication);
   const isForm = encoding !== 'json' && bodyArgument === undefined;
-  const places = new Map<string, Exclude<Place, 'path'>>();
+  const locations = new Map<string, Exclude<ArgumentLocation, 'path'>>();
   for (const argument of declared) {
     if (template.names.includes(argument.name)) continue;
-    const wanted = argument.name === bodyArgument ? 'body' : argument.place;
-    const place = wanted === undefined || wanted === 'path' ? usual : wanted;
+    const wanted = argument.name === bodyArgument ? 'body' : argument.location;
+    const location = wanted === undefined || wanted === 'path' ? usual : wanted;
     // Receivers merge the fields of a form with the query, so neither may hold what they could take for the credential.
-    const isMerged = place === 'query' || (place === 'body' && isForm);
-    if (!isMerged || !isReadAs(argument.name, credential)) places.set(argument.name, place);
+    const isMerged = location === 'query' || (location === 'body' && isForm);
+    if (!isMerged || !isReadAs(argument.name, credential)) locations.set(argument.name, location);
   }
   return {
     method: tool.method,
     url: { ...template, query: template.query.filter((pair) => !holdsCredential(pair, credential)) },
-    places,
+    locations,
     ...headersOf(tool, declared, userAgent, encoding === 'multipart' && bodyArgument === undefined),
-    hasBody: [...places.values()].includes('body'),
+    hasBody: [...locations.values()].includes('body'),
     encoding,
     bodyArgument,
     contentType,
@@ -115,7 +115,7 @@ function headersOf(
 ): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
   // With multipart the boundary decides the header, so it is written together with the body.
   const given = Object.entries(tool.headers).filter(([name]) => name.toLowerCase() !== 'content-type' || !isMultipart);
-  const ofArguments = declared.filter(({ place }) => place === 'header').map(({ name }) => name);
+  const ofArguments = declared.filter(({ location }) => location === 'header').map(({ name }) => name);
   const names = new Set([...Object.keys(tool.headers), ...ofArguments].map(foldedHeader));
   const isFilled = ([, value]: [string, string]) => placeholderNames(value).length > 0;
   return {
@@ -141,11 +141,11 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
     headers.push(name, headerText(name, fillPlaceholders(value, credentials.secret)));
   }
   const left: [string, unknown][] = [];
-  for (const [name, place] of template.places) {
+  for (const [name, location] of template.locations) {
     const value = own(args, name);
     if (value === undefined) continue;
-    if (place === 'body') left.push([name, value]);
-    else if (place === 'query') query.push(...queryPairs(name, value, template.arrayFormat));
+    if (location === 'body') left.push([name, value]);
+    else if (location === 'query') query.push(...queryPairs(name, value, template.arrayFormat));
     else headers.push(...argumentHeader(name, value));
   }
   const { body, contentType } = bodyOf(template, left);
@@ -169,7 +169,7 @@ function own(args: Arguments, name: string): unknown {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controlCharacters = /[\u0000-\u001f\u007f]/;
 
-/** Text of an argument that a template places; control characters have no business in a path or a filter. */
+/** Text of an argument that a template locations; control characters have no business in a path or a filter. */
 function templateText(name: string, value: unknown): string | undefined {
   const text = valueText(name, value);
   if (text !== undefined && controlCharacters.test(text)) {

@@ -12,16 +12,16 @@ const sumColumns = ['calls', 'errors', ...classColumns] as const;
 export const countColumns = [...keyColumns, ...sumColumns] as const;
 
 type CountKey = Pick<Tables['call_counts'], (typeof keyColumns)[number]>;
-/** `durations` has the number of calls of each class. */
+/** `durations` has the number of calls in each class. */
 export type CallCount = CountKey & { calls: number; errors: number; durations: number[] };
 
-/** What of a call is counted. */
+/** The fields of a call that are counted. */
 export const countedColumns = ['workspace_id', 'slug', 'tool', 'started_at', 'outcome', 'duration_ms'] as const;
 export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
 
 /**
- * What calls add to the counts: of their tools, and of their workspaces, where slug and tool are empty; by the minute, the
- * hour and the day (UTC). In the order of their keys, so that no two writers wait for each other.
+ * Increments for the counts of tools, and of workspaces, where slug and tool are empty; by the minute, the hour and the
+ * day (UTC). Sorted by key, so that two writers cannot deadlock.
  */
 export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
   const minutes = new Map<string, CallCount>();

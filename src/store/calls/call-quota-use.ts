@@ -3,22 +3,22 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 /**
- * One minute or day (UTC) of the quota of a server, a workspace, a key, or those who are not known there. `startsAt` is in
- * epoch ms.
+ * One minute or day (UTC) of the quota of a server, a workspace, a key, or the unauthenticated callers of a server.
+ * `startsAt` is in epoch ms.
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
 
-/** Calls that a process wants of a quota. */
+/** Calls that a process requests from a quota. */
 export type QuotaWish = QuotaPeriod & { quota: number; calls: number };
-/** How many of them it may make, and what all processes together have taken with them. */
+/** Number of calls granted, and the total that all processes have taken, these included. */
 export type QuotaGrant = { granted: number; taken: number };
 
-/** Minutes are kept until their day is over in every clock. */
+/** Minutes are kept until their day is over by every clock. */
 const keptMs = { minute: 3_600_000, day: 2 * 86_400_000 };
 
-// No query here names a workspace: the ids are those of what was called a moment ago.
+// No query here names a workspace: the ids come from calls that were just admitted.
 
-/** Takes calls of quotas, fewer where fewer are left; in the order of the list. Together they never exceed a quota. */
+/** Takes calls from quotas, fewer where fewer are left; results in the order of the list. All processes together never exceed a quota. */
 export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promise<QuotaGrant[]> {
   const rows = await db
     .insertInto('call_quota_use')
@@ -46,14 +46,14 @@ export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promis
   return wishes.map((wish) => grants.get(keyOf(wish)) ?? { granted: 0, taken: wish.quota });
 }
 
-/** What is left, when that is less than what is wanted. */
+/** The rest of a quota, when less is left than requested. */
 const granted = sql<number>`case
   when call_quota_use.calls + excluded.granted <= excluded.quota then excluded.granted
   when call_quota_use.calls >= excluded.quota then 0
   else excluded.quota - call_quota_use.calls
 end`;
 
-/** Adds calls that were made while nobody could be asked, or gives back (below 0) those that were taken and not made. */
+/** Adds calls that were made while the database did not answer, or gives back (below 0) those that were taken and not made. */
 export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls: number })[]): Promise<void> {
   await db
     .insertInto('call_quota_use')
@@ -72,7 +72,7 @@ function columnsOf({ kind, ref, span, startsAt }: QuotaPeriod) {
   return { kind, ref, span, starts_at: startsAt };
 }
 
-/** In the order of their keys, so that no two writers wait for each other. */
+/** Sorted by key, so that two writers cannot deadlock. */
 function inOrder<Period extends QuotaPeriod>(periods: readonly Period[]): Period[] {
   return periods.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
@@ -81,7 +81,7 @@ function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
   return `${kind} ${ref} ${span} ${startsAt}`;
 }
 
-/** Forgets minutes and days that are over. */
+/** Deletes minutes and days that are over. */
 export async function pruneQuotaUse(db: Db, now: number, pause?: Pause): Promise<void> {
   const key = ['kind', 'ref', 'span', 'starts_at'];
   for (const span of ['minute', 'day'] as const) {

@@ -7,8 +7,8 @@ const names = /^unwritten-calls-[0-9a-f]+\.jsonl$/;
 const privateMode = 0o600;
 
 /**
- * Puts call records that the database did not take into a file of the data folder, for the next start. Gives its path.
- * Undefined when the folder does not exist, as with PostgreSQL, where nothing else needs one.
+ * Writes call records that the database did not take to a file in the data folder, for the next start. Returns its path,
+ * or undefined when the folder does not exist, as with PostgreSQL, where nothing else needs one.
  * @throws whatever the file system throws
  */
 export function spoolCalls(folder: string, rows: readonly CallRow[], id: string): string | undefined {
@@ -20,22 +20,22 @@ export function spoolCalls(folder: string, rows: readonly CallRow[], id: string)
 }
 
 /**
- * Writes what an earlier process put aside, and deletes the files. Several processes may do so at once: a record that is
- * there is not written again. Gives how many were read and how many lines could not be.
- * @throws StoreFault; the file is then there for the next start
+ * Stores the records that an earlier process put aside, and deletes the files. Several processes may do so at once: a
+ * stored record is not written again. Returns the number of records and of unreadable lines.
+ * @throws StoreFault; the file then stays for the next start
  */
 export async function writeSpooledCalls(folder: string, write: CallWriter['write']) {
-  const told = { rows: 0, unreadable: 0 };
+  const counts = { rows: 0, unreadable: 0 };
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
     if (!names.test(name)) continue;
     const path = join(folder, name);
     const rows = readRows(path);
     for (let at = 0; at < rows.good.length; at += batchRows) await write(rows.good.slice(at, at + batchRows));
     rmSync(path, { force: true });
-    told.rows += rows.good.length;
-    told.unreadable += rows.unreadable;
+    counts.rows += rows.good.length;
+    counts.unreadable += rows.unreadable;
   }
-  return told;
+  return counts;
 }
 
 /** The process may have been killed while it wrote the last line. */

@@ -3,12 +3,12 @@ import { durationClasses } from '../../domain/duration-classes.ts';
 import type { Db } from '../db.ts';
 import { classColumns, dayMs, hourMs, minuteMs, startOf } from './call-counts.ts';
 
-/** Which calls are asked for: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
+/** The requested calls: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
 export type CallScope = {
   workspaceId: string;
   from: number;
   until: number;
-  /** These servers alone. */
+  /** Only these servers. */
   slugs?: readonly string[];
   tool?: string;
 };
@@ -18,12 +18,12 @@ export type Counts = { calls: number; errors: number };
 export type CountedCalls = Counts & { durations: number[] };
 
 /**
- * Counts by the minute are kept for this long; those by the hour and the day for as long as call records. A time that
- * begins before it has to begin and end with a whole hour.
+ * Retention of counts by the minute; those by the hour and the day are kept for as long as call records. A period that
+ * begins earlier has to begin and end with a whole hour.
  */
 export const minutesKeptMs = 3 * dayMs;
 
-/** Whether every call of a workspace is counted: those that an older version recorded are counted bit by bit. */
+/** Whether every call of a workspace is counted: calls recorded by an older version are counted step by step. */
 export async function isAllCounted(db: Db, workspaceId: string): Promise<boolean> {
   const query = db.selectFrom('calls').select('id').where('workspace_id', '=', workspaceId);
   return (await query.where('counted', 'is', null).limit(1).executeTakeFirst()) === undefined;
@@ -31,7 +31,7 @@ export async function isAllCounted(db: Db, workspaceId: string): Promise<boolean
 
 type Part = { width: number; from: number; until: number };
 
-/** The fewest minutes, hours and days that make up a time. */
+/** The fewest minutes, hours and days that make up a period. */
 export function partsOf(from: number, until: number): Part[] {
   const [firstDay, lastDay] = [startOf(from + dayMs - 1, dayMs), startOf(until, dayMs)];
   const [firstHour, lastHour] = [startOf(from + hourMs - 1, hourMs), startOf(until, hourMs)];
@@ -48,7 +48,7 @@ export function partsOf(from: number, until: number): Part[] {
   return parts.filter((part) => part.from < part.until);
 }
 
-/** No server has it: for those who may see none. */
+/** A slug that no server has, for callers that may see none. */
 const noSlug = '-';
 
 /** The counts of tools. */
@@ -63,7 +63,7 @@ function countsOfTools(db: Db, scope: CallScope, part: Part) {
   return scope.tool === undefined ? query : query.where('tool', '=', scope.tool);
 }
 
-/** The counts of which the sum is asked for: those of the whole workspace where that is the same. */
+/** The counts to sum: those of the whole workspace where the sum is the same. */
 function countsOfScope(db: Db, scope: CallScope, part: Part) {
   if (scope.slugs || scope.tool !== undefined) return countsOfTools(db, scope, part);
   return db
@@ -93,12 +93,12 @@ function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
   return sql<number>`at - (at - ${sql.lit(origin)}) % ${sql.lit(widthMs)}`;
 }
 
-/** The longest times that are counted and make up the intervals. */
+/** The longest counted periods that make up the intervals. */
 function widthFor({ from, until }: CallScope, widthMs: number): number {
   return [dayMs, hourMs].find((wide) => from % wide === 0 && widthMs % wide === 0 && until % wide === 0) ?? minuteMs;
 }
 
-/** Calls by interval of `widthMs`, which is of whole minutes; intervals without any are left out. */
+/** Calls by interval of `widthMs`, a multiple of a minute; intervals without calls are left out. */
 export async function countByInterval(
   db: Db,
   scope: CallScope,
@@ -113,7 +113,7 @@ export async function countByInterval(
   return rows.map((row) => ({ at: row.interval, ...countedIn(row) }));
 }
 
-/** Calls of servers by interval, as above, without how long they took. */
+/** Calls of servers by interval, as above, without durations. */
 export async function countByServer(
   db: Db,
   scope: CallScope & { slugs: readonly string[] },
@@ -128,12 +128,12 @@ export async function countByServer(
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
 }
 
-/** How many counts of a tool, with all their classes of durations, are summed up by interval. */
+/** Most counts of a tool, each with all classes of durations, that are summed by interval. */
 const summedAtOnce = 15_000;
 
 /**
- * From when on the calls of a scope can be counted by interval: from its start, but where a tool is asked for in all
- * servers there may be more than `atOnce` counts of it, and then from the first whole interval of so many of the newest.
+ * The time from which the calls of a scope can be counted by interval. It is the scope's start, but for a tool of all
+ * servers that has more than `atOnce` counts: then it is the first whole interval within the newest `atOnce`.
  */
 export async function countedFrom(db: Db, scope: CallScope, widthMs: number, atOnce = summedAtOnce): Promise<number> {
   const { from, until, slugs, tool } = scope;
@@ -150,13 +150,13 @@ export type Ranked = CountedCalls & { slug: string; tool: string };
 export type MostCalled = {
   servers: Ranked[];
   tools: Ranked[];
-  /** Where there are too many counts to compare: from when on they were compared. */
+  /** Start of the compared counts, where there are too many to compare them all. */
   rankedFrom: number | undefined;
 };
 
 /**
- * How many counts are compared to find out what was called most. Where a workspace has more of them, the newest are; what
- * is then found is counted over the whole time.
+ * Most counts that are compared to find the most-called servers and tools. Where a workspace has more, the newest are
+ * compared; the calls of those found are then counted over the whole period.
  */
 export const comparedAtOnce = 40_000;
 
@@ -177,7 +177,7 @@ type Named = { slug: string; tool: string };
 type Rank = Named & { calls: number };
 type Ranking = { parts: readonly Part[]; most: number; atOnce: number };
 
-/** The names of what was called most, and from when on that was looked for where it was not all of the time. */
+/** The names of the most-called servers or tools, and the start of the compared period where it was not the whole one. */
 async function ranking(
   db: Db,
   scope: CallScope,
@@ -214,7 +214,7 @@ function byCalls(a: Rank, b: Rank): number {
   return b.calls - a.calls || (a.slug < b.slug ? -1 : a.slug > b.slug ? 1 : a.tool < b.tool ? -1 : 1);
 }
 
-/** Sums up the calls of servers, or of tools, and how long they took. */
+/** Sums the calls of servers, or of tools, and their durations. */
 async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: readonly Named[]): Promise<Ranked[]> {
   if (ranks.length === 0) return [];
   const isOfTools = ranks[0]?.tool !== '';

@@ -35,13 +35,13 @@ export function recordValues(rows: readonly CallRow[]): RecordValue[] {
 /** Writes call records and counts them, in one transaction. */
 export type CallWriter = {
   /**
-   * Writes rows of any workspaces at once: each names its own. What is there already stays as it is, and is not counted
-   * again: a batch is written again when the answer to its first writing was lost.
+   * Writes rows of any workspaces at once: each names its own. Stored rows stay as they are and are not counted again,
+   * because a batch is written again when the answer to its first writing was lost.
    */
   write(rows: readonly CallRow[]): Promise<void>;
-  /** Counts calls that an older version recorded without counting them, `most` of them. Gives how many there were. */
+  /** Counts up to `most` calls that an older version recorded without counting them. Returns their number. */
   countOlder(most: number): Promise<number>;
 };
 
-/** How many rows go to the database at once under load. */
+/** Number of rows in a batch under load. */
 export const batchRows = 200;

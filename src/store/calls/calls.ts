@@ -13,16 +13,16 @@ export type CallFilter = {
   callerKind?: string;
   keyId?: string;
   since?: number;
-  /** Only calls that started before. */
+  /** Only calls that started before this time. */
   until?: number;
 };
 
-/** `searchedTo` is the start of the oldest call that was looked at, where there may be more behind it that fit. */
+/** `searchedTo` is the start of the oldest call that was read, where older ones may fit too. */
 export type CallPage = { rows: CallRecord[]; next: string | undefined; searchedTo: number | undefined };
 
 /**
- * Calls that a filter wants and no index finds are looked for among so many of the newest that one does find; the next
- * page goes on behind them. An index for each combination would cost every call more than all the searching does.
+ * Most calls that one page reads when no index covers the whole filter; the next page continues after them. An index for
+ * each combination would cost every call more than all the searching does.
  */
 export const searchedAtOnce = 25_000;
 
@@ -61,7 +61,7 @@ export async function findCalls(
 
 const cursorOf = (row: { started_at: number; id: string }): Cursor => ({ at: row.started_at, id: row.id });
 
-/** What of a filter an index finds, in the order of time, and what is left of it. */
+/** The part of a filter that an index covers, in the order of time, and the rest of it. */
 function byIndex({ since, until, ...filter }: CallFilter): { found: CallFilter; rest: CallFilter } {
   const span = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
   const { keyId, slug, outcome, ...others } = filter;

@@ -5,9 +5,9 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts } from '../sealing/sealed-columns.ts';
 import type { Keyring } from '../sealing/sealing.ts';
 
-/** What went over the wire during a call; the request has its credentials masked, everything else has them redacted. */
+/** The exchange with the upstream during a call, with credentials masked in the request and redacted everywhere else. */
 export type Capture = {
-  /** Absent when they are too long to be kept. */
+  /** Absent when too long to be kept. */
   arguments?: { [name: string]: unknown };
   argumentsBytes: number;
   /** Absent when the call was refused before there was a request. */
@@ -24,14 +24,14 @@ export type CapturedResponse = {
   bodyBytes: number;
 };
 
-/** A capture as the gateway hands it on: `document` is the JSON text of a `Capture`. */
+/** A capture as the gateway delivers it: `document` is the JSON text of a `Capture`. */
 export type CaptureRow = { callId: string; workspaceId: string; serverId: string; at: number; document: string };
 
-/** A day at most, and no more than these of one server, so that a busy one cannot fill the disk. */
+/** Captures are kept for a day at most, and only this many of one server, so that a busy one cannot fill the disk. */
 export const captureKeptMs = 24 * 60 * 60_000;
 export const capturesPerServer = 1000;
 
-/** Rows of any workspaces at once: each names its own. What is there already stays as it is. */
+/** Writes rows of any workspaces at once: each names its own. Stored rows stay as they are. */
 export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
   const values = rows.map(({ callId, workspaceId, serverId, at, document }) => ({
     call_id: callId,
@@ -48,7 +48,7 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
   for (const serverId of new Set(rows.map((row) => row.serverId))) await trim(db, serverId);
 }
 
-/** Forgets all but the newest captures of a server. No workspace: the rows were just written for this very server. */
+/** Deletes all but the newest captures of a server. No workspace: the rows were just written for this server. */
 async function trim(db: Db, serverId: string): Promise<void> {
   const oldestKept = await db
     .selectFrom('captures')
@@ -62,7 +62,7 @@ async function trim(db: Db, serverId: string): Promise<void> {
   await db.deleteFrom('captures').where('server_id', '=', serverId).where('at', '<', oldestKept.at).execute();
 }
 
-/** The JSON text of a capture that is not past its time at `now`. */
+/** The JSON text of a capture that has not expired at `now`. */
 export async function findCapture(
   db: Db,
   keyring: Keyring,
@@ -87,7 +87,7 @@ export async function deleteServerCaptures(db: Db, server: { workspaceId: string
     .execute();
 }
 
-/** Forgets captures of calls that began before `before`. No workspace: how long they are kept is the same for all. */
+/** Deletes captures of calls that began before `before`. No workspace: retention is the same for all. */
 export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
   await deleteInSteps(db, { table: 'captures', key: ['call_id'], where: sql`at < ${before}` }, pause);
 }

@@ -5,7 +5,7 @@ import { transact } from '../transact.ts';
 import { addCountsText, type CallCount, classColumns, countColumns, countedColumns, countsOf } from './call-counts.ts';
 import { type CallWriter, recordColumns } from './call-writer.ts';
 
-/** Rows go to the database as one JSON text, which takes half the time of as many parameters. */
+/** Rows are sent as one JSON text, which takes half the time of as many parameters. */
 export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
   return {
     write: (rows) =>
@@ -34,7 +34,7 @@ const typedColumns = sql.raw(
   recordColumns.map((column) => `${column} ${numbers.includes(column) ? 'bigint' : 'text'}`).join(', '),
 );
 
-/** The rows that were not there before. */
+/** The rows that were not stored before. */
 async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
   const inserted = await sql<{ id: string }>`
     insert into calls (${columns}, counted)
@@ -61,7 +61,7 @@ async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
   await sql`${sql.raw(beforeCounts)}${JSON.stringify(rows)}${sql.raw(afterCounts)}`.execute(db);
 }
 
-/** Two that do this at once take different calls. */
+/** Concurrent runs take different calls. */
 async function markOlder(db: Db, most: number) {
   const older = db
     .selectFrom('calls')

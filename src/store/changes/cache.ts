@@ -1,40 +1,40 @@
 import { LRUCache } from 'lru-cache';
 import { StoreFault, toStoreFault } from '../engine/faults.ts';
 
-/** How much a process may trust what it remembers; told by the follower of changes. */
+/** How far a process may trust its cached values; maintained by the follower of changes. */
 export type Freshness = {
   /** Monotonic ms. */
   clock: () => number;
-  /** Until when what is remembered may be used at all, in monotonic ms. */
+  /** Time until which cached values may be used at all, in monotonic ms. */
   freshUntil: () => number;
-  /** Whether the database answered lately. */
+  /** Whether the database answered recently. */
   isUp: () => boolean;
 };
 
 export type RememberOptions<Value> = {
-  /** Above it what was not used for longest is forgotten. */
+  /** Above it the least recently used value is dropped. */
   max: number;
   freshness: Freshness;
-  /** The most that the values may take together, in the unit of `sizeOf`. */
+  /** Largest total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
   sizeOf?: (value: Value) => number;
-  /** The ids whose changes make a value out of date, besides its key. */
+  /** The ids whose changes invalidate a value, besides its key. */
   idsOf: (value: Value) => readonly string[];
 };
 
-/** Values of the database that a process remembers by a key. */
+/** Values of the database that a process caches by a key. */
 export type Remembered<Value> = {
   /** The value, while it may be used. */
   get(key: string): Value | undefined;
   /**
-   * Reads a value and remembers it. Several who ask at once share one reading. `read` is given the value that it
-   * replaces; undefined is not remembered.
+   * Reads a value and caches it. Concurrent callers share one reading. `read` receives the value that it replaces; its
+   * result is not cached when undefined.
    * @throws whatever `read` throws
    */
   load(key: string, read: Read<Value>): Promise<Value | undefined>;
-  /** Forgets the value of a key, and those with this id, because they changed. */
+  /** Drops the value of a key, and values with this id, because they changed. */
   forget(id: string): void;
-  /** Forgets everything, because anything may have changed. */
+  /** Drops everything, because anything may have changed. */
   clear(): void;
   /** Since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
@@ -42,20 +42,20 @@ export type Remembered<Value> = {
 
 export type Read<Value> = (before: Value | undefined) => Promise<{ value: Value; lifeMs?: number } | undefined>;
 
-/** No value is used for longer without being read again, also if its changes were never seen. */
+/** Longest use of a value without a new reading, even if no change of it was seen. */
 export const lifeMs = 60_000;
 
 type Entry<Value> = { value: Value; until: number };
-/** A reading that is under way, and what was forgotten meanwhile. */
+/** A reading in progress, and the keys and ids that were dropped meanwhile. */
 type Reading = { forgotten: Set<string>; isCleared: boolean };
 
 /**
- * The one rule of all caches:
+ * The rule of all caches:
  * - A value is used until its change is reported, and for a minute at most.
- * - While the database does not answer, a value that is older is used on, until a minute after the last look for changes
- *   that succeeded: up to then every change was reported.
- * - What changes while it is being read is not remembered, as it may have been read in its old form; whoever asks after
- *   the change was reported gets a reading that began after it.
+ * - While the database does not answer, an older value stays in use until a minute after the last successful look for
+ *   changes: up to that look every change was reported.
+ * - A value that changes while it is being read is not cached, because the reading may have its old form. A request after
+ *   the report of the change gets a reading that began after it.
  */
 export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
   const { idsOf } = options;

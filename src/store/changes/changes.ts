@@ -6,7 +6,7 @@ export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace
 
 /**
  * Written in the transaction of the change itself. No workspace: replicas follow all of them.
- * `at` says how long the row is kept, and is what processes of the previous version look for.
+ * `at` decides how long the row is kept; processes of the previous version search by it.
  */
 export async function recordChange(db: Db, change: Change & { at: number }): Promise<void> {
   await db
@@ -16,8 +16,8 @@ export async function recordChange(db: Db, change: Change & { at: number }): Pro
 }
 
 /**
- * The position of a change that is written now; `read-changes.ts` says why none is missed.
- * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every position that was given.
+ * The position of a change that is written now; `read-changes.ts` explains why none is missed.
+ * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every earlier position.
  */
 export function nextPosition(db: Db): RawBuilder<number> {
   return isPostgres(db)
@@ -29,10 +29,10 @@ export function isPostgres(db: Db): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 
-/** Longer than any process can be without its database and go on. */
+/** Longer than any process can go on without its database. */
 export const changesKeptMs = 24 * 60 * 60_000;
 
-/** Forgets old changes, all but the last: SQLite counts on from its position. */
+/** Deletes old changes except the last one: SQLite continues from its position. */
 export async function pruneChanges(db: Db, before: number, pause?: Pause): Promise<void> {
   const where = sql`at < ${before} and position < (select max(position) from changes)`;
   await deleteInSteps(db, { table: 'changes', key: ['id'], where }, pause);

@@ -3,13 +3,12 @@ import type { Db } from '../db.ts';
 import { isPostgres } from './changes.ts';
 
 /**
- * The time by which this process judges what several processes judge: what is stored with a time, and what expires.
- * No process uses its own clock for that.
+ * The time for everything that several processes judge: stored times and expiry. No process uses its own clock for that.
  */
 export type DatabaseClock = {
-  /** Epoch ms, whole. Asks nobody. */
+  /** Epoch ms, whole; computed without a query. */
   now(): number;
-  /** Takes what the database's clock said between two monotonic times of this process. */
+  /** Takes a reading of the database's clock, made between two monotonic times of this process. */
   take(reading: ClockReading): void;
   /** Reads the database's clock, for a process that does not look for changes. @throws whatever the database throws */
   measure(): Promise<void>;
@@ -20,7 +19,7 @@ export type DatabaseClock = {
 export type ClockReading = { at: number; before: number; after: number };
 
 export type ProcessClocks = {
-  /** The clock of this process, epoch ms, which may be wrong and may step. */
+  /** The clock of this process in epoch ms, which may be wrong and may step. */
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
@@ -42,10 +41,10 @@ export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise
 type CarriedClock = Omit<DatabaseClock, 'measure'>;
 
 /**
- * PostgreSQL: its clock, carried on by the monotonic clock of this process from one reading to the next. The database
- * read its clock at some time between `before` and `after`, so a reading says between what bounds the difference of the
- * two clocks lies. It moves only when it is outside of them: the error is never more than the round trip of the last
- * reading, and a slow reading does not spoil what a quick one has found. A step of the process's clock changes nothing.
+ * PostgreSQL: the server's clock, advanced by the monotonic clock of this process from one reading to the next. The server
+ * read its clock at some time between `before` and `after`, so a reading bounds the difference of the two clocks. The
+ * estimate moves only when it is outside of the bounds. So the error is never more than the round trip of the last
+ * reading, and a slow reading does not spoil a quick one. A step of the process's clock changes nothing.
  */
 export function projectedClock({ now, clock }: ProcessClocks, first: ClockReading): CarriedClock {
   let ahead = first.at - (first.before + first.after) / 2;
@@ -60,9 +59,9 @@ export function projectedClock({ now, clock }: ProcessClocks, first: ClockReadin
 }
 
 /**
- * SQLite: every process is on the machine of the file, and its clock is the database's. When that steps forward, as
- * after a sleep, so does the time here. When it steps back, time goes on at half its speed until the two meet again, so
- * that it never goes back: what has expired stays expired, and what should end soon still ends.
+ * SQLite: every process is on the machine of the file, and that machine's clock is the database's. When it steps forward,
+ * as after a sleep, so does the time here. When it steps back, time passes at half speed until the two are equal, so that
+ * it never goes back: expired things stay expired, and things that should expire soon still do.
  */
 export function machineClock({ now, clock }: ProcessClocks): CarriedClock {
   let last = now();

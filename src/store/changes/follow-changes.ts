@@ -4,19 +4,19 @@ import { type Change, changesKeptMs } from './changes.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { createReadChanges, givePositions, type Look } from './read-changes.ts';
 
-/** Follows what this and other replicas change, by asking once a second; there is no notifier to lose messages. */
+/** Follows the changes of this and other replicas by a look at the database once a second, which no lost message can break. */
 export type ChangeFollower = {
-  /** Until when what is remembered may be used, in monotonic ms: a minute after the last look that succeeded. */
+  /** Time until which cached values may be used, in monotonic ms: a minute after the last successful look. */
   freshUntil(): number;
-  /** Whether the last look is recent enough to trust what is remembered. */
+  /** Whether the last look is recent enough to trust cached values. */
   isFresh(): boolean;
   /** Looks now. @throws whatever the database throws */
   look(): Promise<void>;
-  /** Looks now, after a change of our own, so that it counts at once. What was committed is committed: never throws. */
+  /** Looks now, after a change of our own, so that it takes effect at once. Never throws, because the change is committed. */
   lookAfterCommit(): Promise<void>;
-  /** How the last look went and how long ago one succeeded, in ms. One that takes longer than a second went badly. */
+  /** The result of the last look, and the time since the last success in ms. A look of more than a second counts as failed. */
   state(): { isUp: boolean; ageMs: number };
-  /** Does something after each look that was due and succeeded. What it throws is reported like a look that failed. */
+  /** Runs work after each successful scheduled look. An error of the work is reported like a failed look. */
   afterLooks(work: () => Promise<void>): void;
   stop(): Promise<void>;
 };
@@ -25,15 +25,15 @@ export type FollowOptions = {
   db: Db;
   /** Monotonic ms. */
   clock: () => number;
-  /** Compared with the database's at each look. */
+  /** Compared with the database's clock at each look. */
   time: Pick<DatabaseClock, 'now' | 'take'>;
   onChanges: (changes: readonly Change[]) => void;
-  /** Changes may have been missed: everything that is remembered may be out of date. */
+  /** Called when changes may have been missed: every cached value may be out of date. */
   onGap: () => void;
   onError: (error: unknown) => void;
-  /** Told of each look that was due and succeeded, and of what follows it. */
+  /** Receives the result of each scheduled look and of the work after it. */
   onSuccess: () => void;
-  /** How long what is remembered may be used while the database does not answer. */
+  /** How long cached values may be used while the database does not answer. */
   staleMs: number;
 };
 
@@ -42,7 +42,7 @@ const intervalMs = 1000;
 export function followChanges(options: FollowOptions): ChangeFollower {
   const { db, clock, time, staleMs } = options;
   const read = createReadChanges(db);
-  /** When the last look that succeeded began, in monotonic ms. */
+  /** Start of the last successful look, in monotonic ms. */
   let lookedAt = Number.NEGATIVE_INFINITY;
   let lookedDatabaseAt = time.now();
   let startedAt: number | undefined;
@@ -70,14 +70,14 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   }
 
   function report({ changes, isContinuous }: Look): void {
-    // Only a machine that slept can be so late, and its monotonic clock does not tell.
+    // Only a machine that slept can be so late, and its monotonic clock does not show it.
     const isLate = time.now() - lookedDatabaseAt > changesKeptMs / 2;
     lookedDatabaseAt = time.now();
     if (isLate || !isContinuous) options.onGap();
     else if (changes.length > 0) options.onChanges(changes);
   }
 
-  // One that is asked for during another comes after it, as that may have read too early.
+  // A look that is requested during another one follows it, because the running one may have read too early.
   const look = oneAtATime(lookOnce);
 
   const timer = setInterval(() => {

@@ -1,6 +1,6 @@
 import type { Db } from '../db.ts';
 
-/** A process that serves. Times are the database's; `masterKeys` are the ids of those that it has. */
+/** A serving process. Times are the database's; `masterKeys` are the ids of its keys. */
 export type ServingProcess = {
   id: string;
   version: string;
@@ -10,12 +10,12 @@ export type ServingProcess = {
   masterKeys: readonly string[];
 };
 
-/** A process that was not there for so long does not count. */
+/** A process that was not seen for this long does not count. */
 export const absentMs = 10_000;
 
 // No query here names a workspace: processes serve all of them.
 
-/** Says that a process is there. */
+/** Records that a process is running. */
 export async function announceProcess(db: Db, process: ServingProcess, at: number): Promise<void> {
   const { id, version, host, pid, startedAt, masterKeys } = process;
   await db
@@ -25,7 +25,7 @@ export async function announceProcess(db: Db, process: ServingProcess, at: numbe
     .execute();
 }
 
-/** How many said so at `since` or later. */
+/** Number of processes seen at `since` or later. */
 export async function countProcesses(db: Db, since: number): Promise<number> {
   const { count } = await db
     .selectFrom('processes')
@@ -35,7 +35,7 @@ export async function countProcesses(db: Db, since: number): Promise<number> {
   return Number(count);
 }
 
-/** The master keys of the processes that serve at `now`; the first of each seals. Those of an older version tell none. */
+/** The master keys of the processes that serve at `now`; the first of each seals. Older versions record none. */
 export async function keysOfProcesses(db: Db, now: number): Promise<{ host: string; masterKeys: string[] }[]> {
   const rows = await db
     .selectFrom('processes')
@@ -49,10 +49,10 @@ export async function removeProcess(db: Db, id: string): Promise<void> {
   await db.deleteFrom('processes').where('id', '=', id).execute();
 }
 
-/** How long one that died is remembered. */
+/** How long the row of a dead process is kept. */
 export const processesKeptMs = 60_000;
 
-/** Forgets processes that were last there before `before`. */
+/** Deletes processes that were last seen before `before`. */
 export async function pruneProcesses(db: Db, before: number): Promise<void> {
   await db.deleteFrom('processes').where('seen_at', '<', before).execute();
 }

@@ -2,27 +2,27 @@ import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { type Change, isPostgres, nextPosition } from './changes.ts';
 
-/** What a look for changes found. */
+/** The result of a look for changes. */
 export type Look = {
-  /** What was committed since the look before. Some may come twice. */
+  /** Changes committed since the previous look. Some may come twice. */
   changes: readonly Change[];
-  /** False when what lies between the looks cannot be told: at the first one, on another database, after too much. */
+  /** False when the changes between the looks are not known: at the first look, on another database, after too many changes. */
   isContinuous: boolean;
-  /** Whether some have no position yet; see `givePositions`. */
+  /** Whether some changes have no position yet; see `givePositions`. */
   isUnplaced: boolean;
-  /** The clock of the database, epoch ms; undefined for SQLite, whose clock is that of the machine. */
+  /** The clock of the database in epoch ms; undefined for SQLite, whose clock is that of the machine. */
   at: number | undefined;
 };
 
-/** Reads what was committed since it last read. @throws whatever the database throws, and then nothing is skipped */
+/** Reads the changes since its last reading. @throws whatever the database throws; then nothing is skipped */
 export type ReadChanges = () => Promise<Look>;
 
-/** Above this, forgetting everything is less work than forgetting each. */
+/** Above this, dropping all cached values is less work than dropping each. */
 const maxChanges = 2000;
 
 type Found<Mark> = { rows: readonly (Change & { position: number | null })[]; mark: Mark; at?: number };
 
-/** How one engine says what is new: `mark` is how far a look has seen, in words of that engine. */
+/** How one engine finds new changes: `mark` is the end of a look in that engine's terms. */
 type Engine<Mark> = {
   read(mark: Mark | undefined): Promise<Found<Mark>>;
   /** Whether `mark` comes after `last` on the same database. */
@@ -35,14 +35,14 @@ type Engine<Mark> = {
  * - **PostgreSQL.** A change carries the id of its transaction. A look remembers the snapshot that it read in, and the
  *   next one asks for the changes whose transaction was not visible in that snapshot. A transaction is either visible in
  *   it, and then its rows were read, or it is not, however late it commits, and then it is asked for again. What was
- *   rolled back leaves no row. Transaction ids grow. A server that was started anew, or another one that took its place,
- *   may have lost the last of them: the time of its start tells, or the next id, which is lower than it was.
+ *   rolled back leaves no row. Transaction ids grow. A restarted server, or one that replaced it, may have lost the last
+ *   of them: its start time shows that, or the next id, which is lower than before.
  * - **SQLite.** Transactions that write run one after another, and each takes the position after the greatest that it
  *   sees, which is the greatest of all. So positions grow in the order of the commits, and a look that has seen one has
  *   seen all below it. `pruneChanges` keeps the greatest.
  *
- * A process of the previous version writes changes without a position. They are reported by each look that finds them,
- * and `givePositions` ends that: every other process finds them by their position then, if it has not before.
+ * A process of the previous version writes changes without a position. Each look reports them until `givePositions` adds
+ * the positions; after that every other process finds them by position, if it has not before.
  */
 export function createReadChanges(db: Db): ReadChanges {
   return isPostgres(db) ? reading(postgres(db)) : reading(sqlite(db));
@@ -58,7 +58,7 @@ function reading<Mark>(engine: Engine<Mark>): ReadChanges {
   };
 }
 
-/** Gives the changes that a process of the previous version wrote their positions. */
+/** Adds positions to changes that a process of the previous version wrote. */
 export async function givePositions(db: Db): Promise<void> {
   await db
     .updateTable('changes')
@@ -67,7 +67,7 @@ export async function givePositions(db: Db): Promise<void> {
     .execute();
 }
 
-/** A left join gives one row without a change when there is none. */
+/** A left join returns one row without a change when there is none. */
 type Row = { id: string | null; kind: Change['kind']; ref: string; position: number | null };
 
 function changesIn(rows: readonly Row[]): (Change & { position: number | null })[] {

@@ -11,7 +11,7 @@ export const mostAttempts = 4;
 export const retryPauseMs = 5;
 
 /**
- * Any dialect, but its faults are told and come out as a `StoreFault`. A statement outside of a transaction that was
+ * Any dialect, but its faults are reported and come out as a `StoreFault`. A statement outside of a transaction that was
  * ended in favour of others (serialisation failure, deadlock) has done nothing and is sent again.
  */
 export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
@@ -33,34 +33,34 @@ class WatchedDriver implements Driver {
   }
 
   init(): Promise<void> {
-    return this.#told(this.#inner.init());
+    return this.#reported(this.#inner.init());
   }
 
   async acquireConnection(): Promise<WatchedConnection> {
-    return new WatchedConnection(await this.#told(this.#inner.acquireConnection()), this.#onFault);
+    return new WatchedConnection(await this.#reported(this.#inner.acquireConnection()), this.#onFault);
   }
 
   async beginTransaction(connection: WatchedConnection, settings: TransactionSettings): Promise<void> {
     connection.isInTransaction = true;
-    await this.#told(this.#inner.beginTransaction(connection.inner, settings));
+    await this.#reported(this.#inner.beginTransaction(connection.inner, settings));
   }
 
   async commitTransaction(connection: WatchedConnection): Promise<void> {
     try {
       await this.#inner.commitTransaction(connection.inner);
     } catch (error) {
-      connection.fault = told(error, this.#onFault);
+      connection.fault = reported(error, this.#onFault);
       throw connection.fault;
     }
     connection.isInTransaction = false;
   }
 
-  /** A fault often ends the transaction, or its connection, by itself; then the rollback fails and the fault is to be told. */
+  /** A fault often ends the transaction, or its connection, by itself; then the rollback fails and the fault is to be reported. */
   async rollbackTransaction(connection: WatchedConnection): Promise<void> {
     try {
       await this.#inner.rollbackTransaction(connection.inner);
     } catch (error) {
-      throw connection.fault ?? told(error, this.#onFault);
+      throw connection.fault ?? reported(error, this.#onFault);
     }
     connection.isInTransaction = false;
   }
@@ -73,9 +73,9 @@ class WatchedDriver implements Driver {
     return this.#inner.destroy();
   }
 
-  #told<Result>(work: Promise<Result>): Promise<Result> {
+  #reported<Result>(work: Promise<Result>): Promise<Result> {
     return work.catch((error: unknown) => {
-      throw told(error, this.#onFault);
+      throw reported(error, this.#onFault);
     });
   }
 }
@@ -97,7 +97,7 @@ class WatchedConnection implements DatabaseConnection {
       try {
         return await this.inner.executeQuery<Row>(query);
       } catch (error) {
-        const fault = told(error, this.#onFault);
+        const fault = reported(error, this.#onFault);
         const mayRepeat = isOvertaken(fault) && !this.isInTransaction && attempt < mostAttempts;
         this.fault = fault;
         if (!mayRepeat) throw fault;
@@ -116,7 +116,7 @@ export function isOvertaken(error: unknown): boolean {
   return error instanceof StoreFault && error.fault === 'serialization';
 }
 
-function told(error: unknown, onFault: OnFault): unknown {
+function reported(error: unknown, onFault: OnFault): unknown {
   onFault(faultKindOf(error), error);
   return toStoreFault(error);
 }

@@ -15,12 +15,12 @@ export async function insertAuthorization(db: Db, row: Insertable<Tables['author
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** No hash: a login that was taken. Its row stays until it expires, because its consent form counts once. */
+/** A login without a hash was taken. Its row stays until it expires, because a consent form may be used only once. */
 const taken = '';
 
 /**
- * Takes a login: only one callback can have it, only in the browser that consented, only at the server it began at.
- * No workspace: the state is the only thing that a provider sends back.
+ * Takes a login: only one callback gets it, only in the browser that consented, only at the server where it began.
+ * No workspace: the provider sends back only the state.
  */
 export async function takeAuthorization(
   db: Db,
@@ -37,7 +37,7 @@ export async function takeAuthorization(
     .executeTakeFirst();
 }
 
-/** Whether a login waits under this state, in whatever browser it began. No workspace, as above. */
+/** Whether a login with this state is pending, in any browser. No workspace, as above. */
 export async function isAuthorizationWaiting(
   db: Db,
   match: { id: string; serverId: string; now: number },

@@ -3,7 +3,7 @@ import type { Db } from '../db.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
 
-/** What a finished login left. */
+/** The stored result of a finished login. */
 export type Grant = Selectable<Tables['grants']>;
 
 export async function insertGrant(db: Db, grant: Insertable<Tables['grants']>): Promise<void> {
@@ -51,8 +51,8 @@ export async function findGrants(
 }
 
 /**
- * Ids of the newest grants of some servers, of which an index has all that is asked for. That of all grants in their order
- * would be read to its end for servers without any, so it is kept from use by `+ 0`.
+ * Ids of the newest grants of some servers, read from an index that covers the query. `+ 0` keeps the planner from the
+ * index of all grants by time, which it would read to the end for servers without grants.
  */
 async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly string[], page: Page): Promise<string[]> {
   const at = sql<number>`created_at + 0`;
@@ -70,7 +70,7 @@ async function grantsOfServers(db: Db, workspaceId: string, slugs: readonly stri
   return rows.map(({ id }) => id);
 }
 
-/** Moves our refresh token on by one; false when another redemption was first. */
+/** Increments the generation of our refresh token; false when another redemption was first. */
 export async function rotateGrant(db: Db, id: string, generation: number, at: number): Promise<boolean> {
   const result = await db
     .updateTable('grants')
@@ -82,7 +82,7 @@ export async function rotateGrant(db: Db, id: string, generation: number, at: nu
   return result.numUpdatedRows > 0n;
 }
 
-/** Claims the right to refresh at the provider until `until`; of several that ask at once one gets it. `until` names the claim. */
+/** Claims the right to refresh at the provider until `until`; one of several concurrent callers gets it. `until` names the claim. */
 export async function claimRefresh(
   db: Db,
   { id, tokens_version }: Pick<Grant, 'id' | 'tokens_version'>,
@@ -100,7 +100,7 @@ export async function claimRefresh(
   return result.numUpdatedRows > 0n;
 }
 
-/** Makes a claim last longer; false when it ended, or another one has it. */
+/** Extends a claim; false when it ended, or another process has it. */
 export async function prolongRefresh(db: Db, id: string, until: number, next: number): Promise<boolean> {
   const result = await db
     .updateTable('grants')
@@ -120,7 +120,7 @@ export async function saveRefreshedTokens(
 ): Promise<boolean> {
   const result = await db
     .updateTable('grants')
-    // Another replica may have taken the login for broken, because it asked with the tokens that these replace.
+    // Another replica may have marked the login as broken after it used the tokens that these replace.
     .set({ sealed_tokens: sealedTokens, tokens_version: tokensVersion, refreshing_until: null, broken_at: null })
     .where('id', '=', id)
     .where('tokens_version', '=', tokensVersion - 1)
@@ -129,7 +129,7 @@ export async function saveRefreshedTokens(
   return result.numUpdatedRows > 0n;
 }
 
-/** Gives up a claim without new tokens, so that the next call may try again. */
+/** Releases a claim without new tokens, so that the next call may try again. */
 export async function releaseRefresh(db: Db, id: string, until: number): Promise<void> {
   await db
     .updateTable('grants')
@@ -140,8 +140,8 @@ export async function releaseRefresh(db: Db, id: string, until: number): Promise
 }
 
 /**
- * The provider no longer honours the tokens of this version; the next request makes the grant's agent log in again.
- * False when there are newer ones already.
+ * Marks the tokens of this version as refused by the provider; the next request makes the grant's agent log in again.
+ * False when newer tokens are stored already.
  */
 export async function breakGrant(db: Db, id: string, tokensVersion: number, at: number): Promise<boolean> {
   const result = await db
@@ -153,7 +153,7 @@ export async function breakGrant(db: Db, id: string, tokensVersion: number, at: 
   return result.numUpdatedRows > 0n;
 }
 
-/** Ends a grant with its tokens and codes. Whether there was one that had not ended before. */
+/** Ends a grant with its tokens and codes. False when there was none, or it had ended before. */
 export async function revokeGrant(db: Db, id: string, at: number): Promise<boolean> {
   await db.deleteFrom('tokens').where('grant_id', '=', id).execute();
   await db.deleteFrom('codes').where('grant_id', '=', id).execute();

@@ -3,12 +3,12 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
-/** A token of a provider that an agent holds; `agreement` is what the person had agreed to when it was handed out. */
+/** A provider's token that an agent holds; `agreement` is what the person had agreed to when it was issued. */
 export type HandedOutToken = Tables['handed_out_tokens'];
 
-// No query here names a workspace: the server's id stands for it, and an agent that presents a token has nothing else.
+// No query here names a workspace: the server's id implies it, and an agent that presents a token knows nothing else.
 
-/** The same token may be handed out again, after the person has agreed to something new. */
+/** The same token may be issued again, after the person has agreed to something new. */
 export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise<void> {
   const { agreement, expires_at } = token;
   await db
@@ -18,18 +18,18 @@ export async function saveHandedOutToken(db: Db, token: HandedOutToken): Promise
     .execute();
 }
 
-/** Whether any token of a server was handed out under another agreement than this one, or at all when it has none. */
+/** Whether a token of a server was issued under another agreement; without an agreement, whether any was issued. */
 export async function hasOtherAgreement(db: Db, serverId: string, agreement: string | undefined): Promise<boolean> {
   const tokens = db.selectFrom('handed_out_tokens').select('agreement').where('server_id', '=', serverId).limit(1);
   if (agreement === undefined) return (await tokens.executeTakeFirst()) !== undefined;
-  // Two ranges of the index: with <> every row of the server would be read.
+  // Two ranges of the index, because <> would read every row of the server.
   for (const comparison of ['<', '>'] as const) {
     if (await tokens.where('agreement', comparison, agreement).executeTakeFirst()) return true;
   }
   return false;
 }
 
-/** What was agreed to when a token was handed out, or undefined when it never was. */
+/** The agreement under which a token was issued; undefined for an unknown token. */
 export async function findHandedOutAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('handed_out_tokens')
@@ -40,7 +40,7 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
   return row?.agreement;
 }
 
-/** Forgets tokens that have expired, and of a server with more than `most` those that expire first. */
+/** Deletes expired tokens. A server with more than `most` tokens also loses those that expire first. */
 export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
   const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
   await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);

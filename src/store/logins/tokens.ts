@@ -6,7 +6,7 @@ import type { Tables } from '../schema.ts';
 export type StoredToken = Selectable<Tables['tokens']>;
 export type Code = Selectable<Tables['codes']>;
 
-// No query here names a workspace: whoever presents a token or a code has nothing else, and its grant says the rest.
+// No query here names a workspace: a token or code arrives without one, and its grant names it.
 
 export async function insertTokens(db: Db, rows: readonly Insertable<Tables['tokens']>[]): Promise<void> {
   await db
@@ -27,7 +27,7 @@ export async function findCode(db: Db, hash: string): Promise<Code | undefined> 
   return db.selectFrom('codes').selectAll().where('hash', '=', hash).executeTakeFirst();
 }
 
-/** Uses a code up; of several redemptions at once exactly one gets true. */
+/** Marks a code as used; exactly one of several concurrent redemptions gets true. */
 export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
   const result = await db
     .updateTable('codes')
@@ -39,7 +39,7 @@ export async function spendCode(db: Db, hash: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
-/** Forgets the tokens of a grant that were made before its rotation number `generation`. */
+/** Deletes the tokens of a grant that are older than its rotation number `generation`. */
 export async function forgetOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
   await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
 }

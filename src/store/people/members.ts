@@ -8,7 +8,7 @@ import { deleteSessionsOf } from './sessions.ts';
 /** A person in a workspace. */
 export type Member = { userId: string; email: string | null; name: string | null; role: Role; createdAt: number };
 
-/** Somebody who was asked to join and has not signed in since. */
+/** A person who was invited and has not signed in since. */
 export type Invitation = { workspaceId: string; email: string; role: Role; invitedBy: string; createdAt: number };
 
 /** Oldest first. */
@@ -70,7 +70,7 @@ function toMember({ user_id, email, name, role, created_at }: MemberRow): Member
   return { userId: user_id, email, name, role: role as Role, createdAt: created_at };
 }
 
-/** Removes a member with the sessions that show the workspace. Whether there was such a member. */
+/** Removes a member with the sessions that show the workspace. False when there is no such member. */
 export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<boolean> {
   const result = await db
     .deleteFrom('members')
@@ -151,15 +151,15 @@ export async function deleteInvitation(db: Db, workspaceId: string, email: strin
   return result.numDeletedRows > 0n;
 }
 
-/** Whoever is asked to join more workspaces joins the others the next time. */
+/** Most invitations that one sign-in accepts; the next one accepts the others. */
 const mostTaken = 100;
 
-/** How long an invitation waits. */
+/** Lifetime of an invitation. */
 export const invitationsKeptMs = 90 * 24 * 60 * 60_000;
 
 /**
- * Takes the invitations of an address since `since` out of the table. No workspace: the person does not know yet which
- * ask for them.
+ * Takes the invitations of an address since `since` out of the table. No workspace: any of them may have invited the
+ * person.
  */
 export async function takeInvitations(
   db: Db,

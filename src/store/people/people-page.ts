@@ -4,10 +4,10 @@ import { type Invitation, listInvitations, listMembers, type Member } from './me
 
 export type PeoplePage = { members: Member[]; invitations: Invitation[]; next: Cursor | undefined };
 
-/** What the id of a cursor begins with: the list that goes on behind it. */
+/** Prefix of a cursor's id: the list that continues after it. */
 const [inMembers, inInvitations] = ['m', 'i'];
 
-/** Members, then those who were invited, in pages of both together. */
+/** Members, then invitations, in shared pages. */
 export async function pageOfPeople(db: Db, workspaceId: string, { limit, after }: Page): Promise<PeoplePage> {
   const position = after && { at: after.at, id: after.id.slice(1) };
   if (after?.id[0] === inInvitations) return withInvitations(db, workspaceId, [], { limit, after: position });
@@ -17,7 +17,7 @@ export async function pageOfPeople(db: Db, workspaceId: string, { limit, after }
 }
 
 async function withInvitations(db: Db, workspaceId: string, members: Member[], page: Page): Promise<PeoplePage> {
-  // Before all of them: there is no room for one, but there may be some.
+  // Before the first invitation: the page is full, but there may be some.
   if (page.limit === 0) return { members, invitations: [], next: { at: 0, id: inInvitations as string } };
   const { rows: invitations, next } = await listInvitations(db, workspaceId, page);
   return { members, invitations, next: next && { at: next.at, id: `${inInvitations}${next.id}` } };

@@ -2,15 +2,15 @@ import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
-/** A signed-in browser: who it is, and the workspace that it shows. */
+/** A signed-in browser: its person, and the workspace that it shows. */
 export type Session = { userId: string; workspaceId: string; expiresAt: number };
 
-// A session is found by its cookie alone, which says the workspace.
+// No workspace: a session is found only by its cookie, and names its workspace.
 
-/** Browsers in which one person is signed in at once. */
+/** Most sessions of one person at a time. */
 const mostOfPerson = 50;
 
-/** Stores a session, and ends the oldest of a person with too many. */
+/** Stores a session, and ends the person's oldest ones above the limit. */
 export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
   const { hash, userId, workspaceId, at, expiresAt } = session;
   await db
@@ -41,7 +41,7 @@ export async function findSession(db: Db, hash: string, now: number): Promise<Se
   return row && { userId: row.user_id, workspaceId: row.workspace_id, expiresAt: row.expires_at };
 }
 
-/** The session shows another workspace from now on. */
+/** Switches a session to another workspace. */
 export async function moveSession(db: Db, hash: string, workspaceId: string): Promise<void> {
   await db.updateTable('sessions').set({ workspace_id: workspaceId }).where('hash', '=', hash).execute();
 }
@@ -50,7 +50,7 @@ export async function deleteSession(db: Db, hash: string): Promise<void> {
   await db.deleteFrom('sessions').where('hash', '=', hash).execute();
 }
 
-/** Ends the sessions of a person that show a workspace, but for the one with the hash `kept`. */
+/** Ends the sessions of a person that show a workspace, except the one with the hash `kept`. */
 export async function deleteSessionsOf(
   db: Db,
   person: { workspaceId: string; userId: string },

@@ -4,7 +4,7 @@ import type { Db } from '../db.ts';
 /** A person as the identity provider knows them: `issuer` and `subject` together are the identity. */
 export type User = { id: string; issuer: string; subject: string; email: string | null; name: string | null };
 
-/** Stores a person at sign-in; one who came before keeps their id. */
+/** Stores a person at sign-in; a known person keeps their id. */
 export async function saveUser(db: Db, user: User & { at: number }): Promise<User> {
   const { at, ...values } = user;
   await db

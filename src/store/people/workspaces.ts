@@ -20,7 +20,7 @@ export async function renameWorkspace(db: Db, id: string, name: string): Promise
   await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
 }
 
-/** What the operator set for a workspace. */
+/** The limits that the operator set for a workspace. */
 export async function findWorkspaceLimits(db: Db, id: string): Promise<SetLimits> {
   const row = await db.selectFrom('workspaces').select('limits').where('id', '=', id).executeTakeFirst();
   return row?.limits ? (JSON.parse(row.limits) as SetLimits) : {};

@@ -1,11 +1,11 @@
 import type { Db } from '../db.ts';
 
-/** `holder` does what the lease is for until `until`, by the database's time. */
+/** A right to do a piece of work that one process (`holder`) has until `until`, by the database's time. */
 export type Lease = { name: string; holder: string; now: number; until: number };
 
-// No query here names a workspace: leases are between the processes of the service.
+// No query here names a workspace: leases belong to the processes of the service.
 
-/** Takes a lease that nobody holds, or holds one's own for longer. Of several that ask at once one gets it. */
+/** Takes a free lease, or extends the holder's own. One of several concurrent callers gets it. */
 export async function takeLease(db: Db, { name, holder, now, until }: Lease): Promise<boolean> {
   const result = await db
     .insertInto('leases')
@@ -20,7 +20,7 @@ export async function takeLease(db: Db, { name, holder, now, until }: Lease): Pr
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Gives a lease up, so that another process need not wait for its end. */
+/** Releases a lease, so that another process need not wait for its end. */
 export async function releaseLease(db: Db, { name, holder }: Pick<Lease, 'name' | 'holder'>): Promise<void> {
   await db.deleteFrom('leases').where('name', '=', name).where('holder', '=', holder).execute();
 }

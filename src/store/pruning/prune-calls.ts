@@ -3,7 +3,7 @@ import { dayMs, hourMs, minuteMs } from '../calls/call-counts.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
-/** Forgets calls of all workspaces there are that started before `before`. Gives how many there were. */
+/** Deletes calls of all workspaces that started before `before`. Returns their number. */
 export async function pruneCalls(db: Db, before: number, pause?: Pause): Promise<number> {
   let pruned = 0;
   for (const { id } of await db.selectFrom('workspaces').select('id').execute()) {
@@ -13,7 +13,7 @@ export async function pruneCalls(db: Db, before: number, pause?: Pause): Promise
   return pruned;
 }
 
-/** Forgets counts by the minute of before `minutesFrom`, and all counts of before `from`, of all workspaces there are. */
+/** Deletes counts by the minute from before `minutesFrom`, and all counts from before `from`, of all workspaces. */
 export async function pruneCounts(db: Db, minutesFrom: number, from: number, pause?: Pause): Promise<void> {
   const key = ['workspace_id', 'width', 'at', 'slug', 'tool'];
   for (const { id } of await db.selectFrom('workspaces').select('id').execute()) {

@@ -3,14 +3,14 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
 
-// No query here names a workspace: what expires does so in all of them.
+// No query here names a workspace: expiry is the same in all of them.
 
-/** Tokens of its provider that are remembered of one server, and its grants that have not ended. */
+/** Most stored tokens of the provider, and most live grants, of one server. */
 export const mostOfServer = 100_000;
 
 /**
- * Forgets what has expired: logins nobody finished, codes and tokens. `keptMs` keeps used codes, to notice a second use.
- * A grant that no code and no token stands for any more has ended, and keeps nothing sealed.
+ * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
+ * A grant without any code or token has ended, and keeps no sealed value.
  */
 export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pause): Promise<void> {
   const expiredBefore = (at: number) => sql`expires_at < ${at}`;
@@ -30,7 +30,7 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
   await endCrowdedGrants(db, mostOfServer, pause);
 }
 
-/** Takes the tokens from the grants of a server beyond the `most` that were used last; without them they have ended. */
+/** Ends the grants of a server beyond the `most` that were used last, by deleting their tokens. */
 export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Promise<void> {
   const crowded = await db
     .selectFrom('grants')
@@ -49,7 +49,7 @@ export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Pro
   }
 }
 
-/** Forgets grants that ended before `before`. */
+/** Deletes grants that ended before `before`. */
 export async function pruneEndedGrants(db: Db, before: number, pause?: Pause): Promise<void> {
   const where = sql`revoked_at < ${before}
     and not exists (select 1 from tokens where grant_id = grants.id)

@@ -4,9 +4,9 @@ import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 import { transact } from '../transact.ts';
 
-// No query here names a workspace: what has had its time has had it in all of them.
+// No query here names a workspace: retention is the same in all of them.
 
-/** Forgets keys that were revoked or expired before `before`, but for those that made a key that is still there. */
+/** Deletes keys that were revoked or expired before `before`, except those that made a key which is still stored. */
 export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
   const hasMade = sql`exists (select 1 from api_keys as made
     where made.workspace_id = api_keys.workspace_id and made.created_by = api_keys.id)`;
@@ -14,18 +14,18 @@ export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
 }
 
-/** Forgets invitations of before `before`. */
+/** Deletes invitations from before `before`. */
 export async function pruneInvitations(db: Db, before: number, pause?: Pause): Promise<void> {
   const where = sql`created_at < ${before}`;
   await deleteInSteps(db, { table: 'invitations', key: ['workspace_id', 'email'], where }, pause);
 }
 
-/** What keeps a workspace: anything that somebody made in it, or that tells what was done there. */
+/** Tables whose rows keep a workspace: things that people made in it, and records of what was done there. */
 const contents = ['servers', 'api_keys', 'invitations', 'grants', 'audit_events', 'calls'] as const;
 
 /**
- * Forgets workspaces with nothing in them whose members were last there before `before`, and people of that time who are
- * in no workspace. A workspace without members is the operator's, and stays.
+ * Deletes empty workspaces whose members were last seen before `before`, and people who were last seen before it and are
+ * in no workspace. A workspace without members belongs to the operator, and stays.
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
   await inSteps(async (most) => forgetEmptyWorkspaces(db, before, most), pause);

@@ -8,8 +8,8 @@ import { tombstone } from '../servers/servers.ts';
 const measuredAtOnce = 100;
 
 /**
- * Measures servers that a version of the program without quotas wrote, forgets versions of theirs beyond those that are
- * kept, and of deleted ones all but the slug. `mostVersions` is for workspaces without a quota of their own.
+ * Measures servers that a version of the program without quotas wrote, deletes versions beyond the kept number, and
+ * clears deleted servers but for their slug. `mostVersions` is for workspaces without a quota of their own.
  */
 export async function measureServers(db: Db, mostVersions: number, pause?: Pause): Promise<void> {
   for (let found = measuredAtOnce; found === measuredAtOnce; ) {

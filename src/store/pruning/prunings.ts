@@ -17,18 +17,18 @@ import { pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
 const dayMs = 24 * hourMs;
-/** Until the round after this one; what would be past its time before that goes with this one. */
+/** Time until the next round; rows that would expire before it are deleted in this one. */
 export const roundMs = hourMs;
 
-/** One round of pruning. Times are the database's; nobody waits for `records`. */
+/** One round of pruning. Times are the database's; no request waits for `records`. */
 export type Round = {
   db: Kysely<Tables>;
   records: Db;
   now: number;
-  /** Of which time on call records and audit events are kept. */
+  /** Time from which on call records and audit events are kept. */
   callsFrom: number;
   auditFrom: number;
-  /** Versions that are kept of a server where its workspace has no quota of its own. */
+  /** Number of versions kept of a server whose workspace has no quota of its own. */
   mostVersions: number;
   pause: Pause;
 };
@@ -36,7 +36,7 @@ export type Round = {
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
 
 /**
- * Everything that is forgotten after a time, by table. ARCHITECTURE.md lists these and the other tables, "Nothing is stored
+ * Everything that is deleted after a time, by table. ARCHITECTURE.md lists these and the other tables, "Nothing is stored
  * without an end".
  */
 export const prunings: readonly Pruning[] = [

@@ -2,7 +2,7 @@ import type { Db } from '../db.ts';
 import { contexts } from '../sealing/sealed-columns.ts';
 import type { Keyring } from '../sealing/sealing.ts';
 
-/** A secret of a hosted server without its value. `origins` are where it may be sent to. */
+/** A secret of a hosted server without its value; it may be sent only to `origins`. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
 
 type Owner = { workspaceId: string; id: string };
@@ -47,7 +47,7 @@ export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
-/** The value of a sealed secret; undefined where the key that sealed it is gone. */
+/** The value of a sealed secret; undefined where the key that sealed it is missing. */
 function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
   try {
     return keyring.open(sealed, where);
@@ -56,7 +56,7 @@ function openedOrNothing(keyring: Keyring, sealed: string, where: string): strin
   }
 }
 
-/** A secret with its value, to tell whether it would change. */
+/** A secret with its value, to find out whether an update would change it. */
 export async function findSecret(
   db: Db,
   keyring: Keyring,
@@ -81,7 +81,7 @@ export async function findSecret(
   );
 }
 
-/** The open values of a server, for the gateway alone. */
+/** The opened values of a server's secrets, only for the gateway. */
 export async function openSecrets(
   db: Db,
   keyring: Keyring,
@@ -100,7 +100,7 @@ export async function openSecrets(
   );
 }
 
-/** Most secrets of a server go to the same hosts, and there can be many of both: these are read once, and shared. */
+/** Most secrets of a server share a list of hosts, and both can be many: each list is parsed once. */
 function originsReader(): (text: string) => string[] {
   const read = new Map<string, string[]>();
   return (text) => read.getOrInsertComputed(text, () => JSON.parse(text) as string[]);

@@ -5,7 +5,7 @@ import { enabledTools } from '../../domain/config/tool.ts';
 import type { Db } from '../db.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 
-/** What a list shows of a server. */
+/** A server as lists show it. */
 export type ServerSummary = {
   id: string;
   slug: string;
@@ -16,10 +16,10 @@ export type ServerSummary = {
   updatedAt: number;
 } & ConfigSummary;
 
-/** What is stored beside a configuration, so that a list need not read it. */
+/** A summary that is stored beside a configuration, so that lists need not read the configuration. */
 export type ConfigSummary = { description?: string; access: Access; isOpen: boolean; toolCount: number };
 
-/** Goes up when a summary gets another field: those of before are then made again. */
+/** Version of the summary's fields; older summaries are made again. */
 const summaryFormat = 1;
 
 export function summaryOf(config: ServerConfig): ConfigSummary {
@@ -56,7 +56,7 @@ export async function listServers(
   return { rows: summaries, next };
 }
 
-/** Null where an older version of the service stored the configuration. */
+/** A stored summary; null where an older version of the service stored the configuration. */
 const currentSummary = sql<string | null>`case when summary_version = version then summary end`.as('summary');
 
 function knownSummary(text: string | null): ConfigSummary | undefined {
@@ -80,7 +80,7 @@ export async function listSlugs(
   return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
 }
 
-/** Newest first, one more than the page has room for. */
+/** Newest first, with one row more than fits the page. */
 function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
   const query = db.selectFrom('servers').where('deleted_at', 'is', null);
   const wanted = slugs

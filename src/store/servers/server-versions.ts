@@ -9,10 +9,10 @@ type Owner = { workspaceId: string; id: string };
 export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
 export type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
-/** Of large configurations no more versions are kept than fit into this. The current one always is. */
+/** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
 export const mostVersionBytes = 4_000_000;
 
-/** Stores a version and forgets those beyond the newest `most` (0 is all). Gives the bytes of those that are kept. */
+/** Stores a version and deletes those beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
 export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
   const { id, workspaceId, createdBy, createdAt, ...rest } = version;
   await db
@@ -22,7 +22,7 @@ export async function insertVersion(db: Db, version: NewVersion, most: number): 
   return trimVersions(db, version, most);
 }
 
-/** Forgets versions of a server beyond the newest `most` (0 is all). Gives the bytes of those that are kept. */
+/** Deletes versions of a server beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
 export async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
   const sizes = await sizesOf(db, server).execute();
   let [bytes, kept] = [0, 0];
@@ -48,7 +48,7 @@ function sizesOf(db: Db, server: Owner) {
     .orderBy('version', 'desc');
 }
 
-/** Forgets the versions of a server up to one. */
+/** Deletes the versions of a server up to a number. */
 export async function deleteVersions(db: Db, server: Owner, upTo: number): Promise<void> {
   await db
     .deleteFrom('server_versions')
@@ -58,10 +58,10 @@ export async function deleteVersions(db: Db, server: Owner, upTo: number): Promi
     .execute();
 }
 
-/** Rows that are looked at to make space; what they do not give is not given. */
+/** Most rows that are read to make space; more space than they hold is not freed. */
 const mostForgotten = 2000;
 
-/** Forgets old versions of a workspace, the oldest first, until this many bytes are free. Gives how many that are. */
+/** Deletes old versions of a workspace, the oldest first, until this many bytes are free. Returns the freed bytes. */
 export async function forgetOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
   const rows = await db
     .selectFrom('server_versions as old')
@@ -86,7 +86,7 @@ export async function forgetOldestVersions(db: Db, workspaceId: string, wanted: 
   return freed;
 }
 
-/** A page of versions, newest first, ends early where their configurations are more than this together. */
+/** Most bytes of configurations in one page of versions; a page ends early above it. */
 const mostPageBytes = 1_000_000;
 
 export async function findVersions(

@@ -18,7 +18,7 @@ export type StoredServer = {
   createdBy: string;
   createdAt: number;
   updatedAt: number;
-  /** Until when its calls are captured; may be past. */
+  /** Time until which its calls are captured; may be past. */
   captureUntil?: number;
   /** Absent where none were set. */
   limits?: SetLimits;
@@ -88,9 +88,9 @@ function versionOf({ id, workspaceId, version, config, updatedAt }: StoredServer
 }
 
 /**
- * Stores the next version of a server: `server.version` is the new one; of the older ones the newest `mostVersions` are
- * kept (0 is all).
- * False, and nothing stored, when the stored version is not the one before it.
+ * Stores the next version of a server, numbered `server.version`; the newest `mostVersions` of the older ones are kept
+ * (0 is all).
+ * False, and nothing stored, when the stored version is not the preceding one.
  */
 export async function updateServer(
   db: Db,
@@ -123,7 +123,7 @@ export async function setCapture(db: Db, server: StoredServer, until: number | u
     .execute();
 }
 
-/** Limits the calls of a server; without any the defaults count. */
+/** Sets the limits of a server's calls; without any the defaults apply. */
 export async function updateServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
   await db
     .updateTable('servers')
@@ -133,7 +133,7 @@ export async function updateServerLimits(db: Db, server: StoredServer, limits: S
     .execute();
 }
 
-/** What is left of a deleted server besides its slug and when it was there. */
+/** Columns that a deleted server keeps empty; only its slug and times stay. */
 export const tombstone = {
   name: '',
   config: '{}',
@@ -144,7 +144,7 @@ export const tombstone = {
   limits: null,
 };
 
-/** Leaves a tombstone, which keeps the slug reserved: the configuration, its versions, secrets and captures go for good. */
+/** Deletes a server but for a tombstone that keeps the slug reserved: configuration, versions, secrets and captures are gone. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
   await db
     .deleteFrom('secrets')
@@ -167,7 +167,7 @@ export async function findServer(db: Db, workspaceId: string, slug: string): Pro
 }
 
 /**
- * No workspace: the slug is the public address at which everybody may knock. `configLength` is in characters of JSON.
+ * No workspace: the slug is the public address. `configLength` is in characters of JSON.
  */
 export async function findServingServer(
   db: Db,
@@ -186,7 +186,7 @@ async function findRow(db: Db, slug: string): Promise<Selectable<Tables['servers
     .executeTakeFirst();
 }
 
-/** Slugs of the workspace's servers that come next to this one in their order, so that words that begin alike are among them. */
+/** Slugs of the workspace that sort next to this one, so that those with the same beginning are among them. */
 export async function slugsAround(db: Db, workspaceId: string, slug: string): Promise<string[]> {
   const own = db
     .selectFrom('servers')

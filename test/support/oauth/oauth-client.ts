@@ -61,8 +61,8 @@ export async function post(
 /** A client that has this id, registered or not. */
 export function clientWithId(id: string, options: ClientOptions): OAuthClient {
   const { issuer, redirectUri = defaultRedirect, address = '203.0.113.2' } = options;
-  const send = (place: string, form: Record<string, string>, changes: Changes | undefined) =>
-    post(`${issuer}/${place}`, new URLSearchParams(changed(form, changes)), { 'x-forwarded-for': address });
+  const send = (path: string, form: Record<string, string>, changes: Changes | undefined) =>
+    post(`${issuer}/${path}`, new URLSearchParams(changed(form, changes)), { 'x-forwarded-for': address });
   return {
     id,
     redirectUri,

@@ -7,14 +7,14 @@ import type { DatabaseOptions } from '../../../src/store/database.ts';
 /** Several processes that open one database at the same moment. */
 export type Starters = {
   /** What each of them says: `opened`, or its error. They keep it open until they are asked again. */
-  open(place: DatabaseOptions): Promise<string[]>;
+  open(options: DatabaseOptions): Promise<string[]>;
   stop(): Promise<void>;
 };
 
 export async function startStarters(count: number): Promise<Starters> {
   const starters = await Promise.all(Array.from({ length: count }, startStarter));
   return {
-    open: (place) => Promise.all(starters.map((starter) => ask(starter, place))),
+    open: (options) => Promise.all(starters.map((starter) => ask(starter, options))),
     stop: async () => void (await Promise.all(starters.map(end))),
   };
 }
@@ -29,9 +29,9 @@ async function startStarter(): Promise<Starter> {
   return { child, lines };
 }
 
-async function ask({ child, lines }: Starter, place: DatabaseOptions): Promise<string> {
+async function ask({ child, lines }: Starter, options: DatabaseOptions): Promise<string> {
   const answer = once(lines, 'line');
-  child.stdin?.write(`${JSON.stringify(place)}\n`);
+  child.stdin?.write(`${JSON.stringify(options)}\n`);
   return String((await answer)[0]);
 }
 

@@ -12,8 +12,8 @@ export const engines: readonly Engine[] = ['sqlite', 'postgres'];
 export type Stores = {
   /** Undefined for SQLite. */
   postgres: TestPostgres | undefined;
-  /** Where a new and empty database is; nothing is made there yet. */
-  place(): Promise<DatabaseOptions>;
+  /** Options that open a new and empty database, which is not made yet. */
+  newOptions(): Promise<DatabaseOptions>;
   /** Opens a new and empty database; closed by `stop`. */
   open(): Promise<Database>;
   stop(): Promise<void>;
@@ -29,7 +29,7 @@ export async function startStores(engine: Engine): Promise<Stores> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));
   const opened: Database[] = [];
   let count = 0;
-  const place = async (): Promise<DatabaseOptions> => ({
+  const newOptions = async (): Promise<DatabaseOptions> => ({
     postgres: postgres && { url: await postgres.createDatabase(), connections: 10, authorities: undefined },
     file: join(folder, `${++count}.sqlite`),
     migrations: migrationsFolder,
@@ -40,9 +40,9 @@ export async function startStores(engine: Engine): Promise<Stores> {
   });
   return {
     postgres,
-    place,
+    newOptions,
     async open() {
-      const database = await openDatabase(await place());
+      const database = await openDatabase(await newOptions());
       opened.push(database);
       return database;
     },

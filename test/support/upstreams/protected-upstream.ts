@@ -1,8 +1,8 @@
 import type { HonestProvider } from '../oauth/honest-provider.ts';
 import { type RecordedRequest, startRecordingUpstream } from './recording-upstream.ts';
 
-/** A token of the provider as it came: `place` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
-export type Presented = { place: string; token: string; live: boolean };
+/** A token of the provider as it came: `location` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
+export type Presented = { location: string; token: string; live: boolean };
 
 /** An API that takes only live access tokens of one provider. */
 export type ProtectedUpstream = {
@@ -15,7 +15,7 @@ export type ProtectedUpstream = {
   close(): Promise<void>;
 };
 
-function placesOf({ url, headers }: RecordedRequest, token: string): string[] {
+function locationsOf({ url, headers }: RecordedRequest, token: string): string[] {
   const query = [...new URL(url, 'http://upstream').searchParams].map(([name, value]) => `?${name}=${value}`);
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return [...query, ...fields].filter((field) => field.includes(token)).map((field) => field.replace(token, '*'));
@@ -25,7 +25,9 @@ export async function startProtectedUpstream(provider: HonestProvider): Promise<
   const upstream = await startRecordingUpstream();
   const presented: Presented[] = [];
   upstream.on('*', async (request) => {
-    const found = provider.issued.flatMap((token) => placesOf(request, token).map((place) => ({ place, token })));
+    const found = provider.issued.flatMap((token) =>
+      locationsOf(request, token).map((location) => ({ location, token })),
+    );
     const [credential] = found;
     const person = credential && found.length === 1 ? await provider.accountOf(credential.token) : undefined;
     presented.push(...found.map((one) => ({ ...one, live: person !== undefined })));
