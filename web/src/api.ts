@@ -5,7 +5,7 @@ import type { FieldProblem } from './answers.ts';
 
 const apiPath = '/api/v1';
 
-/** What the service said instead of an answer, or that it could not be reached (status 0). */
+/** An error answer of the service; status 0 when it could not be reached. */
 export class ApiProblem extends Error {
   readonly status: number;
   readonly problems: readonly FieldProblem[];
@@ -20,12 +20,12 @@ export class ApiProblem extends Error {
   }
 }
 
-/** An input may also say `undefined` for what may be absent. */
+/** An input in which optional fields may also be `undefined`. */
 type Given<Fields> = {
   [Name in keyof Fields]: Record<never, never> extends Pick<Fields, Name> ? Fields[Name] | undefined : Fields[Name];
 };
 
-/** `version` is the one that a change builds on: another one is refused with a conflict. */
+/** `version` is the version that a change builds on; the change is refused with a conflict when there is a newer one. */
 type Options = { version?: number; signal?: AbortSignal };
 
 /** The address of an operation that is read by GET, for a link. */

@@ -12,9 +12,9 @@ import { createRouter } from './router.tsx';
 import { cssVariablesResolver, theme } from './theme.ts';
 import { PressProvider, watchPress } from './ui/press.ts';
 
-/** The Content-Security-Policy allows the style elements that carry it; see `web-door.ts`. */
+/** The Content-Security-Policy allows the style elements that carry it; see `src/manage/router.ts`. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';
-// What locks the scrolling behind a dialog looks for it here.
+// The library that locks scrolling behind a dialog reads the nonce here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const press = watchPress(window);

@@ -2,7 +2,7 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiProblem } from './api.ts';
 import { queryKeys } from './query-keys.ts';
 
-/** Asks again only where asking again can help, and notices when the session has ended or the service is out of reach. */
+/** Retries only requests that can succeed later, and notices when the session has ended or the service is out of reach. */
 export function createQueryClient(): QueryClient {
   const noticeFailure = (error: unknown) => {
     if (!(error instanceof ApiProblem)) return;
@@ -12,7 +12,7 @@ export function createQueryClient(): QueryClient {
   const noticeAnswer = () => {
     if (!client.getQueryData(queryKeys.unreachable)) return;
     client.setQueryData(queryKeys.unreachable, false);
-    // What could not be read meanwhile is read now.
+    // Queries that failed meanwhile are run again.
     void client.invalidateQueries();
   };
   const client: QueryClient = new QueryClient({

@@ -1,4 +1,4 @@
-/** Under which names answers are remembered; a change makes what begins with the same word stale. */
+/** Keys of cached answers; a change makes all answers stale whose keys begin with the same word. */
 export const queryKeys = {
   session: ['session'],
   sessionEnded: ['ended'],

@@ -77,7 +77,7 @@ export const theme = createTheme({
   },
 });
 
-/** Colours of Mantine that are too faint for WCAG AA in their default, and our own few. */
+/** Replacements for Mantine's colours that are too faint for WCAG AA, and a few colours of our own. */
 export const cssVariablesResolver: CSSVariablesResolver = () => ({
   variables: {},
   light: {

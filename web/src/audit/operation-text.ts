@@ -23,7 +23,7 @@ const texts: { [operation: string]: string } = {
   switchWorkspace: 'Switched to another workspace',
 };
 
-/** `createApiKey` → "Made an API key"; an operation without words of its own by its name. */
+/** `createApiKey` → "Made an API key"; an operation without a text of its own gets its name. */
 export function operationText(operation: string): string {
   return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }

@@ -11,7 +11,7 @@ import { Loading } from '../ui/loading.tsx';
 import { BusyTools } from './busy-tools.tsx';
 import { type CallFilter, queryOf } from './call-filter.ts';
 
-/** Calls, errors and how long calls took, over time. Outcome, caller and key do not narrow them. */
+/** Calls, errors and how long calls took, over time. The filters of outcome, caller and key do not apply to them. */
 export function CallCharts({ filter: { server, tool, period } }: { filter: CallFilter }) {
   const query = useQuery({
     queryKey: queryKeys.statistics({ server, tool, period }),

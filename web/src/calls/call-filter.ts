@@ -1,7 +1,7 @@
 import { useSearchParams } from 'react-router';
 import type { Call } from '../answers.ts';
 
-/** What the list of calls is narrowed to; it lives in the address, so that it can be shared and gone back to. */
+/** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
 export type CallFilter = {
   server: string | undefined;
   tool: string | undefined;
@@ -71,7 +71,7 @@ export function isNarrowed({ server, tool, outcome, caller, key }: CallFilter): 
   return Boolean(server || tool || outcome || caller || key);
 }
 
-/** The filter as the REST API takes it, counted from now. It comes from the address of the page, so the service judges it. */
+/** The filter as the REST API takes it, relative to now. It comes from the address of the page, so the service checks it. */
 export function queryOf({ server, tool, outcome, caller, key, period }: CallFilter) {
   return {
     slug: server,

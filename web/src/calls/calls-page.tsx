@@ -15,7 +15,7 @@ import { FilterBar } from './filter-bar.tsx';
 
 const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
 
-/** What happens, as it happens. */
+/** Calls as they happen. */
 export function CallsPage() {
   const { filter, opened, change, clear } = useCallFilter();
   const pages = useInfiniteQuery({

@@ -9,7 +9,7 @@ import { visibleJson } from '../ui/visible.ts';
 
 type Props = { call: Call; capture: Capture | undefined };
 
-/** What went over the wire, where it was captured. */
+/** The request and answer of a call that was captured. */
 export function CaptureView({ call, capture }: Props) {
   if (!capture) {
     return (

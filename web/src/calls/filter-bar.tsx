@@ -56,12 +56,12 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   );
 }
 
-/** A filter with some values to choose from; without one everything is shown. */
+/** A filter with some values to choose from; no choice shows everything. */
 function Choice(props: SelectProps) {
   return <Select placeholder="All" clearable className="th-filter" {...props} />;
 }
 
-/** The name of a tool, taken over when the typing pauses. What comes from elsewhere, such as the address, replaces it. */
+/** The name of a tool, applied when typing pauses. A value from elsewhere, such as the address, replaces it. */
 function ToolInput({ tool, onChange }: { tool: string; onChange: (tool: string) => void }) {
   const [typed, setTyped] = useState(tool);
   const [taken, setTaken] = useState(tool);

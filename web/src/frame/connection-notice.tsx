@@ -7,7 +7,7 @@ import { useFlag } from './use-flag.ts';
 
 const againMs = 3_000;
 
-/** Says that the service is out of reach, and asks until it is back. */
+/** Shows that the service is out of reach, and polls until it is back. */
 export function ConnectionNotice() {
   const client = useQueryClient();
   const isLost = useFlag(queryKeys.unreachable);

@@ -13,7 +13,7 @@ import { Progress } from './progress.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
 import { SessionNotice } from './session-notice.tsx';
 
-/** Everything around a page; who is not signed in sees what this is. */
+/** The frame around every page; people who are not signed in see the landing page. */
 export function Frame() {
   const session = useSessionQuery();
   if (session.data) {

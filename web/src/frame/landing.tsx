@@ -34,7 +34,7 @@ const sample = `{
   }
 }`;
 
-/** What one writes down, and what becomes of it. */
+/** A configuration, and the server that it becomes. */
 function Sample() {
   return (
     <Box component="figure" m={0} className="th-card" p="md">
@@ -46,7 +46,7 @@ function Sample() {
   );
 }
 
-/** What this is, for who is not signed in. */
+/** An introduction for people who are not signed in. */
 export function Landing() {
   useDocumentTitle('Toolhost – HTTP APIs as hosted MCP servers');
   const { pathname, search } = useLocation();

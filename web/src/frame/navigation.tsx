@@ -6,7 +6,7 @@ import { Person } from './person.tsx';
 import { SchemeSwitch } from './scheme-switch.tsx';
 import { WorkspaceSwitcher } from './workspace-switcher.tsx';
 
-const places = [
+const pages = [
   { to: '/servers', label: 'Servers', Icon: IconServer2 },
   { to: '/keys', label: 'API keys', Icon: IconKey },
   { to: '/calls', label: 'Calls', Icon: IconActivity },
@@ -25,7 +25,7 @@ export function Navigation() {
         </Box>
         <WorkspaceSwitcher />
         <Stack component="nav" gap={2} aria-label="Main">
-          {places.map(({ to, label, Icon }) => (
+          {pages.map(({ to, label, Icon }) => (
             <NavLink
               key={to}
               component={Link}

@@ -3,7 +3,7 @@ import { IconLogout } from '@tabler/icons-react';
 import { visible } from '../ui/visible.ts';
 import { useSession } from './session.ts';
 
-/** A form would come without an origin, because our pages send no referrer; a fetch says where it comes from. */
+/** Uses fetch, because a form would be sent without an origin: our pages send no referrer. */
 async function signOut(): Promise<void> {
   await fetch('/logout', { method: 'POST', redirect: 'manual' }).catch(() => undefined);
   location.assign('/');

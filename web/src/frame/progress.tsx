@@ -11,7 +11,7 @@ const bar = {
   transformOrigin: 'left',
 } as const;
 
-/** A thin line at the top while the next page is on its way, when that takes longer than a moment. */
+/** A thin line at the top while the next page loads, when that takes longer than a moment. */
 export function Progress({ isActive }: { isActive: boolean }) {
   const [isShown, setShown] = useState(false);
   useEffect(() => {

@@ -2,7 +2,7 @@ import { Container } from '@mantine/core';
 import { useRouteError } from 'react-router';
 import { ProblemAlert } from '../ui/problem-alert.tsx';
 
-/** A page that could not be drawn or loaded, for example because a newer version was put in place meanwhile. */
+/** A page that could not be drawn or loaded, for example because a newer version was installed meanwhile. */
 export function RouteFailure() {
   const error = useRouteError();
   return (

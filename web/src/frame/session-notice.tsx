@@ -4,7 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { queryKeys } from '../query-keys.ts';
 import { useFlag } from './use-flag.ts';
 
-/** Says that the session has ended, and leaves everything on the page as it is. */
+/** Shows that the session has ended, and leaves the page unchanged. */
 export function SessionNotice() {
   const client = useQueryClient();
   const isEnded = useFlag(queryKeys.sessionEnded);

@@ -10,7 +10,7 @@ import { NewKey } from './new-key.tsx';
 
 type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => void };
 
-/** Makes a key and shows it, this once. A replaced key goes on working until its successor was copied. */
+/** Makes a key and shows it only once. A replaced key goes on working until its successor was copied. */
 export function KeyDialog({ opened, replaced, onClose }: Props) {
   const [made, setMade] = useState<NewApiKey>();
   const create = useAction({
@@ -25,7 +25,7 @@ export function KeyDialog({ opened, replaced, onClose }: Props) {
     onDone: () => close(),
   });
   const close = () => {
-    // A key that comes after its dialog is gone would never be shown.
+    // A key that arrives after its dialog was closed would never be shown.
     if (create.isPending || finish.isPending) return;
     setMade(undefined);
     create.reset();

@@ -90,7 +90,7 @@ export function KeyList({ keys, onRevoke, onReplace }: Props) {
   return <Rows label="API keys" columns={[...columns, actions]} rows={keys} keyOf={({ id }) => id} />;
 }
 
-/** One below the other, and wide enough that most are not broken. */
+/** Texts below one another, in a column so wide that most fit on one line. */
 function SlugList({ slugs }: { slugs: readonly string[] }) {
   return (
     <Box miw="6.5rem">

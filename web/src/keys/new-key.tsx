@@ -14,7 +14,7 @@ type Props = {
   failure: Error | null;
 };
 
-/** The key, this once, and how to use it. */
+/** The key, shown only once, and how to use it. */
 export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Props) {
   const { base_url, management_url } = useSession();
   const isManaging = made.scopes.includes('manage') || made.scopes.includes('manage:read');

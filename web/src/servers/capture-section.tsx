@@ -18,7 +18,7 @@ const spans = [
   { value: '24', label: 'a day' },
 ];
 
-/** Recording what calls send and get, for a limited time. */
+/** Capturing of requests and answers of calls, for a limited time. */
 export function CaptureSection() {
   const { server, capture_until } = useShownServer();
   const canEdit = useCanEdit();

@@ -1,7 +1,7 @@
 import type { Input } from '../../../src/operations/index.ts';
 import type { JsonObject } from '../answers.ts';
 
-/** A configuration while it is being written: any part may be missing or wrong. The service is the judge. */
+/** A configuration while it is edited: any part may be missing or wrong. Only the service checks it. */
 export type Config = JsonObject & {
   name?: unknown;
   slug?: unknown;
@@ -11,7 +11,7 @@ export type Config = JsonObject & {
   tools?: unknown;
 };
 
-/** A configuration as the operations take it: unfinished as it may be, the service says what is wrong with it. */
+/** A configuration as the operations take it: even unfinished: the service reports its problems. */
 export function unjudged(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }

@@ -14,7 +14,7 @@ import { Editor } from './editor/editor.tsx';
 import { useBase } from './editor/use-base.ts';
 import { useShownServer } from './server-page.tsx';
 
-/** A change that another page brings along, for example a response_transform that was picked from an answer. */
+/** A change that comes from another page, for example a response_transform that was picked from an answer. */
 type Brought = { tool: string; fields: JsonObject };
 
 function withBrought(config: Config, brought: Brought | undefined): Config | undefined {

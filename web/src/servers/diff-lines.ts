@@ -1,6 +1,6 @@
 export type DiffLine = { kind: 'added' | 'removed' | 'same' | 'gap'; text: string };
 
-/** The longest common subsequence of what is left once both ends that are alike are put aside. */
+/** The longest common subsequence, without the equal lines at both ends. */
 export function diffLines(before: readonly string[], after: readonly string[], around = 2): DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
@@ -38,7 +38,7 @@ function changed(a: readonly string[], b: readonly string[]): DiffLine[] {
   return lines;
 }
 
-/** Leaves out what is far from any change. */
+/** Leaves out lines that are far from any change. */
 function shorten(lines: readonly DiffLine[], around: number): DiffLine[] {
   const isNear = lines.map(() => false);
   lines.forEach(({ kind }, index) => {

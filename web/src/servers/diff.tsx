@@ -6,7 +6,7 @@ type Props = { before: unknown; after: unknown; label: string };
 
 const signs = { added: '+ ', removed: '− ', same: '  ', gap: '' } as const;
 
-/** What changed between two configurations, line by line. */
+/** The differences between two configurations, line by line. */
 export function Diff({ before, after, label }: Props) {
   const lines = diffLines(visibleJson(before).split('\n'), visibleJson(after).split('\n'));
   if (lines.every(({ kind }) => kind === 'gap')) {

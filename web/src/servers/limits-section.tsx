@@ -14,9 +14,9 @@ import { bounds } from './declared.ts';
 import { useShownServer } from './server-page.tsx';
 
 type Field = 'calls_per_second' | 'concurrent_calls' | 'calls_per_minute' | 'calls_per_day';
-/** Empty is the default. */
+/** An empty text is the default. */
 type Values = Record<Field, number | string>;
-/** The limits to set, and what stood in the fields then. */
+/** The limits to set, and the texts of the fields at that time. */
 type Wanted = { values: Values; typed: Values };
 
 const most: Record<Field, number> = {
@@ -34,7 +34,7 @@ const labels: Record<Field, string> = {
 const fields = Object.keys(labels) as Field[];
 const count = new Intl.NumberFormat('en');
 
-/** How much a server may be called, and what goes on under its limits. */
+/** The limits of a server and their current use. */
 export function LimitsSection() {
   const { server } = useShownServer();
   const query = useQuery({
@@ -135,7 +135,7 @@ function forEachField<Value>(make: (field: Field) => Value): Record<Field, Value
   return Object.fromEntries(fields.map((field) => [field, make(field)])) as Record<Field, Value>;
 }
 
-/** A quota that is absent is none. */
+/** An absent quota means no quota. */
 function placeholderOf(limit: Limit | undefined): string {
   if (!limit) return 'no limit';
   return limit.from === 'default' ? shown(limit) : 'Default';

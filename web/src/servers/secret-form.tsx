@@ -32,7 +32,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
   const { problems, failure } = refusalOf(store, typed);
   const errorOf = (field: keyof Typed, missing: string) => {
     if (isAsked && typed[field] === '') return missing;
-    const found = problems.find(({ path: place }) => place === field);
+    const found = problems.find(({ path }) => path === field);
     return found && sentence(found.message);
   };
   const submit = (event: FormEvent) => {

@@ -18,7 +18,7 @@ import { SecretForm } from './secret-form.tsx';
 import { secretNames } from './secret-names.ts';
 import { useShownServer } from './server-page.tsx';
 
-/** Values go in and never come out. */
+/** The secrets of a server. Values are never shown. */
 export function SecretsTab() {
   const detail = useShownServer();
   const { slug } = detail.server;

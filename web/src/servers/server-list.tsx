@@ -30,7 +30,7 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
 
 type Listed = {
   servers: readonly ServerRecord[];
-  /** Of the pages that the servers came with. */
+  /** From the pages in which the servers came. */
   cursors: readonly (string | undefined)[];
 };
 

@@ -15,7 +15,7 @@ import { useAction } from '../ui/use-action.ts';
 import { Diff } from './diff.tsx';
 import { useShownServer } from './server-page.tsx';
 
-/** Every stored version with what it changed, and the way back to it. */
+/** Every stored version with its changes, and a button to restore it. */
 export function VersionsTab() {
   const { server } = useShownServer();
   const canEdit = useCanEdit();

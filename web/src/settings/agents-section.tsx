@@ -3,7 +3,7 @@ import { useSession } from '../frame/session.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { Section } from '../ui/section.tsx';
 
-/** The management server: agents can do what people do here. */
+/** The management server, by which agents can do everything that people do here. */
 export function AgentsSection() {
   const { management_url } = useSession();
   return (

@@ -14,7 +14,7 @@ import { roleChoices } from './roles.ts';
 
 type Invited = { email: string; role: Role };
 
-/** Invitations that wait, and a new one. */
+/** Open invitations, and a form for a new one. */
 export function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
   const isOwner = useIsOwner();
   const withdraw = useAction({

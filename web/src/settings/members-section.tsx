@@ -16,7 +16,7 @@ import { Invitations } from './invitations.tsx';
 import { keysText, RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
 
-/** Who belongs to the workspace, and who is invited. */
+/** Members of the workspace and invitations. */
 export function MembersSection() {
   const isOwner = useIsOwner();
   const { user } = useSession();
@@ -54,7 +54,7 @@ export function MembersSection() {
 }
 
 type Choices = {
-  /** Id of whoever looks. */
+  /** Id of the person who is signed in. */
   own: string;
   isOwner: boolean;
   onRole: (id: string, role: Role) => void;

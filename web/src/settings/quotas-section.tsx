@@ -28,7 +28,7 @@ const columns: Column<Row>[] = [
   { label: 'Allowed', cell: ({ limit }) => number(limit, 'any number'), end: true },
 ];
 
-/** How much the workspace may have. */
+/** The quotas of the workspace and their use. */
 export function QuotasSection() {
   const query = useQuery({
     queryKey: queryKeys.quotas,

@@ -11,7 +11,7 @@ import { visible } from '../ui/visible.ts';
 type Props = { member: Member | undefined; onClose: () => void };
 type Removal = { member: Member; revokes: boolean };
 
-/** Asks before a member is removed, and what is to become of the keys that they made. */
+/** Asks before a member is removed, and whether to revoke the keys that they made. */
 export function RemoveDialog({ member, onClose }: Props) {
   const [revokes, setRevokes] = useState(false);
   const close = () => {
@@ -43,7 +43,7 @@ export function RemoveDialog({ member, onClose }: Props) {
   );
 }
 
-/** The keys that would go on working, and whether they should. */
+/** The keys that would go on working, and a choice to revoke them. */
 function MadeKeys(props: { member: Member; revokes: boolean; onChange: (revokes: boolean) => void }) {
   const { id } = props.member;
   const made = useQuery({

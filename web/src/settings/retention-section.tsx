@@ -2,7 +2,7 @@ import { List } from '@mantine/core';
 import { useSession } from '../frame/session.ts';
 import { Section } from '../ui/section.tsx';
 
-/** What is kept, and for how long. */
+/** How long data is kept. */
 export function RetentionSection() {
   const { call_retention_days: days, audit_retention_days: auditDays } = useSession();
   return (

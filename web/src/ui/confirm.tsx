@@ -6,7 +6,7 @@ type Props = {
   opened: boolean;
   title: string;
   action: string;
-  /** What has to be typed before the action can be done. */
+  /** Text that has to be typed before the action can run. */
   word?: string;
   /** Whether it can be undone. */
   isHarmless?: boolean;
@@ -17,7 +17,7 @@ type Props = {
   children: ReactNode;
 };
 
-/** Asks before something that has consequences. The question stays until it is answered, so no answer meets another one. */
+/** Asks before an action with consequences. A question stays until it is answered, so an answer never belongs to another one. */
 export function Confirm({ opened, title, ...question }: Props) {
   const close = () => {
     if (!question.isPending) question.onClose();
@@ -40,7 +40,7 @@ function Question({
   children,
 }: Omit<Props, 'opened' | 'title'>) {
   const [typed, setTyped] = useState('');
-  // What went wrong the last time that this was asked is no news.
+  // The failure of an earlier attempt is not shown again.
   const [before] = useState(error);
   const isReady = word === undefined || typed === word;
   const isOff = word !== undefined && !word.startsWith(typed);

@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 
-/** What few people need, behind a button. */
+/** Content that few people need, behind a button. */
 export function Folded({ label, children }: { label: string; children: ReactNode }) {
   const [isOpen, { toggle }] = useDisclosure(false);
   return (

@@ -11,7 +11,7 @@ export function usePeople() {
   });
 }
 
-/** Whoever did something, by the name that came with it; else a member by name, and others by id. */
+/** A person: by the name that came with the data, else by the name of the member, else by id. */
 export function PersonName({ id, name }: { id: string; name?: string | undefined }) {
   const { data } = usePeople();
   const member = data?.members.find((candidate) => candidate.id === id);

@@ -2,16 +2,16 @@ import { createContext, useContext } from 'react';
 
 /**
  * Keeps the page still while the pointer is pressed: a button that moves between press and release is never clicked.
- * Whatever changes the page without being asked for at this moment goes through one of the two.
+ * Every change of the page that is not the direct effect of a click goes through one of the two.
  */
 export type Press = {
-  /** For what a field does when it is left: done when the pointer is released, before what was pressed is told. */
+  /** For the effects of leaving a field: run when the pointer is released, before the click event. */
   beforeClick: (run: () => void) => void;
-  /** For answers of the service: done when what was pressed has been told. */
+  /** For answers of the service: run after the click event. */
   afterClick: (run: () => void) => void;
 };
 
-/** A finger that scrolls or stays too long makes no mouse events; then nothing waits longer than this. */
+/** Longest wait in ms, because a finger that scrolls or stays too long causes no mouse events. */
 const patienceMs = 400;
 
 export function watchPress(page: Window): Press {
@@ -41,10 +41,10 @@ export function watchPress(page: Window): Press {
   const releaseIfMissed = ({ buttons, pointerType }: PointerEvent) => {
     if (buttons === 0 && pointerType === 'mouse') release();
   };
-  const listen = <Name extends keyof WindowEventMap>(name: Name, heard: (event: WindowEventMap[Name]) => void) =>
-    page.addEventListener(name, heard, { capture: true, passive: true });
+  const listen = <Name extends keyof WindowEventMap>(name: Name, listener: (event: WindowEventMap[Name]) => void) =>
+    page.addEventListener(name, listener, { capture: true, passive: true });
   listen('pointerdown', press);
-  // A finger presses the mouse's button only after it has been lifted.
+  // For a finger, mousedown comes only after it has been lifted.
   listen('mousedown', press);
   listen('mouseup', release);
   listen('pointerup', releaseLater);

@@ -13,7 +13,7 @@ export function messageOf(error: unknown): string {
   return sentence(error instanceof Error ? error.message : String(error));
 }
 
-/** What went wrong, and a way to try again. */
+/** An error, with a button to try again. */
 export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetry?: () => void; title?: string }) {
   const requestId = error instanceof ApiProblem ? error.requestId : undefined;
   return (

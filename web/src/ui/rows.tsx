@@ -4,9 +4,9 @@ import type { ReactNode } from 'react';
 export type Column<Row> = {
   label: string;
   cell: (row: Row) => ReactNode;
-  /** At the right, as numbers and actions are. */
+  /** Aligned to the right, like numbers and actions. */
   end?: boolean;
-  /** Whether the label is only for those who hear the page. */
+  /** Whether the label is only for screen readers. */
   quiet?: boolean;
 };
 

@@ -1,6 +1,6 @@
 import { PasswordInput, type PasswordInputProps } from '@mantine/core';
 
-/** A field for a credential. Mantine's own does not tell screen readers that something is wrong with it. */
+/** A field for a credential. Mantine's own does not report its error to screen readers. */
 export function SecretInput(props: PasswordInputProps) {
   return (
     <PasswordInput

@@ -8,7 +8,7 @@ type Props = Omit<TagsInputProps, 'value' | 'onChange' | 'onBlur' | 'searchValue
   onLeave?: () => void;
 };
 
-/** A list of texts. What was typed belongs to it as well when the field is left without Enter. */
+/** A list of texts. Text that was typed without Enter is added when the field is left. */
 export function TagsInput({ value, onChange, onLeave, ...rest }: Props) {
   const { beforeClick } = usePress();
   const [typed, setTyped] = useState('');

@@ -3,7 +3,7 @@ import { useReducer } from 'react';
 
 const dayS = 86_400;
 
-/** Units with their seconds, and the seconds from which on they are used. */
+/** Units with their length, and the time from which on they are used, in seconds. */
 const steps: [unit: Intl.RelativeTimeFormatUnit, size: number, from: number][] = [
   ['year', 365 * dayS, 365 * dayS],
   ['month', 30 * dayS, 60 * dayS],
@@ -16,7 +16,7 @@ function relative(at: number, now: number): string {
   const seconds = Math.round((at - now) / 1000);
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   for (const [unit, size, from] of steps) {
-    // What was set to end in 30 days a moment ago is not said to end in 29.
+    // A key that was just made for 30 days must not be shown with 29.
     if (seconds >= from * 0.99) return format.format(Math.round(seconds / size), unit);
     if (seconds <= -from) return format.format(Math.trunc(seconds / size), unit);
   }

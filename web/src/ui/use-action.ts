@@ -7,16 +7,16 @@ import { visible } from './visible.ts';
 
 type Action<Input, Output> = {
   run: (input: Input) => Promise<Output>;
-  /** What the toast says when it is done. */
+  /** Text of the toast after success. */
   done?: (output: Output, input: Input) => string;
-  /** What has to be read again. */
+  /** Query keys to read again after success. */
   refresh?: readonly QueryKey[];
   onDone?: (output: Output, input: Input) => void;
   /** Whether failures are shown as a toast; a form shows them itself. */
   toastFailure?: boolean;
 };
 
-/** Something that a person does: runs it, says so, and reads again what it changed. */
+/** An action of a person: runs it, confirms it, and reads changed data again. */
 export function useAction<Input = void, Output = unknown>(
   action: Action<Input, Output>,
 ): UseMutationResult<Output, Error, Input> {
@@ -32,7 +32,7 @@ export function useAction<Input = void, Output = unknown>(
       }),
     onError: (error) =>
       afterClick(() => {
-        // Somebody else was first: what this page shows is old, and trying again must not fail for that.
+        // Another person was first: the data on this page is old, and a second try must not fail for that.
         if (error instanceof ApiProblem && error.status === 409)
           for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
         if (action.toastFailure)

@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useCanEdit } from '../frame/session.ts';
 
-/** Why what stands here cannot be used; nothing for those who can. */
+/** Explains to viewers why they cannot use the controls here; empty for others. */
 export function ViewerNote({ children }: { children: ReactNode }) {
   if (useCanEdit()) return null;
   return (

@@ -1,7 +1,7 @@
 /** Control, bidirectional and zero-width characters would let a name pose as something else. */
 const hidden = /[^\P{C}\n\t]/gu;
 
-/** A name or a text of strangers, with its invisible characters made visible. */
+/** A name or text from outside, with its invisible characters made visible. */
 export function visible(text: string): string {
   return text.replaceAll(hidden, '\ufffd');
 }

@@ -6,7 +6,7 @@ import { Section } from '../../ui/section.tsx';
 import { useAction } from '../../ui/use-action.ts';
 import { visible } from '../../ui/visible.ts';
 
-/** Plays the first requests of a client and says what would fail, and why. */
+/** Sends the first requests of a client and shows which would fail, and why. */
 export function ConnectionCheckSection({ slug }: { slug: string }) {
   const check = useAction({
     run: () => api('checkConnection', { slug }),
@@ -53,12 +53,12 @@ export function ConnectionCheckSection({ slug }: { slug: string }) {
 }
 
 const marks = {
-  ok: { Icon: IconCircleCheck, color: 'var(--th-good)', said: 'Passed' },
-  warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', said: 'Warning' },
-  problem: { Icon: IconCircleX, color: 'var(--th-bad)', said: 'Problem' },
+  ok: { Icon: IconCircleCheck, color: 'var(--th-good)', label: 'Passed' },
+  warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', label: 'Warning' },
+  problem: { Icon: IconCircleX, color: 'var(--th-bad)', label: 'Problem' },
 };
 
 function Mark({ status }: { status: keyof typeof marks }) {
-  const { Icon, color, said } = marks[status];
-  return <Icon size={20} color={color} aria-label={said} role="img" style={{ flex: 'none' }} />;
+  const { Icon, color, label } = marks[status];
+  return <Icon size={20} color={color} aria-label={label} role="img" style={{ flex: 'none' }} />;
 }

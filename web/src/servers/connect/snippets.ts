@@ -1,7 +1,7 @@
 export type Target = {
   name: string;
   url: string;
-  /** What stands for the credential; undefined where the client opens a login by itself. */
+  /** The placeholder for the credential; undefined where the client opens a login. */
   token: string | undefined;
 };
 
@@ -123,7 +123,7 @@ console.log(await client.listTools());`,
   };
 }
 
-/** How each client is connected, with the credential in its place. */
+/** How each client is connected, with the credential filled in. */
 export function snippetsFor(target: Target): Snippet[] {
   return [claudeCode, claudeDesktop, cursor, vsCode, codex, curl, sdk].map((make) => make(target));
 }

@@ -32,7 +32,7 @@ function kindOf({ oauth, authentication }: Config): Kind {
   return authentication.token === undefined ? 'forwarded' : 'stored';
 }
 
-/** Who may call, told by what the API receives. */
+/** Who may call, explained by the credential that the API receives. */
 export function AccessSection() {
   const { config, set, isReadOnly } = useEditor();
   const kind = kindOf(config);

@@ -16,14 +16,14 @@ type Props = {
   onChange: (change: JsonObject) => void;
 };
 
-const places = [
+const locations = [
   { value: 'path', label: 'Path' },
   { value: 'query', label: 'Query' },
   { value: 'header', label: 'Header' },
   { value: 'body', label: 'Body' },
 ];
 
-/** A typed text as the value it stands for, by the argument's type. */
+/** The value of a typed text, by the argument's type. */
 function typedValue(text: string, type: unknown): unknown {
   if (text === '') return undefined;
   if (type === 'string') return text;
@@ -60,12 +60,12 @@ export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Pro
       />
       <Select
         label="Goes to"
-        description="Where the method's own place is not right."
-        data={places}
+        description="Where the location by the method is not right."
+        data={locations}
         placeholder="By the method"
         clearable
         value={textOf(field.in) || null}
-        onChange={(place) => onChange({ in: place ?? undefined })}
+        onChange={(location) => onChange({ in: location ?? undefined })}
         readOnly={isReadOnly}
       />
       <TextInput
@@ -91,7 +91,7 @@ function objectIn(text: string): JsonObject | undefined {
   }
 }
 
-/** What has no field of its own, such as minimum or items, as JSON. */
+/** The keywords without a field of their own, such as minimum or items, as JSON. */
 function Others({ path, name, field, isReadOnly, onChange }: Props) {
   const others = Object.fromEntries(Object.entries(field).filter(([key]) => !own.has(key)));
   const { beforeClick } = usePress();

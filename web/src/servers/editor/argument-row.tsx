@@ -12,7 +12,7 @@ type Props = {
   name: string;
   field: JsonObject;
   path: readonly PathPart[];
-  /** What is wrong with it, shown at its name. */
+  /** Its problems, shown at its name. */
   error: string | undefined;
   isReadOnly: boolean;
   onChange: (row: { name: string; value: JsonObject }) => void;
@@ -22,7 +22,7 @@ type Props = {
 /** One argument: name, type, whether it is required, what it means; the rest behind a button. */
 export function ArgumentRow({ index, name, field, path, error, isReadOnly, onChange, onRemove }: Props) {
   const [isOpen, { toggle }] = useDisclosure(false);
-  const said = name || `argument ${index + 1}`;
+  const label = name || `argument ${index + 1}`;
   const store = (change: JsonObject) => {
     const next = Object.entries({ ...field, ...change }).filter(([, value]) => value !== undefined);
     onChange({ name, value: Object.fromEntries(next) });
@@ -41,7 +41,7 @@ export function ArgumentRow({ index, name, field, path, error, isReadOnly, onCha
           readOnly={isReadOnly}
         />
         <Select
-          aria-label={`Type of ${said}`}
+          aria-label={`Type of ${label}`}
           data={types}
           w={112}
           value={textOf(field.type) || null}
@@ -51,7 +51,7 @@ export function ArgumentRow({ index, name, field, path, error, isReadOnly, onCha
         />
         <Checkbox
           label="Required"
-          aria-label={`${said} is required`}
+          aria-label={`${label} is required`}
           mt={9}
           checked={field.optional !== true}
           onChange={(event) => store({ optional: event.currentTarget.checked ? undefined : true })}
@@ -62,21 +62,21 @@ export function ArgumentRow({ index, name, field, path, error, isReadOnly, onCha
             variant="subtle"
             color="gray"
             size={36}
-            aria-label={`More about ${said}`}
+            aria-label={`More about ${label}`}
             aria-expanded={isOpen}
             onClick={toggle}
           >
             <IconDots size={16} />
           </ActionIcon>
           {!isReadOnly && (
-            <ActionIcon variant="subtle" color="gray" size={36} aria-label={`Remove ${said}`} onClick={onRemove}>
+            <ActionIcon variant="subtle" color="gray" size={36} aria-label={`Remove ${label}`} onClick={onRemove}>
               <IconX size={16} />
             </ActionIcon>
           )}
         </Group>
       </Group>
       <Textarea
-        aria-label={`Description of ${said}`}
+        aria-label={`Description of ${label}`}
         placeholder="What it means, for the model"
         mt={6}
         autosize
@@ -87,7 +87,7 @@ export function ArgumentRow({ index, name, field, path, error, isReadOnly, onCha
         readOnly={isReadOnly}
       />
       <Collapse expanded={isOpen} keepMounted={false}>
-        <ArgumentDetails path={path} name={said} field={field} isReadOnly={isReadOnly} onChange={store} />
+        <ArgumentDetails path={path} name={label} field={field} isReadOnly={isReadOnly} onChange={store} />
       </Collapse>
     </Box>
   );

@@ -4,11 +4,11 @@ import type { JsonObject } from '../../answers.ts';
 import { isObject, type PathPart } from '../config.ts';
 import { ArgumentRow } from './argument-row.tsx';
 import { useBlock, useField } from './editor-context.ts';
+import { Errors, errorText, Warnings } from './field-messages.tsx';
 import { JsonField } from './json-field.tsx';
-import { Errors, errorText, Warnings } from './said.tsx';
 import { useNamedRows } from './use-named-rows.ts';
 
-/** A whole JSON Schema says its type; a flat map of arguments only holds objects. */
+/** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
 function isJsonSchema(schema: unknown): boolean {
   return isObject(schema) && ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
 }
@@ -35,7 +35,7 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(({ name, value }, index) => (
           <ArgumentRow
-            // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its place
+            // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
             key={index}
             index={index}
             name={name}

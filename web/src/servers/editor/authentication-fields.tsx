@@ -10,7 +10,7 @@ const types = [
   { value: 'QueryParam', label: 'Query parameter' },
 ];
 
-/** How a token reaches the API. */
+/** The settings by which a token reaches the API. */
 export function AuthenticationFields({ isStored }: { isStored: boolean }) {
   const { config } = useEditor();
   const type = isObject(config.authentication) ? config.authentication.type : undefined;

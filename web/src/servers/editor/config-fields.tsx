@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { type PathPart, textOf } from '../config.ts';
 import { useField } from './editor-context.ts';
-import { errorText, Warnings } from './said.tsx';
+import { errorText, Warnings } from './field-messages.tsx';
 
 type Props = {
   path: readonly PathPart[];
@@ -144,7 +144,7 @@ const hintChoices = [
   { value: 'false', label: 'No' },
 ];
 
-/** A hint that is derived from the method when it is not given. */
+/** A hint that is derived from the method when it is absent. */
 export function HintField({ path, label }: Props) {
   const field = useField(path);
   return (

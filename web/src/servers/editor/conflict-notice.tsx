@@ -10,7 +10,7 @@ import type { Base } from './use-base.ts';
 
 type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };
 
-/** Somebody else has stored a newer version: shows it beside the edit, which stays. */
+/** Shows a newer version that another person has stored, beside the edit, which stays. */
 export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],

@@ -7,16 +7,16 @@ export type EditorModel = {
   config: Config;
   isNew: boolean;
   isReadOnly: boolean;
-  /** Whether there is anything that is not stored yet. */
+  /** Whether there are changes that are not stored yet. */
   isChanged: boolean;
   problems: readonly FieldProblem[];
   warnings: readonly FieldProblem[];
   callbackUrl: string | undefined;
   set: (path: readonly PathPart[], value: unknown) => void;
-  /** From now on the problems of this place are shown. */
+  /** From now on the problems at this path are shown. */
   touch: (path: string) => void;
   isShown: (path: string) => boolean;
-  /** Says what a field holds that cannot be stored, such as JSON that is not finished; undefined when that is over. */
+  /** Reports that a field holds a value that cannot be stored, such as unfinished JSON; undefined when it can again. */
   block: (path: string, message: string | undefined) => void;
 };
 
@@ -41,36 +41,36 @@ function isAt(problem: FieldProblem, path: string, isDeep: boolean): boolean {
   );
 }
 
-/** The value at a place of the configuration, with what the service says about it. */
+/** The value at a path of the configuration, with its problems and warnings. */
 export function useField(path: readonly PathPart[], isDeep = false) {
   const { config, set, problems, warnings, touch, isShown, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
   const text = pathText(path);
-  const sayAt = (place: string, list: readonly FieldProblem[]) =>
-    list.filter((problem) => isAt(problem, place, isDeep)).map((problem) => words(problem, place));
-  const say = (list: readonly FieldProblem[]) => sayAt(text, list);
+  const messagesAt = (at: string, list: readonly FieldProblem[]) =>
+    list.filter((problem) => isAt(problem, at, isDeep)).map((problem) => messageIn(problem, at));
+  const messages = (list: readonly FieldProblem[]) => messagesAt(text, list);
   const rowOf = (name: string) => `${text}.${name}`;
   return {
     id: fieldId(text),
     value: valueAt(config, path),
     set: (value: unknown) => set(path, value),
     touch: () => beforeClick(() => touch(text)),
-    errors: isShown(text) ? say(problems) : [],
-    warnings: say(warnings),
-    /** What is wrong with one of the named rows of this field. */
-    errorsOfRow: (name: string) => (isShown(text) && name !== '' ? sayAt(rowOf(name), problems) : []),
-    /** What is wrong with it that belongs to none of these rows. */
+    errors: isShown(text) ? messages(problems) : [],
+    warnings: messages(warnings),
+    /** Problems of one of the named rows of this field. */
+    errorsOfRow: (name: string) => (isShown(text) && name !== '' ? messagesAt(rowOf(name), problems) : []),
+    /** Problems of the field that belong to none of these rows. */
     errorsBeside: (names: readonly string[]) =>
       isShown(text)
-        ? say(problems.filter((problem) => !names.some((name) => name !== '' && isAt(problem, rowOf(name), true))))
+        ? messages(problems.filter((problem) => !names.some((name) => name !== '' && isAt(problem, rowOf(name), true))))
         : [],
     isReadOnly,
   };
 }
 
-/** A problem as its field says it: with the place inside of the field, where it is about a part of it. */
-function words({ path, message }: FieldProblem, place: string): string {
-  return path === place ? message : `“${path.slice(place.length).replace(/^\./, '')}”: ${message}`;
+/** The message of a problem at a field; with the inner path, where it is about a part of the field. */
+function messageIn({ path, message }: FieldProblem, fieldPath: string): string {
+  return path === fieldPath ? message : `“${path.slice(fieldPath.length).replace(/^\./, '')}”: ${message}`;
 }
 
 /** Keeps the configuration from being stored for as long as there is a message. */

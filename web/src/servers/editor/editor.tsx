@@ -8,11 +8,11 @@ import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
 import { type EditorModel, EditorProvider } from './editor-context.ts';
+import { isCertain, type Known } from './findings.ts';
 import { goToField } from './go-to-field.ts';
 import { JsonView } from './json-view.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
-import { isCertain, type Known } from './standing.ts';
 import { UnsavedGuard } from './unsaved-guard.tsx';
 import { useBlocks } from './use-blocks.ts';
 import { useEditorModel, withoutStored } from './use-editor-model.ts';
@@ -28,11 +28,11 @@ type Props = {
   isReadOnly?: boolean;
   startsInJson?: boolean;
   saving: UseMutationResult<StoredServer, Error, Config>;
-  /** Kept at what is on screen; undefined while the JSON there cannot be read. */
+  /** Kept equal to the configuration on screen; undefined while the JSON there cannot be read. */
   onScreen?: RefObject<Config | undefined>;
   storedSecrets: readonly string[];
   callbackUrl?: string | undefined;
-  /** Shown when somebody else has changed the server meanwhile. */
+  /** Shown when another person has changed the server meanwhile. */
   conflict?: (mine: Config) => ReactNode;
 };
 
@@ -118,22 +118,24 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   );
 }
 
-/** Whether the list of problems says it already, place by place. */
+/** Whether the list of problems already has it, field by field. */
 function isListed(failure: Error): boolean {
   return failure instanceof ApiProblem && failure.problems.length > 0;
 }
 
-/** Whether somebody else has stored a newer version. */
+/** Whether another person has stored a newer version. */
 function isOverNewer(failure: Error | null): boolean {
   return failure instanceof ApiProblem && failure.status === 409 && failure.problems.length === 0;
 }
 
-const mostSaid = 3;
+const mostLines = 3;
 
 /** The first problems, for the field that holds the whole configuration. */
 function inWords(problems: readonly Known[]): string | undefined {
   if (problems.length === 0) return undefined;
-  const said = problems.slice(0, mostSaid).map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
-  const more = problems.length > mostSaid ? ` And ${problems.length - mostSaid} more.` : '';
-  return said.join(' ') + more;
+  const lines = problems
+    .slice(0, mostLines)
+    .map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
+  const more = problems.length > mostLines ? ` And ${problems.length - mostLines} more.` : '';
+  return lines.join(' ') + more;
 }

@@ -1,5 +1,5 @@
 import { fieldId } from './editor-context.ts';
-import { placeOf } from './json-place.ts';
+import { locationInJson } from './json-location.ts';
 
 export const openToolEvent = 'toolhost:open-tool';
 
@@ -11,8 +11,8 @@ export function goToField(path: string): void {
 }
 
 function focusNearest(path: string): void {
-  for (let place = path; place !== ''; place = place.replace(/(\.|^)[^.[\]]*$|\[\d+\]$/, '')) {
-    const field = document.getElementById(fieldId(place));
+  for (let outer = path; outer !== ''; outer = outer.replace(/(\.|^)[^.[\]]*$|\[\d+\]$/, '')) {
+    const field = document.getElementById(fieldId(outer));
     if (!field) continue;
     field.scrollIntoView({ block: 'center' });
     field.focus();
@@ -21,13 +21,13 @@ function focusNearest(path: string): void {
   focusInJson(path);
 }
 
-/** Where there is no form, the place in the JSON is selected instead. */
+/** Selects the location in the JSON view when the form is not shown. */
 function focusInJson(path: string): void {
   const field = document.querySelector<HTMLTextAreaElement>('.th-json-text textarea');
-  const place = field && placeOf(field.value, path);
+  const location = field && locationInJson(field.value, path);
   if (!field) return;
   // Only a field that gets the focus scrolls to what is selected in it.
   field.blur();
-  field.setSelectionRange(place?.start ?? 0, place?.end ?? 0);
+  field.setSelectionRange(location?.start ?? 0, location?.end ?? 0);
   field.focus();
 }

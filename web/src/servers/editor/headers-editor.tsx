@@ -2,7 +2,7 @@ import { ActionIcon, Button, Group, Input, Stack, TextInput } from '@mantine/cor
 import { IconPlus, IconX } from '@tabler/icons-react';
 import { type PathPart, textOf } from '../config.ts';
 import { useBlock, useField } from './editor-context.ts';
-import { Errors, errorText, Warnings } from './said.tsx';
+import { Errors, errorText, Warnings } from './field-messages.tsx';
 import { useNamedRows } from './use-named-rows.ts';
 
 /** Headers that every request of the tool carries. */
@@ -23,7 +23,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
     >
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
         {rows.map(({ name, value }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its place
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
           <Group key={index} gap={6} align="flex-start" className="th-mono">
             <TextInput
               aria-label={`Name of header ${index + 1}`}

@@ -1,6 +1,6 @@
 import { names, values } from '../declared.ts';
 
-/** The path of an object in a configuration as `names` has it: its own names, and * for entries of lists and maps. */
+/** The path of an object as a key of `names`: declared names, and * for the entries of lists and maps. */
 function patternOf(path: readonly string[]): string {
   return path.reduce((above, part) => {
     const own = names[above]?.includes(part) ? part : '*';
@@ -8,10 +8,10 @@ function patternOf(path: readonly string[]): string {
   }, '');
 }
 
-type Place = { path: string[]; key: string | undefined; isKey: boolean; start: number; prefix: string };
+type CaretLocation = { path: string[]; key: string | undefined; isKey: boolean; start: number; prefix: string };
 
-/** Walks the text up to the caret and tells in which object, and in which string of it, the caret stands. */
-function placeAt(text: string, caret: number): Place | undefined {
+/** Walks the text up to the caret, and finds the object and the string in which the caret is. */
+function caretLocation(text: string, caret: number): CaretLocation | undefined {
   const stack: { key: string | undefined; isArray: boolean; isKey: boolean; index: number }[] = [];
   let start = -1;
   for (let at = 0; at < caret; at++) {
@@ -41,23 +41,29 @@ function placeAt(text: string, caret: number): Place | undefined {
 
 type Completions = { words: readonly string[]; start: number; end: number; prefix: string; isKey: boolean };
 
-/** The names or values that are allowed in the string around the caret and begin as it does. */
+/** Allowed names or values that begin with the text of the string before the caret. */
 export function completionsAt(text: string, caret: number): Completions | undefined {
-  const place = placeAt(text, caret);
-  if (!place) return undefined;
-  const pattern = patternOf(place.path);
+  const location = caretLocation(text, caret);
+  if (!location) return undefined;
+  const pattern = patternOf(location.path);
   const all =
-    (place.isKey ? names[pattern] : values[pattern === '' ? `${place.key}` : `${pattern}.${place.key}`]) ?? [];
-  const words = all.filter((word) => word.startsWith(place.prefix) && word !== place.prefix);
+    (location.isKey ? names[pattern] : values[pattern === '' ? `${location.key}` : `${pattern}.${location.key}`]) ?? [];
+  const words = all.filter((word) => word.startsWith(location.prefix) && word !== location.prefix);
   const closing = text.indexOf('"', caret);
   const line = text.indexOf('\n', caret);
   const isClosed = closing >= 0 && (line < 0 || closing < line);
-  return { words, start: place.start, end: isClosed ? closing + 1 : caret, prefix: place.prefix, isKey: place.isKey };
+  return {
+    words,
+    start: location.start,
+    end: isClosed ? closing + 1 : caret,
+    prefix: location.prefix,
+    isKey: location.isKey,
+  };
 }
 
-export function insertAt(text: string, place: Completions, word: string): { text: string; caret: number } {
-  const rest = text.slice(place.end);
-  const colon = place.isKey && !/^\s*:/.test(rest) ? ': ' : '';
+export function insertAt(text: string, location: Completions, word: string): { text: string; caret: number } {
+  const rest = text.slice(location.end);
+  const colon = location.isKey && !/^\s*:/.test(rest) ? ': ' : '';
   const written = `"${word}"${colon}`;
-  return { text: text.slice(0, place.start) + written + rest, caret: place.start + written.length };
+  return { text: text.slice(0, location.start) + written + rest, caret: location.start + written.length };
 }

@@ -4,11 +4,11 @@ import { usePress } from '../../ui/press.ts';
 import { visible, visibleJson } from '../../ui/visible.ts';
 import type { PathPart } from '../config.ts';
 import { useBlock, useField } from './editor-context.ts';
-import { errorText, Warnings } from './said.tsx';
+import { errorText, Warnings } from './field-messages.tsx';
 
 type Props = { path: readonly PathPart[]; label: string; text?: string; minRows?: number };
 
-/** A part of the configuration as JSON. What does not parse yet stays in the field. */
+/** A part of the configuration as JSON. Text that does not parse yet stays in the field. */
 export function JsonField({ path, label, text, minRows = 3 }: Props) {
   const field = useField(path, true);
   const { beforeClick } = usePress();

@@ -33,7 +33,7 @@ const example = `Paste a configuration here, such as
   ]
 }`;
 
-/** The configuration as JSON, with the names and values that are allowed where the caret stands. */
+/** The configuration as JSON, with the names and values that are allowed at the caret. */
 export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props) {
   const caret = useCaret();
   const listId = useId();

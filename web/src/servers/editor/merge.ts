@@ -5,8 +5,8 @@ function isSame(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Brings two changes of one value together: what only one side changed is that side's, and where both changed the
- * same place, `mine` stays. Lists are compared entry by entry while they have the same length.
+ * Merges two changes of one value: a part that only one side changed is taken from that side, and where both changed
+ * the same path, `mine` wins. Lists are compared entry by entry while they have the same length.
  */
 export function merge(base: unknown, mine: unknown, theirs: unknown): unknown {
   if (isSame(mine, base)) return theirs;

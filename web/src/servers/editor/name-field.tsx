@@ -1,9 +1,9 @@
 import { TextInput } from '@mantine/core';
 import { slugFrom, textOf } from '../config.ts';
 import { useEditor, useField } from './editor-context.ts';
-import { errorText } from './said.tsx';
+import { errorText } from './field-messages.tsx';
 
-/** The display name; a new server's slug follows it until it is given one by hand. */
+/** The display name; the slug of a new server follows it until the slug is edited. */
 export function NameField() {
   const { isNew, config, set } = useEditor();
   const field = useField(['name']);

@@ -9,15 +9,15 @@ import { mask } from '../declared.ts';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { ChoiceField, ListField, SwitchField, TextField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
+import { errorText } from './field-messages.tsx';
 import { JsonField } from './json-field.tsx';
-import { errorText } from './said.tsx';
 
 const modes = [
   { value: 'issued', label: 'A token of Toolhost (recommended)' },
   { value: 'passthrough', label: "The provider's own token" },
 ];
 
-/** The provider at which people log in, and what has to be registered there. */
+/** The provider at which people log in, and the callback to register there. */
 export function OAuthFields() {
   return (
     <Stack gap="sm">
@@ -53,7 +53,7 @@ export function OAuthFields() {
   );
 }
 
-/** Trying the login, once there is one. */
+/** A button to try the login, once there is one. */
 function StoredLogin() {
   const { config, isNew, isChanged } = useEditor();
   const { base_url } = useSession();

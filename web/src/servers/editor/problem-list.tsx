@@ -5,7 +5,7 @@ import { visible } from '../../ui/visible.ts';
 import { useEditor } from './editor-context.ts';
 import { goToField } from './go-to-field.ts';
 
-/** Everything that has to be solved, each with the way to its field. */
+/** All problems, each with a link to its field. */
 export function ProblemList({
   problems,
   draftProblem,

@@ -2,7 +2,7 @@ import { Button, Group, Text } from '@mantine/core';
 
 type Props = { id: string; words: readonly string[]; onAccept: (word: string) => void };
 
-/** What may stand where the caret is; a click or Alt+Enter writes it. */
+/** Allowed texts at the caret; a click or Alt+Enter inserts one. */
 export function Suggestions({ id, words, onAccept }: Props) {
   return (
     <Group id={id} gap={6} mt="xs" mih={28}>

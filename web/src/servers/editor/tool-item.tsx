@@ -28,7 +28,7 @@ type Props = {
   onDrop: () => void;
 };
 
-/** A tool in the list: its head with what can be done to it, and its form when it is open. */
+/** A tool in the list: its head with its actions, and its form when it is open. */
 export function ToolItem(props: Props) {
   const { index, isOpen, onToggle, onDrag, onDrop } = props;
   const { config, isReadOnly } = useEditor();
@@ -101,17 +101,17 @@ function methodColor(method: string): string {
   return method === '' ? 'gray' : 'green';
 }
 
-/** Whether something is wrong inside, for who has not opened it. */
+/** A mark for problems inside a tool that is not open. */
 function Marks({ index }: { index: number }) {
   const { errors, warnings } = useField(['tools', index], true);
   const { isNew } = useEditor();
   const count = errors.length > 0 ? errors.length : warnings.length;
   if (count === 0 || (isNew && errors.length > 0)) return null;
-  const said = errors.length > 0 ? `${count} to solve` : `${count} to look at`;
+  const summary = errors.length > 0 ? `${count} to solve` : `${count} to look at`;
   return (
-    <Tooltip label={said}>
+    <Tooltip label={summary}>
       <Box c={errors.length > 0 ? 'var(--th-bad)' : 'var(--th-warn)'} component="span" display="inline-flex">
-        <IconAlertTriangle size={15} aria-label={said} />
+        <IconAlertTriangle size={15} aria-label={summary} />
       </Box>
     </Tooltip>
   );

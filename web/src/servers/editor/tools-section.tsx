@@ -5,8 +5,8 @@ import { useState } from 'react';
 import { Section } from '../../ui/section.tsx';
 import { newTool, toolsOf } from '../config.ts';
 import { useEditor, useField } from './editor-context.ts';
+import { Errors, Warnings } from './field-messages.tsx';
 import { openToolEvent } from './go-to-field.ts';
-import { Errors, Warnings } from './said.tsx';
 import { ToolItem } from './tool-item.tsx';
 import { copyName, moved } from './tool-order.ts';
 
@@ -57,7 +57,7 @@ export function ToolsSection() {
         )}
         {tools.map((_, index) => (
           <ToolItem
-            // biome-ignore lint/suspicious/noArrayIndexKey: a tool has no identity but its place
+            // biome-ignore lint/suspicious/noArrayIndexKey: a tool has no identity but its index
             key={index}
             index={index}
             count={tools.length}

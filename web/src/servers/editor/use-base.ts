@@ -6,17 +6,17 @@ import { queryKeys } from '../../query-keys.ts';
 import type { Config } from '../config.ts';
 import { merge } from './merge.ts';
 
-/** The stored version that an edit began from. It moves only when the editor says so, never under its feet. */
+/** The stored version that an edit began from. It changes only when the editor asks for it. */
 export type Base = {
   config: Config;
   version: number;
-  /** Grows when the editor has to begin anew. */
+  /** Grows when the editor has to start again. */
   generation: number;
-  /** The edit that goes on over another base. */
+  /** The edit that continues on another base. */
   kept: Config | undefined;
-  /** Goes on from what was stored; over an edit that has gone on meanwhile only the version changes. */
+  /** Continues from the stored configuration; when it was edited meanwhile, only the version changes. */
   saved: (hasGoneOn: () => boolean) => Promise<void>;
-  /** Begins from the newest version; `mine` goes on as an edit of it. */
+  /** Starts from the newest version; `mine` continues as an edit of it. */
   rebase: (mine?: Config) => Promise<void>;
 };
 

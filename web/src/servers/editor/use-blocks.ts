@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import type { FieldProblem } from '../../answers.ts';
 
-/** What the fields hold that the configuration cannot hold yet, by their place. */
+/** Messages about fields whose values the configuration cannot hold yet, by path. */
 export function useBlocks() {
   const [blocks, setBlocks] = useState<ReadonlyMap<string, string>>(new Map());
   const block = useCallback((path: string, message: string | undefined) => {

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'react';
 
-/** Where the caret of a text area stands, and a way to put it elsewhere after its text has changed. */
+/** The position of the caret in a text area, and a function that moves it after the text has changed. */
 export function useCaret() {
   const ref = useRef<HTMLTextAreaElement>(null);
   const wanted = useRef<number>(undefined);
@@ -18,9 +18,9 @@ export function useCaret() {
       const area = ref.current;
       setAt(area && area.selectionStart === area.selectionEnd ? area.selectionStart : undefined);
     },
-    moveTo: (place: number) => {
-      wanted.current = place;
-      setAt(place);
+    moveTo: (position: number) => {
+      wanted.current = position;
+      setAt(position);
     },
   };
 }

@@ -60,7 +60,7 @@ export function useEditorModel(initial: Config, changed: Config | undefined, sta
   };
 }
 
-/** What is left of the warnings about missing secrets once the stored ones are known. */
+/** The warnings, without those about missing secrets that are stored by now. */
 export function withoutStored(warnings: readonly FieldProblem[], stored: readonly string[]): FieldProblem[] {
   return warnings.filter(({ message }) => {
     const name = /^\{\{(\w+)\}\} has no value/.exec(message)?.[1];

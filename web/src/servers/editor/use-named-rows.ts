@@ -4,7 +4,7 @@ import { isObject } from '../config.ts';
 export type NamedRow<Value> = { name: string; value: Value };
 
 /**
- * An object edited as rows: two of them may have the same name, or none, for as long as somebody types.
+ * An object edited as rows. While a person types, two rows may have the same name, or none.
  * The rows follow the object when it changes elsewhere.
  */
 export function useNamedRows<Value>(
@@ -30,7 +30,7 @@ export function useNamedRows<Value>(
   return {
     rows,
     nameProblem,
-    /** The first row whose name keeps it from being stored. */
+    /** The first row whose name cannot be stored. */
     firstProblem: rows.map((_, index) => nameProblem(index)).find((problem) => problem !== undefined),
     add: (value: Value) => change([...rows, { name: '', value }]),
     update: (index: number, row: NamedRow<Value>) => change(rows.with(index, row)),

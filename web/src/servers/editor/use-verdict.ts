@@ -4,14 +4,14 @@ import type { Verdict } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { type Config, unjudged } from '../config.ts';
 
-/** A verdict with the configuration that it judges, which may be older than the one on screen. */
+/** A verdict with its configuration, which may be older than the one on screen. */
 export type Judged = { config: Config; verdict: Verdict };
 
-/** What the service thinks of a configuration while it is being written. `isBehind` while that is about an older one. */
+/** The verdict of the service on a configuration while it is edited. `isBehind` while it is about an older one. */
 export function useVerdict(config: Config): { judged: Judged | undefined; isBehind: boolean } {
   const [settled] = useDebouncedValue(config, 300);
   const query = useQuery({
-    // As text: a configuration whose fields only stand in another order is another one.
+    // As text: a configuration with its fields in another order counts as another one.
     queryKey: ['verdict', JSON.stringify(settled)],
     queryFn: async ({ signal }): Promise<Judged> => ({
       config: settled,

@@ -4,7 +4,7 @@ import { useState } from 'react';
 
 export type View = 'form' | 'both' | 'json';
 
-/** What is shown of the two sides; there is only space for both in a wide window. */
+/** Chooses which side is shown: form, JSON, or both where the window is wide enough. */
 export function useView(startsInJson: boolean) {
   const isWide = useMediaQuery('(min-width: 78em)', true, { getInitialValueInEffect: false });
   const [chosen, choose] = useState<View>(isWide ? 'both' : startsInJson ? 'json' : 'form');

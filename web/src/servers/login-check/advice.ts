@@ -1,4 +1,4 @@
-/** What a person can do about a login that failed, by its OAuth error and our words for it. */
+/** Advice for a login that failed, by its OAuth error and our message. */
 export function adviceOn(error: string, description: string): string {
   if (error === 'access_denied') {
     return /provider/.test(description)

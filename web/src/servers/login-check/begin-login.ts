@@ -1,7 +1,7 @@
 import { ApiProblem } from '../../api.ts';
 import { returnPath } from './channel.ts';
 
-/** A login under way: where the person is sent, and what proves afterwards that it was this page that began it. */
+/** A login under way: the URL for the person, and the values that prove that this page began it. */
 export type Attempt = {
   url: string;
   issuer: string;
@@ -20,7 +20,7 @@ function base64url(bytes: Uint8Array): string {
 
 const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-/** What every client does first: registers, and makes an authorization request with PKCE. @throws ApiProblem */
+/** Registers, and makes an authorization request with PKCE, as every client does. @throws ApiProblem */
 export async function beginLogin(issuer: string): Promise<Attempt> {
   const redirectUri = location.origin + returnPath;
   const clientId = await register(new URL(issuer).pathname, redirectUri);

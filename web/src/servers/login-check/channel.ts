@@ -1,4 +1,4 @@
-/** How the page that a login comes back to hands its answer to the page that began it: within this origin alone. */
+/** The channel by which the redirect URI of a login hands its answer to the page that began it; only within this origin. */
 export type LoginMessage =
   | { kind: 'answer'; state: string; code?: string; issuer?: string; error?: string; description?: string }
   | { kind: 'taken'; state: string }

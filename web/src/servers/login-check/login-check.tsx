@@ -6,7 +6,7 @@ import { useLoginCheck } from './use-login-check.ts';
 
 type Props = { slug: string; url: string; isUnsaved?: boolean };
 
-/** Tries the login of a server as it is stored: the whole way through its provider and back. */
+/** Tries the login of a server as it is stored, at its real provider. */
 export function LoginCheck({ slug, url, isUnsaved = false }: Props) {
   const { check, start, stop } = useLoginCheck(slug, url);
   const canEdit = useCanEdit();

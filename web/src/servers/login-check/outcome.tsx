@@ -8,7 +8,7 @@ import type { GivenLogin, LoginCheck } from './use-login-check.ts';
 
 type Props = { check: LoginCheck; callbackUrl: string; onStop: () => void };
 
-/** Where a login that is being tried stands, and what came of it. */
+/** The progress of a login that is tried, and its result. */
 export function Outcome({ check, callbackUrl, onStop }: Props) {
   switch (check.step) {
     case 'idle':

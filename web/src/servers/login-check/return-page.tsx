@@ -5,30 +5,30 @@ import { useEffect, useState } from 'react';
 import { Logo } from '../../frame/logo.tsx';
 import { type LoginMessage, openChannel, returnPath } from './channel.ts';
 
-type Step = 'waiting' | 'alone' | 'finishing' | 'good' | 'bad';
+type Step = 'waiting' | 'unclaimed' | 'finishing' | 'good' | 'bad';
 
-/** How long the page that began the login may take to say that it is there. */
+/** How long the page that began the login may take to answer, in ms. */
 const patienceMs = 4000;
 
-/** Where a login that is being tried comes back to; the page that began it has the rest. */
+/** The redirect URI of a login that is tried. It hands the answer to the page that began the login. */
 export function LoginReturnPage() {
   useDocumentTitle('Login check – Toolhost');
   const [params] = useState(() => new URLSearchParams(location.search));
   const [step, setStep] = useState<Step>('waiting');
   useEffect(() => {
     const answer = answerIn(params);
-    // A code is good once and for this login alone, but it need not stay in the history.
+    // A code can be used once and only for this login; still it should not stay in the history.
     history.replaceState(null, '', returnPath);
     const channel = openChannel();
-    const alone = setTimeout(() => setStep('alone'), answer ? patienceMs : 0);
+    const unclaimed = setTimeout(() => setStep('unclaimed'), answer ? patienceMs : 0);
     channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => {
       if (data.state !== answer?.state || data.kind === 'answer') return;
-      clearTimeout(alone);
+      clearTimeout(unclaimed);
       setStep(data.kind === 'taken' ? 'finishing' : data.isGood ? 'good' : 'bad');
     };
     if (answer) channel.postMessage(answer);
     return () => {
-      clearTimeout(alone);
+      clearTimeout(unclaimed);
       channel.close();
     };
   }, [params]);
@@ -38,7 +38,7 @@ export function LoginReturnPage() {
         <Logo />
         <Title order={1}>Login check</Title>
         <div aria-live="polite">
-          <Said step={step} />
+          <StepText step={step} />
         </div>
       </Stack>
     </Box>
@@ -60,7 +60,7 @@ function answerIn(params: URLSearchParams): LoginMessage | undefined {
   };
 }
 
-function Said({ step }: { step: Step }) {
+function StepText({ step }: { step: Step }) {
   switch (step) {
     case 'waiting':
     case 'finishing':
@@ -81,7 +81,7 @@ function Said({ step }: { step: Step }) {
           <Text size="sm">The page that began it says why and what to do. You can close this tab.</Text>
         </Alert>
       );
-    case 'alone':
+    case 'unclaimed':
       return (
         <Alert color="yellow" icon={<IconInfoCircle size={18} />} title="Nobody waits for this login">
           <Text size="sm">

@@ -16,7 +16,7 @@ export type LoginCheck =
 
 type Answer = Extract<LoginMessage, { kind: 'answer' }>;
 
-/** A real login at a server's provider, with this page as its client. What it gave is ended at once. */
+/** A real login at a server's provider, with this page as its client. The tokens that it gave are revoked at once. */
 export function useLoginCheck(slug: string, issuer: string) {
   const [check, setCheck] = useState<LoginCheck>({ step: 'idle' });
   const attempt = useRef<Attempt>(undefined);
@@ -56,7 +56,7 @@ export function useLoginCheck(slug: string, issuer: string) {
   }, []);
 
   const start = async () => {
-    // Opened before anything is awaited, or the browser takes it for a window that nobody asked for.
+    // Opened before anything is awaited, or the browser blocks it as a pop-up.
     const tab = window.open('about:blank');
     setCheck({ step: 'starting' });
     try {
@@ -75,7 +75,7 @@ export function useLoginCheck(slug: string, issuer: string) {
 
 async function outcomeOf(slug: string, answer: Answer, begun: Attempt): Promise<LoginCheck> {
   const { code, issuer, error, description } = answer;
-  // RFC 9207, 2.4: an answer of another server is none.
+  // RFC 9207, 2.4: an answer of another server is ignored.
   if (issuer !== begun.issuer)
     return { step: 'bad', error: 'issuer', description: 'the answer came from another server than the one asked' };
   if (code === undefined) return { step: 'bad', error: error ?? '', description: description ?? 'the login failed' };

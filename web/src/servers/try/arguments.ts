@@ -12,7 +12,7 @@ export type Argument = {
   isTextList: boolean;
 };
 
-/** What was typed, by argument; an argument without an entry is left out of the call. */
+/** The typed texts, by argument; an argument without an entry is left out of the call. */
 export type Typed = { [name: string]: string | string[] | undefined };
 
 function isJsonSchema(schema: JsonObject): boolean {
@@ -48,7 +48,7 @@ function typedValue(argument: Argument, typed: string): unknown {
   }
 }
 
-/** The typed arguments as values. What cannot be read stays text, for the service to say what is allowed. */
+/** The typed arguments as values. Text that cannot be read stays text, and the service reports what is allowed. */
 export function valuesOf(args: readonly Argument[], typed: Typed): JsonObject {
   const values: JsonObject = {};
   for (const argument of args) {

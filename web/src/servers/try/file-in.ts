@@ -2,7 +2,7 @@ import type { ContentBlock } from '../../answers.ts';
 import { sizeText } from '../../ui/size-text.ts';
 import { visible } from '../../ui/visible.ts';
 
-/** What is in a block that is no text. */
+/** The content of a block that is not text. */
 export type File = { type: string; bytes: number };
 
 /** The file in a block; undefined for text, also that of an embedded resource. */

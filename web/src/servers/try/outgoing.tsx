@@ -7,7 +7,7 @@ import { Loading } from '../../ui/loading.tsx';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
-import { checkedAgain } from '../editor/standing.ts';
+import { checkedAgain } from '../editor/findings.ts';
 
 type Wanted = { slug: string; version: number; tool: string; values: JsonObject; isMissing: boolean };
 
@@ -23,7 +23,7 @@ async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
   }
 }
 
-/** The exact request that the arguments make, before anything is sent. `isBehind` while it is not of these arguments yet. */
+/** The exact request that the arguments make, before anything is sent. `isBehind` while it is for older arguments. */
 export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
@@ -33,15 +33,15 @@ export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
       const body = { arguments: JSON.parse(settled) as JsonObject };
       return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
-    // An older outcome only keeps the space of the one to come.
+    // An older outcome only keeps space for the next one.
     placeholderData: keepPreviousData,
     enabled: !isMissing,
     gcTime: 10_000,
   });
   const isBehind = settled !== current || isFetching;
   const refused = data && 'refusal' in data ? data.refusal : undefined;
-  const problems: FieldProblem[] = (refused?.problems ?? []).map(({ path: place, message }) => ({
-    path: place,
+  const problems: FieldProblem[] = (refused?.problems ?? []).map(({ path: field, message }) => ({
+    path: field,
     message: isBehind ? checkedAgain : message,
   }));
   return {

@@ -1,6 +1,6 @@
 import { Box, Group, Text } from '@mantine/core';
 
-/** How much of the time was the API's, and how much ours. */
+/** The duration of a call, divided into the API's time and ours. */
 export function TimingBar({ total, upstream }: { total: number; upstream: number | undefined }) {
   const own = Math.max(0, total - (upstream ?? 0));
   const share = total > 0 ? ((upstream ?? 0) / total) * 100 : 0;

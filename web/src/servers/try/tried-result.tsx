@@ -12,11 +12,11 @@ type Props = {
   tried: Tried;
   tool: JsonObject;
   slug: string;
-  /** Whether the arguments on screen are others by now. */
+  /** Whether the arguments on screen have changed since. */
   isOfOthers: boolean;
 };
 
-/** What came back, as the agent sees it. */
+/** The result as the agent sees it. */
 export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   const answer = tried.is_error ? undefined : (tried.structured_content ?? jsonOf(tried));
   return (
@@ -33,7 +33,7 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
           </Text>
         </Group>
         {tried.content.map((block, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its place
+          // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
           <ContentView key={index} block={block} isError={tried.is_error} />
         ))}
         {tried.left_out !== undefined && (
@@ -54,7 +54,7 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   );
 }
 
-/** What the model has to read. Nobody can say beforehand how many tokens a file costs it. */
+/** The size of the result for the model. The number of tokens of a file is not known beforehand. */
 function costText(tried: Tried): string {
   const files = tried.content.flatMap((block) => fileIn(block) ?? []).map((file) => fileText(file));
   const tokens = tried.estimated_tokens ?? roughTokens(tried);

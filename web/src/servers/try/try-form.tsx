@@ -27,7 +27,7 @@ type Props = {
   onCall: () => void;
 };
 
-function said(problem: FieldProblem | undefined): string | undefined {
+function messageOf(problem: FieldProblem | undefined): string | undefined {
   return problem && sentence(problem.message);
 }
 
@@ -52,7 +52,7 @@ export function TryForm(props: Props) {
     onCall,
   } = props;
   const canEdit = useCanEdit();
-  const errorOf = (field: string) => said(problems.find(({ path }) => isAt(path, field)));
+  const errorOf = (field: string) => messageOf(problems.find(({ path }) => isAt(path, field)));
   return (
     <Section title="Call" text="Sends the real request, as an agent's call would.">
       <form

@@ -43,7 +43,7 @@ export function TryTab() {
   );
 }
 
-/** A tool as it was, and what was sent to try it. */
+/** A tool as it was when it was tried, and the arguments that were sent. */
 type Asked = { tool: JsonObject; body: JsonObject };
 
 type Props = { tool: JsonObject; names: string[]; onChoose: (name: string) => void };

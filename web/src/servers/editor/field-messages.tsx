@@ -2,7 +2,7 @@ import { Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { sentence } from '../../ui/problem-alert.tsx';
 
-/** What the service warns about, beside what it concerns. */
+/** The warnings of a field, below it. */
 export function Warnings({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (
@@ -17,7 +17,7 @@ export function Warnings({ list }: { list: readonly string[] }) {
   );
 }
 
-/** What keeps the configuration from being stored. */
+/** The problems that keep the configuration from being stored. */
 export function Errors({ list }: { list: readonly string[] }) {
   if (list.length === 0) return null;
   return (

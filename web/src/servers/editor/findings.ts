@@ -1,13 +1,13 @@
 import type { FieldProblem } from '../../answers.ts';
 import type { Config } from '../config.ts';
 
-/** What somebody said about a configuration, which may be older than the one on screen. */
-export type Said = { config: Config; list: readonly FieldProblem[] };
+/** Problems or warnings of a configuration, which may be older than the one on screen. */
+export type Findings = { config: Config; list: readonly FieldProblem[] };
 
-/** A problem or a warning; without a message while it is not known whether it is still there. */
+/** A problem or a warning; pending while it is not known whether it still holds. */
 export type Known = { path: string; message: string; isPending?: true };
 
-/** What stands where the answer about something changed is on its way. */
+/** The message of a pending finding. */
 export const checkedAgain = 'is being checked again';
 
 export function isCertain({ isPending }: Known): boolean {
@@ -17,7 +17,7 @@ export function isCertain({ isPending }: Known): boolean {
 const independent = ['name', 'slug', 'description'] as const;
 type Part = (typeof independent)[number] | 'rest';
 
-/** The part of the configuration that a problem is about: what is said of it depends on nothing outside of that part. */
+/** The part of the configuration that a problem is about. Problems of a part depend only on that part. */
 function partOf(path: string): Part {
   return independent.find((field) => field === path) ?? 'rest';
 }
@@ -34,13 +34,13 @@ function isSamePart(part: Part, a: Config, b: Config): boolean {
 }
 
 /**
- * What stands of what was said about the configuration on screen. About a part that has changed since nothing does; a
- * line keeps the space of what the last of these lists said there, until the next answer.
+ * The findings that hold for the configuration on screen. Those of a part that has changed since do not; the findings of
+ * the last list for that part are replaced by pending ones, which keep their space until the next answer.
  */
-export function standing(said: readonly Said[], config: Config): Known[] {
+export function currentFindings(all: readonly Findings[], config: Config): Known[] {
   const parts: Part[] = [...independent, 'rest'];
   return parts.flatMap((part) => {
-    const about = said.map(({ config: judged, list }) => ({
+    const about = all.map(({ config: judged, list }) => ({
       isCurrent: isSamePart(part, judged, config),
       list: list.filter(({ path }) => partOf(path) === part),
     }));

@@ -4,8 +4,8 @@ type Level = { key: string | undefined; isArray: boolean; isKey: boolean; index:
 
 const tokens = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
 
-/** Where in a JSON text the place stands that a path such as `tools[1].url` names, or the nearest one around it. */
-export function placeOf(text: string, path: string): { start: number; end: number } | undefined {
+/** The characters of a JSON text that a path such as `tools[1].url` names, or the nearest value around them. */
+export function locationInJson(text: string, path: string): { start: number; end: number } | undefined {
   const stack: Level[] = [];
   let best: { start: number; end: number } | undefined;
   let length = 0;
