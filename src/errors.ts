@@ -1,9 +1,9 @@
 /**
- * Every error that the product throws on purpose. Thrown anywhere, rendered once per door:
+ * Every error that the product throws on purpose. Thrown anywhere, rendered once per entry point:
  * REST as `application/problem+json` (RFC 9457), MCP as a JSON-RPC error, tool failures as `isError` results.
  */
 
-/** What is wrong with one place of an input: where, and what was found and is allowed. */
+/** One fault of an input: the path, and a message with what was found and what is allowed. */
 export type Problem = { path: string; message: string };
 
 export const errorKinds = {
@@ -47,13 +47,13 @@ export class AppError extends Error {
   }
 }
 
-/** An invalid input with everything that is wrong with it. */
+/** An invalid input, with all its problems. */
 export function invalid(problems: readonly Problem[], what = 'The input is not valid'): AppError {
   const list = problems.map((p) => (p.path ? `${p.path}: ${p.message}` : p.message)).join('; ');
   return new AppError('invalid', `${what}: ${list}`, { problems });
 }
 
-/** Why a caller was not let in. `forbidden` has a valid credential that may not do this. */
+/** Why a caller was refused. With `forbidden` the credential is valid but does not permit the request. */
 export type Refusal = 'missing' | 'invalid' | 'forbidden';
 
 /** No valid credential for an MCP endpoint; rendered as 401 (or 403) with `WWW-Authenticate`. */
@@ -91,7 +91,7 @@ export const oauthErrorStatus = {
 
 export type OAuthErrorCode = keyof typeof oauthErrorStatus;
 
-/** An error of the OAuth proxy. `message` is for the client and the person; `detail` is for the log alone. */
+/** An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;
   readonly detail: string | undefined;
@@ -105,8 +105,8 @@ export class OAuthError extends Error {
 }
 
 /**
- * Why the way out gave no answer. `blocked` is the address guard, `circuit_open` an upstream that fails,
- * `no_connection` a workspace that has its share of connections in use; nothing was sent then.
+ * Why a request to an upstream got no answer. Nothing was sent with `blocked` (the address guard), `circuit_open` (an
+ * upstream that fails) and `no_connection` (the workspace uses its share of connections).
  */
 export type OutboundReason =
   | 'blocked'
@@ -123,7 +123,10 @@ export type OutboundReason =
   | 'stopped'
   | 'cancelled';
 
-/** Thrown by the outbound door, and what stands before it, alone. `message` is a sentence without address, path or query. */
+/**
+ * A failed request to an upstream. Only the HTTP client and the circuit breaker around it throw it.
+ * `message` is a sentence without address, path or query.
+ */
 export class OutboundError extends Error {
   readonly reason: OutboundReason;
 
@@ -134,7 +137,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** How a call ended, as its record says. Everything but `ok` is shown to the agent as an `isError` result. */
+/** How a call ended, as its record says. The agent gets every outcome except `ok` as an `isError` result. */
 export const outcomes = [
   'ok',
   'invalid_arguments',
@@ -156,10 +159,10 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** A tool call that failed in a way the model should read and may recover from. */
+/** A failed tool call whose message the model should read and may recover from. */
 export class ToolFailure extends Error {
   readonly outcome: Outcome;
-  /** The arguments at fault, where the failure is about arguments. */
+  /** Problems of single arguments; empty unless arguments caused the failure. */
   readonly problems: readonly Problem[];
 
   constructor(outcome: Outcome, message: string, problems: readonly Problem[] = []) {
@@ -170,10 +173,10 @@ export class ToolFailure extends Error {
   }
 }
 
-/** Why a job on a thread gave no result. `refused` was never begun. */
+/** Why a job on a thread gave no result. A `refused` job was never started. */
 export type JobReason = 'refused' | 'timeout' | 'memory' | 'cancelled' | 'failed';
 
-/** Thrown by the pool of threads. `message` says why, for whoever puts it into a sentence. */
+/** Thrown by the thread pool. `message` gives the reason, for use inside a longer sentence. */
 export class JobError extends Error {
   readonly reason: JobReason;
 
@@ -189,7 +192,7 @@ export function isUnavailable(error: unknown): boolean {
   return error instanceof AppError && error.kind === 'unavailable';
 }
 
-/** The words of an unknown thrown value, for logs. */
+/** The message of any thrown value, for logs. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,11 +1,11 @@
 import { setPriority } from 'node:os';
 
-/** Half of what Linux knows between usual and least. */
+/** About halfway between the default (0) and the lowest priority (19) of Linux. */
 const nice = 10;
 
 /**
- * Makes the calling thread give way where it and the thread that serves calls want the same core. Linux only: there a
- * priority belongs to a thread, elsewhere to the whole process.
+ * Lowers the priority of the calling thread, so that the thread that serves calls gets a contested core first. Linux
+ * only: there a priority belongs to a thread, elsewhere to the whole process.
  */
 export function yieldToCalls(): void {
   if (process.platform === 'linux') setPriority(0, nice);

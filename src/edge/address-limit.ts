@@ -1,23 +1,23 @@
 import { shareOf } from '../domain/limits.ts';
 
-/** How often one address may do something; addresses as `networkOf` writes them. */
+/** A limit on how often one address may do something; addresses as `networkOf` writes them. */
 export type AddressLimit = {
-  /** Takes one turn of an address. False when it has none left. */
+  /** Uses up one turn of an address. False if none is left. */
   take(network: string): boolean;
-  /** How long until an address has a turn again, in ms; 0 when it has one now. */
+  /** Time until an address has a turn again, in ms; 0 when it has one now. */
   waitMs(network: string): number;
 };
 
-/** Turns that are left in a minute, and when it ends, in monotonic ms. */
+/** Turns left in a minute, and the end of that minute in monotonic ms. */
 type Minute = { left: number; until: number };
 
 export type AddressLimitOptions = {
   perMinute: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** How many processes divide the turns among them. One when absent. */
+  /** Number of processes that share the turns; 1 when absent. */
   processCount?: () => number;
-  /** Addresses that are remembered; above it those that came up least lately are forgotten. */
+  /** Addresses that are remembered; above this the least recently used are dropped. */
   most?: number;
 };
 
@@ -25,8 +25,8 @@ const usualMost = 50_000;
 const minuteMs = 60_000;
 
 /**
- * So many turns in a minute, which begins with the first. The memory is bounded: who comes from ever new addresses makes
- * only old addresses be forgotten, and so takes no turn from anybody.
+ * Allows a number of turns in a minute, which begins with the first. The memory is bounded: ever new addresses only
+ * cause old ones to be dropped, which costs nobody a turn.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
   const { perMinute, clock, processCount = () => 1, most = usualMost } = options;
@@ -35,7 +35,7 @@ export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
     take(network) {
       const now = clock();
       let minute = minutes.get(network);
-      // Put at the end: the first of a map is the one that came up least lately.
+      // Moved to the end: the first entry of the map is the least recently used.
       minutes.delete(network);
       if (!minute || minute.until <= now) {
         minute = { left: shareOf(perMinute, processCount()), until: now + minuteMs };

@@ -4,17 +4,17 @@ import { AppError } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { isPublicToPages } from '../routes.ts';
 
-/** What every request must satisfy before any part of the product sees it (security: M7, the inbound edge). */
+/** Conditions that every request must meet before any other part of the product handles it. */
 export type EdgeRules = {
-  /** `host[:port]` values that are ours. */
+  /** `host[:port]` values of this service. */
   hosts: ReadonlySet<string>;
-  /** Paths that are answered under any host name: probes come by address. */
+  /** Paths answered under any host name, because probes use the address. */
   anyHost: ReadonlySet<string>;
-  /** Origins of pages that may call us. */
+  /** Origins of web pages that may call this service. */
   origins: ReadonlySet<string>;
 };
 
-/** Headers that may come once, each with a bit of its own. */
+/** Headers that may occur once, each with its own bit. */
 const onlyOnce = new Map(
   ['host', 'authorization', 'origin', 'content-type', 'content-length'].map((name, index) => [name, 1 << index]),
 );
@@ -48,10 +48,10 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
   }
 }
 
-/** Nearly every path, told by one quick look. */
+/** Matches nearly every path, as a quick test. */
 const usualPath = /^(?:\/[\w-]+)+$/;
 
-/** Whether a path can be read in one way only. */
+/** Whether a path has only one interpretation. */
 function isPlain(path: string): boolean {
   return path.startsWith('/') && !/\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path);
 }
@@ -69,7 +69,7 @@ function checkHeadersOnce(rawHeaders: readonly string[]): void {
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
 
-/** Headers of every answer, names and values in turn; CORS for the pages that `checkEdge` let in. */
+/** Headers of every answer, names and values in turn; with CORS for pages that `checkEdge` admitted. */
 export function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId: string): string[] {
   const headers = ['X-Request-Id', requestId, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
   if (origin !== undefined) {
@@ -78,13 +78,13 @@ export function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId:
   return headers;
 }
 
-/** Whether a page asks what it may do (Fetch standard, CORS-preflight request). */
+/** Whether a request is a CORS preflight (Fetch standard). */
 export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 
 export function answerPreflight({ request, response, headers }: Incoming): void {
-  // The origin is allowed, so it may send any header: a server's credential can have a name of its own.
+  // The origin is allowed, so it may send any header: the credential header of a server can have any name.
   const wanted = String(request.headers['access-control-request-headers'] ?? '');
   const allowed = ['Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS'];
   response

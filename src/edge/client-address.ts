@@ -2,8 +2,8 @@ import ipaddr from 'ipaddr.js';
 import type { Visit } from '../domain/visit.ts';
 
 /**
- * The address of whoever really asks. Only the proxies in front of us may say so: with n of them, the n-th entry of
- * X-Forwarded-For from the right was written by the outermost, and anything further left is the client's own claim.
+ * The address of the client. Only the proxies in front of the service are believed: with n of them, the outermost wrote
+ * the n-th entry of X-Forwarded-For from the right, and anything further left is the client's own claim.
  */
 export function clientAddress({ headers, socket }: Visit, trustedProxies: number): string {
   const direct = socket.remoteAddress ?? '';
@@ -14,7 +14,7 @@ export function clientAddress({ headers, socket }: Visit, trustedProxies: number
   return forwarded.at(-trustedProxies) || direct;
 }
 
-/** One household or server has a whole /64 of IPv6 addresses, so they count as one. */
+/** A household or server usually has a whole /64 of IPv6 addresses, so a /64 counts as one. */
 export function networkOf(address: string): string {
   if (/^[\d.]*$/.test(address) || !ipaddr.isValid(address)) return address.slice(0, 100);
   const parsed = ipaddr.process(address);

@@ -22,7 +22,7 @@ export type FrontParts = {
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** Where every request comes in: the edge first, then the MCP endpoints on their own path, then everything else. */
+/** Entry point of all requests: first the edge checks, then the MCP endpoints by path, then everything else. */
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
   const newRequestId = requestIds(parts.random);
@@ -36,7 +36,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const query = url.indexOf('?');
     const path = query < 0 ? url : url.slice(0, query);
     const slug = mcpSlug(path);
-    // The MCP endpoints see to what is posted to them themselves.
+    // The MCP endpoints handle the bodies posted to them.
     if ((slug === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
       checkEdge(request, path, rules);
@@ -60,20 +60,20 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   };
 }
 
-/** What is left of a body once its request is answered is taken off the wire within bounds, whoever did not read it. */
+/** Bounds what is read of a body that is still unread when its request is answered. */
 function boundUnread(request: IncomingMessage, response: ServerResponse): void {
-  // At `finish` Node would begin to take it all.
+  // At `finish` Node would begin to read all of it.
   response.once('prefinish', () => {
     if (!request.readableEnded) discardBody(request, response.statusCode < 405 ? drainOfRefused : drainOfCaller);
   });
 }
 
-/** The hosts and origins that are ours: those of the base URL, and in local mode every name of this machine. */
+/** The service's own hosts and origins: those of the base URL, and in local mode every name of this machine. */
 function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   const { host, port, protocol } = new URL(config.baseUrl);
   const names = config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'] : [];
   const hosts = new Set([host, ...names.map((name) => (port ? `${name}:${port}` : name))]);
-  // In local mode metrics need no token, so there the host must be ours: a page could have its name stand for us.
+  // In local mode metrics need no token, so they require our host: a page could make its own name resolve to us.
   const anyHost = new Set<string>([routes.livez, routes.readyz, ...(config.mode === 'local' ? [] : [routes.metrics])]);
   return {
     hosts,
@@ -82,14 +82,14 @@ function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
   };
 }
 
-/** Short and unique: a random part for the process, a counter within it. */
+/** Short and unique: a random part for the process, followed by a counter. */
 function requestIds(random: Random): () => string {
   const prefix = base62(random(8), 10);
   let count = 0;
   return () => `${prefix}${(++count).toString(36)}`;
 }
 
-/** A request that was refused before any part saw it; its connection is not trusted with another one. */
+/** Answers a request that the edge refused. Its connection is not trusted with another one. */
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
@@ -100,7 +100,7 @@ function refuse(
   response.setHeader('Connection', 'close');
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Cache-Control', 'no-store');
-  // Whoever writes before they read would otherwise get a broken pipe instead of the answer.
+  // A client that writes before it reads would otherwise get a broken pipe instead of the answer.
   discardBody(request, drainOfRefused);
   if (mcpSlug(path) !== undefined && error instanceof AppError) {
     if (error.retryAfterS !== undefined) response.setHeader('Retry-After', String(error.retryAfterS));

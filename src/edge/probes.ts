@@ -2,15 +2,15 @@ import type { Incoming } from '../http/incoming.ts';
 import { routes } from '../routes.ts';
 
 export type ProbeParts = {
-  /** Undefined for a process that can serve. */
+  /** Resolves with undefined when the process can serve. */
   whyNotReady: () => Promise<string | undefined>;
-  /** Told of every answer. */
+  /** Called after every answer. */
   onAnswered: (status: number) => void;
 };
 
 /**
- * Answers what supervisors and load balancers ask every few seconds: whether the process lives, and whether it can serve.
- * True when the request was one of these.
+ * Answers the probes of supervisors and load balancers: whether the process lives, and whether it can serve.
+ * Returns true if the request was a probe.
  */
 export function answerProbe(
   { request: { method }, response, path, headers }: Incoming,

@@ -1,9 +1,8 @@
 import type { Server } from 'node:http';
 
 /**
- * Closes connections on which nothing has moved for `silentMs`, found after twice that at most: idle ones, and those
- * whose client does not take what was written in that time. The timers of `node:http` would be set anew twice with every
- * request.
+ * Closes connections without traffic for `silentMs`, after twice that at the latest: idle ones, and those whose client
+ * does not read what was written. The timers of `node:http` would be set twice for every request.
  */
 export function closeSilentConnections(server: Server, silentMs: number): void {
   server.on('connection', (socket) => {

@@ -12,19 +12,19 @@ export type StrangersOptions = {
   processCount?: () => number;
 };
 
-/** Questions that addresses above their limit have under way, all together. */
+/** Most lookups at once for addresses above their limit, all together. */
 const questionsAtOnce = 2;
 const waitingInAll = 200;
 const waitingPerAddress = 20;
-/** How long after the last refusal for it an address may still be above its limit. */
+/** How long after the last refusal an address may still be above its limit. */
 const calmMs = 60_000;
 
 /**
- * A limit of refused requests for each address. What is above it is told to wait, unless it carries a credential that is
- * good: one that is remembered is served as ever, one that is not is looked up in a short queue.
+ * A limit of refused requests for each address. Above it, requests are refused with a time to wait unless their
+ * credential is valid: a remembered credential is served as usual, any other is looked up through a short queue.
  */
 export function createStrangers(options: StrangersOptions): Strangers & {
-  /** Requests since the start that were told to wait, for metrics. */
+  /** Requests refused by this limit since the start, for metrics. */
   limited(): number;
 } {
   const { refusalsPerMinute, networkOf, clock } = options;
@@ -60,7 +60,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   };
 }
 
-/** Questions that wait for one another: few at once, a bounded number in all, and fewer of one address. */
+/** A queue of lookups: few at once, a bounded number in all, and fewer of one address. */
 function createQueue(): (network: string, refusal: () => AppError) => Lookup {
   const waiting: { network: string; start: () => void }[] = [];
   const waitingOf = new Map<string, number>();

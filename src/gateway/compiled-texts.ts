@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 const mostCharacters = 8_000_000;
 
-/** What is compiled from texts that come again and again, kept by its text. */
+/** Caches the results of compiling recurring texts, by text. */
 export function compiledTexts<Compiled extends object>(
   compile: (text: string) => Compiled,
 ): (text: string) => Compiled {

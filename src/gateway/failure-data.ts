@@ -1,6 +1,6 @@
 import { type Outcome, type Problem, ToolFailure } from '../errors.ts';
 
-/** A ToolFailure as it crosses from a thread, where classes are lost. */
+/** A ToolFailure as plain data, to cross from a thread, where classes are lost. */
 export type FailureData = { outcome: Outcome; message: string; problems: readonly Problem[] };
 
 export function failureData({ outcome, message, problems }: ToolFailure): FailureData {

@@ -12,7 +12,7 @@ export type HostedEndpointParts = CallToolParts & {
   resourceMetadataUrl: (slug: string) => string;
 };
 
-/** A hosted server as the MCP door serves it. */
+/** A hosted server as the MCP listener serves it. */
 export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts): McpEndpoint {
   const { config } = server;
   const hints: LoginHints | undefined = config.oauth && {

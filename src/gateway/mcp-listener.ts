@@ -25,7 +25,7 @@ export type McpListenerParts = {
   strangers: Strangers;
   serverUrl: (slug: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
-  /** Told of every request: the message, if one could be read, and the status; 0 when nothing was answered. */
+  /** Called after every request with the message, if one could be read, and the status; 0 when nothing was answered. */
   onAnswered: (posted: unknown, status: number) => void;
   onRefused: (refusal: Refusal) => void;
   /** How long a client may take to read an answer, in ms. */
@@ -33,7 +33,7 @@ export type McpListenerParts = {
 };
 
 export const maxBodyBytes = 1024 * 1024;
-/** Of the body of a refused request: where its id is looked for. */
+/** Bytes at the start of a refused request's body that are searched for its id. */
 const startBytes = 4096;
 const pageHeaders = [
   'Content-Type',
@@ -46,7 +46,7 @@ const pageHeaders = [
 
 /**
  * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * The headers decide who is let in; only then the body is read and parsed.
+ * Access is decided by the headers; only then the body is read and parsed.
  */
 export function createMcpListener(parts: McpListenerParts) {
   return async function serveMcp(incoming: Incoming, slug: string): Promise<void> {
@@ -95,18 +95,18 @@ export function createMcpListener(parts: McpListenerParts) {
   };
 }
 
-/** What people see who open the address in a browser. */
+/** The page for a person who opens the address in a browser. */
 function pageOf({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
   return { status: 200, headers: [...headers, ...pageHeaders], body: serverPage(about, url) };
 }
 
-/** What to answer to a request that is not let in: its own error, or that there were too many of them. */
+/** The error for a refused request: its own, or that there were too many of them. */
 function refusalOf(thrown: unknown, request: IncomingMessage, strangers: Strangers): unknown {
   const status = thrown instanceof AppError || thrown instanceof Unauthenticated ? thrown.status : 0;
   return strangers.onRefused(request, status) ?? thrown;
 }
 
-/** What a refused request says about itself in the first bytes of its body; the rest is thrown away. */
+/** Reads the id and method from the first bytes of a refused request's body; the rest is discarded. */
 async function startOf(request: IncomingMessage, error: unknown, bounds: Drain): Promise<MessageStart | undefined> {
   const isUnfit = error instanceof AppError && (error.kind === 'unsupported' || error.kind === 'tooLarge');
   if (request.method !== 'POST' || isUnfit) {
@@ -129,7 +129,7 @@ function wantsPage(request: IncomingMessage): boolean {
   return request.headers.accept?.includes('text/html') ?? false;
 }
 
-/** Calls `cancel` once the client has gone, and at once when it has gone already. */
+/** Calls `cancel` when the client has gone, at once if it already has. */
 function whenGone(response: ServerResponse, cancel: () => void): void {
   const hasGone = () => response.destroyed && !response.writableFinished;
   if (hasGone()) cancel();
@@ -144,7 +144,7 @@ function tryParse(body: Buffer | undefined): unknown {
   try {
     return body && parseBody(body);
   } catch {
-    // The error to report is another one; this only looks for an id to echo.
+    // Another error is reported; this only looks for an id to echo.
     return undefined;
   }
 }
@@ -157,13 +157,13 @@ function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgo
   return { status, headers: [...headers, ...(stream ? ofStream : ofJson)], body };
 }
 
-/** What is known of a request that failed. */
+/** Facts about a request that failed. */
 type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
 
-/** What an error says in its own headers and as a JSON-RPC message. */
+/** An error as status, headers and a JSON-RPC message. */
 type ErrorAnswer = { status: number; headers: readonly string[]; body: string };
 
-/** The one place where errors become MCP answers. */
+/** Renders errors as MCP answers; nothing else does. */
 function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts): void {
   const { response, headers } = incoming;
   if (response.destroyed || response.headersSent) return;

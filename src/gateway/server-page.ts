@@ -13,7 +13,7 @@ const credential: Record<About['access'], string> = {
   management: 'Send an API key with the scope manage as the bearer.',
 };
 
-/** What a person sees who opens the address of a server in a browser. */
+/** The page for a person who opens the address of a server in a browser. */
 export function serverPage(about: About, url: string): string {
   const isLogin = about.access === 'oauth' || about.access === 'passthrough';
   const header = isLogin ? '' : ' --header "Authorization: Bearer $TOKEN"';

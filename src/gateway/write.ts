@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Pieces } from './protocol/results.ts';
 
-/** An answer as it goes out; `headers` alternates names and values. */
+/** An answer to be written; `headers` alternates names and values. */
 export type Outgoing = { status: number; headers: readonly string[]; body: string | Pieces | undefined };
 
 /**
- * Ends a response on which nothing has been set. A client that does not take its answer within `slowReaderMs` is cut off,
- * so that it holds no memory.
+ * Ends a response on which nothing has been set. A client that does not read its answer within `slowReaderMs` is cut
+ * off, so that it holds no memory.
  */
 export function write(response: ServerResponse, { status, headers, body }: Outgoing, slowReaderMs: number): void {
   if (response.destroyed) return;
@@ -14,11 +14,11 @@ export function write(response: ServerResponse, { status, headers, body }: Outgo
   else {
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : lengthOf(body);
     response.writeHead(status, [...headers, 'Content-Length', String(bytes)]);
-    // Text goes out in one write with the head. That of only ASCII is also Latin-1, which is the cheapest to write.
+    // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (typeof body === 'string') response.end(body, bytes === body.length ? 'latin1' : 'utf8');
     else endWithPieces(response, body);
   }
-  // What the socket has taken needs no reader any more.
+  // The socket has taken everything, so the client can no longer hold memory.
   if (response.socket?.writableLength === 0) return;
   const timer = setTimeout(() => response.destroy(), slowReaderMs);
   timer.unref();
@@ -29,7 +29,7 @@ function lengthOf(pieces: Pieces): number {
   return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
 }
 
-/** Corked, the pieces and the head still leave in one write. */
+/** Corked, the pieces and the head go out in one write. */
 function endWithPieces(response: ServerResponse, pieces: Pieces): void {
   response.cork();
   for (const piece of pieces) response.write(piece);

@@ -6,7 +6,7 @@ import type { RequestHeaders } from '../domain/visit.ts';
 
 type Env = { Bindings: HttpBindings };
 
-/** A cookie of this host alone that no script can read; `__Host-` wherever there is https. */
+/** A cookie of this host only, which no script can read; `__Host-` wherever there is https. */
 export type HostCookie = {
   name: string;
   set(c: Context<Env>, value: string, maxAgeMs: number): void;

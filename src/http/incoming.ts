@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A request that has passed the edge, the response to it, and what belongs to that whatever it is. */
+/** A request that has passed the edge, with its response. */
 export type Incoming = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

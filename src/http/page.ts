@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
 
-/** What `html` gives; text in it is escaped already. */
+/** Result of `html`; its text is already escaped. */
 export type Markup = ReturnType<typeof html>;
 
 const style = `
@@ -35,10 +35,10 @@ button:hover, .button:hover { border-color: currentColor; } .primary { backgroun
 }
 `;
 
-/** The only style that runs on these pages, for their Content-Security-Policy. */
+/** The only style that these pages may apply, for their Content-Security-Policy. */
 const styleSource = `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 
-/** Nothing but our own style and, where a page has a form, sending it to ourselves. */
+/** Allows only our own style and, on pages with a form, sending it to ourselves. */
 export const pagePolicy = `default-src 'none'; style-src ${styleSource}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 
 /** The frame of every page that the service renders itself: no script, readable in light and dark and on a phone. */
@@ -62,12 +62,12 @@ ${body}
 `);
 }
 
-/** Whether the client of a request is a browser that shows a person what it gets; programs do not ask for HTML by name. */
+/** Whether the client is a browser that shows the answer to a person; programs do not ask for HTML by name. */
 export function wantsPage(method: string | undefined, accept: string | undefined): boolean {
   return (method === 'GET' || method === 'HEAD') && (accept?.includes('text/html') ?? false);
 }
 
-/** For a person at an address that gives nothing, or nothing now: why, and the link to the start page. */
+/** A page for a person at an address that has nothing to show, or not now: the reason, and a link to the start page. */
 export function plainErrorPage(message: string): string {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   return page(
@@ -80,6 +80,6 @@ export function plainErrorPage(message: string): string {
 
 /** Control, bidirectional, zero-width and blank characters would let a name pose as something else. */
 export function visible(text: string): string {
-  // Default-ignorable, but part of many emoji: the variation selectors.
+  // Variation selectors are default-ignorable, but part of many emoji.
   return text.replaceAll(/[^\P{C}\n\t]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}/gu, '\ufffd');
 }

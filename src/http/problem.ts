@@ -1,7 +1,7 @@
 import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
 import { pagePolicy, plainErrorPage } from './page.ts';
 
-/** The one place where errors become REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
+/** Renders errors as REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
 export function problemAnswer(
   thrown: unknown,
   requestId: string,

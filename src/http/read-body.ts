@@ -1,25 +1,25 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '../errors.ts';
 
-/** How much of a body is taken off the wire without being kept, and in how many pieces; who sends more is cut off. */
+/** Bounds for reading a body without keeping it; a client that sends more is cut off. */
 export type Drain = { bytes: number; pieces: number };
 
-/** Every chunk costs time and memory of its own, however small it is; no honest client sends a few bytes at a time. */
+/** Every chunk costs time and memory however small it is; no honest client sends a few bytes at a time. */
 const maxPieces = 16_384;
 export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPieces };
-/** Of a request that was refused: as much as a good one could have brought, in pieces of the size of packets. */
+/** For refused requests: as many bytes as a valid one may have, in pieces of the size of packets. */
 export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
 
 const ended = () => new AppError('invalid', 'the request ended before its body did');
 
 /**
- * The whole body of a request, counted while it arrives. The rest of one that is too large is thrown away rather than
- * left unread, because a client that is still sending would see a broken connection instead of the refusal.
- * @throws AppError tooLarge as soon as more than `limitBytes` have come, or in too many pieces; invalid when it breaks off
+ * Reads the whole body of a request, counting it while it arrives. The rest of one that is too large is discarded
+ * rather than left unread, because a client that is still sending would see a broken connection instead of the refusal.
+ * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off
  */
 export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // It may have gone while its headers were judged, and then says nothing any more.
+    // The client may have gone while the headers were checked; no event follows then.
     if (request.destroyed) {
       reject(ended());
       return;
@@ -61,12 +61,12 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
-/** How long an answer waits for the beginning of a body that has not come yet. */
+/** How long an answer waits for the first bytes of a body. */
 const startMs = 1000;
 
 /**
- * The first bytes of the body of a request that is refused, `limitBytes` at least when so many come within a second. The
- * rest is thrown away within bounds. Never rejects.
+ * The first bytes of the body of a refused request: at least `limitBytes` if so many arrive within a second. The rest
+ * is discarded within bounds. Never rejects.
  */
 export function readStart(
   request: IncomingMessage,
@@ -97,8 +97,8 @@ export function readStart(
 }
 
 /**
- * Takes a body that nobody wants off the wire, so that the client gets its answer and the connection can be used again;
- * one that goes on and on is cut off.
+ * Reads and discards an unwanted body, so that the client gets its answer and the connection can be used again. A body
+ * beyond the bounds is cut off.
  */
 export function discardBody(request: IncomingMessage, most: Drain): void {
   if (request.destroyed || !hasBody(request)) return;
@@ -109,8 +109,8 @@ export function discardBody(request: IncomingMessage, most: Drain): void {
     pieces++;
     if (size > most.bytes || pieces > most.pieces) request.destroy();
   });
-  // The connection broke, so there is nothing left to take.
+  // The connection broke, so nothing is left to read.
   request.on('error', () => undefined);
-  // Begins at once: Node takes what nobody has begun to take when the answer is written, without counting.
+  // Starts at once: when the answer is written, Node itself would read an unread body without bounds.
   request.read();
 }

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** Ranges that ipaddr.js calls ordinary unicast and that must not be reached all the same. */
+/** Ranges that ipaddr.js classifies as unicast but that must not be reached. */
 const extraIpv4 = ['168.63.129.16/32', '192.0.0.0/24', '192.88.99.0/24', '198.18.0.0/15', '0.0.0.0/8'].map((range) =>
   ipaddr.IPv4.parseCIDR(range),
 );
@@ -11,8 +11,9 @@ const extraIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '64:f
 );
 
 /**
- * Whether an address belongs to the public internet. Everything that is not plainly so is refused: private, loopback,
- * link-local, shared, documentation, multicast and reserved ranges, and IPv6 forms that carry an IPv4 address.
+ * Whether an address belongs to the public internet. Everything that is not clearly public is refused: private,
+ * loopback, link-local, shared, documentation, multicast and reserved ranges, and IPv6 forms that carry an IPv4
+ * address.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -24,7 +25,7 @@ export function isPublicAddress(text: string): boolean {
   return v6.match(globalUnicastV6) && v6.range() === 'unicast' && !extraIpv6.some((range) => v6.match(range));
 }
 
-/** Why an address is refused, in words for metrics. */
+/** Why an address is refused, as metrics name it. */
 export const blockedClasses = [
   'loopback',
   'private',

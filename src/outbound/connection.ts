@@ -4,17 +4,17 @@ import { Client } from './undici.ts';
 import type { Upstream } from './upstream.ts';
 
 /**
- * Where undici ends a connection. A transfer ends it long before: undici makes an error for each header line behind its
- * limit, and that takes longer than the lines do.
+ * Size at which undici ends a connection. A transfer ends it long before that: for each header line beyond its limit
+ * undici creates an error, which takes longer than the line itself.
  */
 const maxHeaderBytes = 512 * 1024;
-/** Undici closes an idle connection after this time; the sweep usually is before it. */
+/** Undici closes an idle connection after this time; the sweep usually closes it before. */
 const keepAliveMs = 10_000;
 
-/** What a connection carries: it is told how many bytes came before they are read, and says whether they may be. */
+/** The request on a connection. `mayArrive` gets the number of bytes before they are read, and permits reading them. */
 export type Carried = Dispatcher.DispatchHandler & { mayArrive(bytes: number): boolean };
 
-/** Told what happens to a connection besides the requests that it carries. */
+/** Events of a connection outside its requests. */
 export type ConnectionEvents = {
   /** Bytes came that no request asked for; the connection is closed already. */
   onUnasked(): void;
@@ -24,18 +24,18 @@ export type ConnectionEvents = {
 
 /**
  * One connection to an upstream, which carries one request at a time. HTTP/1.1 does not say which request an answer
- * belongs to, so bytes that come while no request is sent end the connection, before anyone can mistake them.
+ * belongs to, so bytes that arrive while no request is sent end the connection before they can be taken for an answer.
  */
 export class Connection {
   /** Monotonic ms; meaningful while the connection is idle. */
   idleSince = 0;
-  /** Requests that were answered over it. */
+  /** Number of requests answered on it. */
   served = 0;
-  /** A request has been given to it, and is not over. */
+  /** A request has been assigned to it and is not over. */
   isBusy = true;
-  /** A request has been written to it, and is not over. */
+  /** A request has been written to it and is not over. */
   isAsked = false;
-  /** The upstream answered before it had the whole request: what it does with the rest is anybody's guess. */
+  /** The upstream answered before it had the whole request, so it is unknown how it reads the rest. */
   isSpoilt = false;
   readonly #client: UndiciClient;
   readonly #events: ConnectionEvents;
@@ -83,17 +83,17 @@ export class Connection {
 
   /** Closes it; a request that it carries fails. */
   end(): Promise<void> {
-    // Undici would let a socket connect that nobody waits for.
+    // Undici would let the socket go on connecting although no request waits for it.
     this.#connecting?.destroy();
     return this.#client.destroy();
   }
 
-  /** Listens before undici does, so that the bytes are still there to be seen. */
+  /** Listens before undici does, while the bytes can still be inspected. */
   #watch(socket: Socket): void {
     socket.on('readable', () => {
       if (socket.readableLength === 0) return;
       if (this.isAsked) {
-        // What is less than a buffer has left, although TLS may not have said so yet.
+        // A request that fits the buffer counts as sent, although TLS may not have confirmed it yet.
         if (socket.writableNeedDrain) this.isSpoilt = true;
         if (this.#carried?.mayArrive(socket.readableLength) === false) socket.read();
         return;
@@ -105,10 +105,10 @@ export class Connection {
   }
 }
 
-/** Some servers say that a connection was idle for too long before they close it (RFC 9110, 15.5.9). */
+/** Some servers announce that a connection was idle for too long before they close it (RFC 9110, 15.5.9). */
 const farewell = /^HTTP\/1\.[01] 408 /;
 
-/** What undici reports when it finds bytes behind an answer, in the same packet. */
+/** Errors of undici for bytes behind an answer, in the same packet. */
 function isUnasked(error: Error): boolean {
   return error.message === 'bad response' || error.name === 'HTTPParserError';
 }

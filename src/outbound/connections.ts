@@ -5,9 +5,9 @@ import type { Exchange } from './exchange.ts';
 import { Pool, type Shared, type WorkspaceLoad } from './pool.ts';
 import { createUpstream, distrust, type Upstream } from './upstream.ts';
 
-/** Connections of a process; each needs a file descriptor, and some 50 KB of memory. */
+/** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
 const usualMost = 4096;
-/** Idle connections that one workspace keeps for later. */
+/** Idle connections that one workspace keeps for later requests. */
 const mostIdlePerWorkspace = 1024;
 const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
@@ -16,11 +16,11 @@ const sweepMs = 1000;
 const rememberedUpstreams = 2000;
 
 export type ConnectionsOptions = {
-  /** Makes what connects to an origin. */
+  /** Creates the function that connects to an origin. */
   connectorOf: (origin: string) => Connect;
   /** Monotonic ms. */
   clock: () => number;
-  /** Told of an upstream that sent bytes which no request asked for. */
+  /** Reports an upstream that sent bytes which no request asked for. */
   onUnasked: (workspaceId: string, origin: string) => void;
   mostConnections: number | undefined;
 };
@@ -45,7 +45,7 @@ export class Connections implements Shared {
     this.clock = options.clock;
   }
 
-  /** The pool of a request, which lives as long as it has connections. @throws TypeError for an origin that is none */
+  /** The pool of a request, which lives as long as it has connections. @throws TypeError when `origin` is not a URL */
   poolFor({ workspaceId, origin, credentialHash }: Exchange): Pool {
     const key = credentialHash === undefined ? Symbol() : `${workspaceId} ${origin} ${credentialHash}`;
     const known = this.#pools.get(key);
@@ -71,7 +71,7 @@ export class Connections implements Shared {
     await Promise.all([...this.#open].map((connection) => connection.end()));
   }
 
-  /** What one workspace has under way is never more than what is left, so that another one always finds a connection. */
+  /** A workspace may use at most as much as is still free, so another workspace always finds a connection. */
   mayBegin(workspace: WorkspaceLoad): boolean {
     return workspace.requests < this.#most - this.#requests;
   }
@@ -109,7 +109,7 @@ export class Connections implements Shared {
   }
 
   onUnused(pool: Pool): void {
-    // A later pool of the same key may have taken its place.
+    // A later pool may use the same key by now.
     if (this.#pools.get(pool.key) !== pool) return;
     this.#pools.delete(pool.key);
     const { workspace } = pool;
@@ -125,7 +125,7 @@ export class Connections implements Shared {
     return upstream;
   }
 
-  /** The pool with the connection that has been idle for longest: in the workspace itself, or in any where it has none. */
+  /** The pool with the connection that has been idle longest, in the workspace itself or, if it has none, in any. */
   #longestIdle(workspace: WorkspaceLoad): Pool | undefined {
     let worst: Pool | undefined;
     for (const pool of this.#pools.values()) {

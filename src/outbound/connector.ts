@@ -6,7 +6,7 @@ import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
 import { type EgressAllow, mayConnect } from './egress.ts';
 import { buildConnector } from './undici.ts';
 
-/** `dns.lookup` with `all: true`; handed in so that a test can be the name server. */
+/** `dns.lookup` with `all: true`; an argument so that a test can be the name server. */
 export type Resolve = (
   hostname: string,
   callback: (error: NodeJS.ErrnoException | null, addresses: dns.LookupAddress[]) => void,
@@ -16,17 +16,17 @@ export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostnam
 
 const connectTimeoutMs = 3000;
 
-/** Connects for undici. Gives the socket that is connecting, if it comes to one, so that it can be given up. */
+/** Connects for undici. Returns the socket while it connects, if there is one, so that it can be destroyed. */
 export type Connect = (options: Connectors.Options, callback: Connectors.Callback) => Socket | undefined;
 
 const blocked = () =>
   new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
 
 /**
- * Connects undici to one origin, but only to addresses that may be called. Literals are checked here because Node
- * resolves nothing for them; names are resolved once, all answers must pass, and exactly those are handed to the socket,
- * so that no second answer of a name server counts; the peer is checked once more before use.
- * `onBlocked` is told the class of each address that was refused.
+ * Connects undici to one origin, and only to permitted addresses. Literals are checked here because Node resolves
+ * nothing for them. Names are resolved once, all answers must pass, and the socket gets exactly those, so that a second
+ * answer of a name server has no effect. The peer is checked once more before use.
+ * `onBlocked` gets the class of each refused address.
  */
 export function guardedConnector(
   origin: URL,
@@ -38,9 +38,9 @@ export function guardedConnector(
   const { hostname } = origin;
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
-  // undici hands unknown options on to net.connect and tls.connect; its types do not say so.
+  // Undici passes unknown options on to net.connect and tls.connect; its types omit this.
   const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port, onBlocked) };
-  // So does undici's connector give its socket.
+  // Undici's connector also returns its socket, which its types omit.
   const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
   return (options, callback) => {
     if (isBlockedLiteral) {

@@ -1,33 +1,33 @@
-/** What happens at `until`, in ms of `Deadlines.now`, unless it is taken away before. */
+/** A function to run at `until`, in ms of `Deadlines.now`, unless it is removed before. */
 export type Deadline = {
   until: number;
   expire: () => void;
-  /** Where it waits; −1 when it does not. */
-  place: number;
+  /** Index in the array of pending deadlines; −1 when it is not pending. */
+  index: number;
 };
 
-/** Deadlines on one timer, since one for each call costs more than the rest of its bookkeeping. */
+/** Deadlines on one shared timer: a timer for each call costs more than the rest of its bookkeeping. */
 export type Deadlines = {
   /**
-   * Monotonic ms in which this process ran. What it was stopped for (SIGSTOP, a machine without processor time, a long
-   * collection of garbage) does not count: the upstream may have answered, and nobody could read it.
+   * Monotonic ms in which this process ran. Time in which it was stopped (SIGSTOP, a machine without processor time, a
+   * long garbage collection) does not count: the upstream may have answered, and the process could not read it.
    */
   now(): number;
-  /** How long the process was stopped in all while somebody waited, in ms, as of the last `now`. */
+  /** Total time that the process was stopped while deadlines were pending, in ms, as of the last `now`. */
   readonly stoppedMs: number;
   add(until: number, expire: () => void): Deadline;
   remove(deadline: Deadline): void;
 };
 
-/** A deadline is found passed at most this much later. */
+/** Longest delay until a passed deadline is noticed. */
 const tickMs = 20;
-/** A timer that is later than this was not late, but its process stopped. */
+/** A delay of the timer beyond this means that the process was stopped. */
 const stopMs = 500;
 
 /**
- * The timer runs while there are deadlines, and only then. They are kept in an array: the tables that a Set leaves behind
- * each time it fills up still refer to what was in them and to the next table, so that nearly every call would grow old
- * in memory, and the whole heap be searched several times as often.
+ * The timer runs only while there are deadlines. They are kept in an array, because the tables that a Set discards as
+ * it grows still refer to its items and to the next table: nearly every call would survive into the old generation, and
+ * the whole heap would be collected several times as often.
  */
 export function createDeadlines(): Deadlines {
   const pending: Deadline[] = [];
@@ -35,7 +35,7 @@ export function createDeadlines(): Deadlines {
   let lookedAt = 0;
   let stoppedMs = 0;
 
-  /** Whoever comes first after a stop takes it into account. */
+  /** The first call after a stop adds the stop to `stoppedMs`. */
   const now = () => {
     const at = performance.now();
     if (timer !== undefined && at - lookedAt > stopMs) {
@@ -46,13 +46,13 @@ export function createDeadlines(): Deadlines {
   };
 
   const remove = (deadline: Deadline) => {
-    if (deadline.place < 0) return;
+    if (deadline.index < 0) return;
     const last = pending.pop() as Deadline;
     if (last !== deadline) {
-      pending[deadline.place] = last;
-      last.place = deadline.place;
+      pending[deadline.index] = last;
+      last.index = deadline.index;
     }
-    deadline.place = -1;
+    deadline.index = -1;
   };
 
   const look = () => {
@@ -73,7 +73,7 @@ export function createDeadlines(): Deadlines {
       return stoppedMs;
     },
     add(until, expire) {
-      const deadline = { until, expire, place: pending.length };
+      const deadline = { until, expire, index: pending.length };
       pending.push(deadline);
       if (timer === undefined) {
         lookedAt = performance.now();

@@ -13,9 +13,9 @@ const decoders = new Map<string, Decoder>([
 ]);
 
 /**
- * Undoes the content coding of a body. We ask for none, but some upstreams compress all the same.
+ * Decodes the content coding of a body. We ask for none, but some upstreams compress nevertheless.
  * `coding` is a list when the upstream named several; no honest one does.
- * @throws OutboundError oversize when more than `limitBytes` come out, malformed when it does not decode
+ * @throws OutboundError oversize when the result exceeds `limitBytes`, malformed when it does not decode
  */
 export async function decodeBody(
   body: Buffer,

@@ -9,7 +9,7 @@ export type EgressAllow = readonly {
 }[];
 
 /**
- * Parses `host-or-address-or-cidr:port`, comma-separated.
+ * Parses comma-separated entries `host-or-address-or-cidr:port`.
  * @throws Error with a sentence that names the entry
  */
 export function parseEgressAllow(text: string): EgressAllow {
@@ -33,12 +33,12 @@ export function parseEgressAllow(text: string): EgressAllow {
     });
 }
 
-/** The exceptions as text that `parseEgressAllow` takes. */
+/** The exceptions as text that `parseEgressAllow` accepts. */
 export function egressText(allow: EgressAllow): string {
   return allow.map(({ host, range, port }) => `${host ?? `${range?.[0].toString()}/${range?.[1]}`}:${port}`).join(',');
 }
 
-/** Whether the operator let this address be reached on this port, either by its own or by the name it was found under. */
+/** Whether the operator permits this address on this port, by the address itself or by the name that resolved to it. */
 export function isAllowed(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return allow.some((entry) => {
     if (entry.port !== port) return false;
@@ -49,7 +49,7 @@ export function isAllowed(allow: EgressAllow, hostname: string, address: string,
   });
 }
 
-/** Whether a connection may be made to `address`, which `hostname` stands for. */
+/** Whether a connection may be made to `address`, an address of `hostname`. */
 export function mayConnect(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return isPublicAddress(address) || isAllowed(allow, hostname, address, port);
 }
@@ -58,16 +58,16 @@ const webPorts = (port: number) => [80, 443, 3000, 4443, 5000, 9443].includes(po
 const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|invalid|test)$/i;
 
 /**
- * Why a URL of a configuration may not be called, judged without any look-up, or undefined.
+ * Why a URL of a configuration may not be called, decided without a DNS lookup; undefined when it may.
  * `ownHosts` are the service's own: a tool that calls the service would call itself in a circle.
- * With `allow` undefined there are no exceptions, and none is spoken of.
+ * With `allow` undefined there are no exceptions, and the message mentions none.
  */
 export function urlProblem(url: URL, allow: EgressAllow | undefined, ownHosts: readonly string[]): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `found ${url.protocol}//; allowed: https://`;
   if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
   if (url.hash) return 'a URL of a request has no #fragment';
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
-  // A final dot names the same host.
+  // A trailing dot names the same host.
   const hostname = url.hostname.replace(/\.$/, '');
   const host = url.port ? `${hostname}:${url.port}` : hostname;
   if (ownHosts.includes(host)) return 'a hosted server cannot call this service itself';
@@ -78,7 +78,7 @@ export function urlProblem(url: URL, allow: EgressAllow | undefined, ownHosts: r
   return `${problem}; the operator of the service can allow it: EGRESS_ALLOW=${hostname}:${port}`;
 }
 
-/** Why a URL is none that anybody on the internet could call. */
+/** Why a URL cannot be called from the public internet. */
 function publicUrlProblem(
   protocol: string,
   hostname: string,

@@ -1,19 +1,19 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
-/** One request to somebody else's machine. `path` has the query; `headers` alternates names and values. */
+/** One request to an upstream. `path` includes the query; `headers` alternates names and values. */
 export type Exchange = {
-  /** The workspace that asks: no connection of one workspace is ever used for another. */
+  /** The workspace that sends it. Workspaces never share connections. */
   workspaceId: string;
   origin: string;
   /**
-   * A digest of the credentials that are sent. A connection carries only requests with the same one; with undefined it
+   * A digest of the credentials that are sent. A connection carries only requests with the same digest; without one it
    * is closed after this request.
    */
   credentialHash: string | undefined;
   /**
-   * Whose request it is, for what stands in front of the connections: a digest or id of the credential, and for a caller
-   * who is not known the address that the request came from. `credential` is what is known of one that callers bring.
+   * The caller, for the circuit breaker: a digest or id of the credential, and for an unknown caller the address that
+   * the request came from. `credential` holds what is known of a credential that callers bring.
    */
   caller?: {
     readonly id: string | undefined;
@@ -24,11 +24,11 @@ export type Exchange = {
   method: Dispatcher.HttpMethod;
   headers: string[];
   body: string | Buffer | undefined;
-  /** Time for everything, from the name look-up to the last byte. */
+  /** Time for the whole exchange, from the DNS lookup to the last byte. */
   timeoutMs: number;
-  /** Most bytes of the answer, before and after decompression. */
+  /** Longest body of the answer, before and after decompression. */
   limitBytes: number;
-  /** Given a function that closes the connection and rejects with reason `cancelled`. */
+  /** Gets a function that closes the connection and rejects with reason `cancelled`. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };
 

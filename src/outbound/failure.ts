@@ -1,38 +1,38 @@
 import { OutboundError, type OutboundReason } from '../errors.ts';
 import { literalAddress } from './address.ts';
 
-/** What the codes of Node, of OpenSSL and of undici mean. `said` is told the host; it names no address, path or query. */
-type Failure = { codes: RegExp; reason: OutboundReason; said: (host: string) => string };
+/** Meaning of the error codes of Node, OpenSSL and undici. The text names the host, but no address, path or query. */
+type Failure = { codes: RegExp; reason: OutboundReason; text: (host: string) => string };
 
 const certificate = (codes: RegExp, fault: string): Failure => ({
   codes,
   reason: 'tls',
-  said: (host) => `the TLS certificate of ${host} ${fault}`,
+  text: (host) => `the TLS certificate of ${host} ${fault}`,
 });
 
-/** The first that fits counts. */
+/** The first match counts. */
 const failures: readonly Failure[] = [
   {
     codes: /^(ENOTFOUND|ENODATA|EAI_NONAME|EAI_NODATA)$/,
     reason: 'dns',
-    said: (host) => `there is no host ${host}: the name was not found`,
+    text: (host) => `there is no host ${host}: the name was not found`,
   },
-  { codes: /^(EAI_\w+|ESERVFAIL)$/, reason: 'dns', said: (host) => `the name ${host} could not be looked up just now` },
-  { codes: /^ECONNREFUSED$/, reason: 'unreachable', said: (host) => `${host} refused the connection` },
+  { codes: /^(EAI_\w+|ESERVFAIL)$/, reason: 'dns', text: (host) => `the name ${host} could not be looked up just now` },
+  { codes: /^ECONNREFUSED$/, reason: 'unreachable', text: (host) => `${host} refused the connection` },
   {
     codes: /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
     reason: 'unreachable',
-    said: (host) => `${host} did not accept a connection in time`,
+    text: (host) => `${host} did not accept a connection in time`,
   },
   {
     codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
     reason: 'unreachable',
-    said: (host) => `there is no route to ${host}`,
+    text: (host) => `there is no route to ${host}`,
   },
   {
     codes: /^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/,
     reason: 'no_connection',
-    said: (host) =>
+    text: (host) =>
       `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
   },
   certificate(/^CERT_HAS_EXPIRED$/, 'has expired'),
@@ -48,27 +48,27 @@ const failures: readonly Failure[] = [
   {
     codes: /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
     reason: 'tls',
-    said: (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
+    text: (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
   },
   {
     codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)/,
     reason: 'malformed',
-    said: () => 'the upstream answered with something that is not valid HTTP',
+    text: () => 'the upstream answered with something that is not valid HTTP',
   },
   {
     codes: /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/,
     reason: 'reset',
-    said: () => 'the upstream closed the connection before it had answered',
+    text: () => 'the upstream closed the connection before it had answered',
   },
 ];
 
 const otherwise: Failure = {
   codes: /^/,
   reason: 'unreachable',
-  said: (host) => `no connection to ${host} could be made`,
+  text: (host) => `no connection to ${host} could be made`,
 };
 
-/** Turns whatever Node or undici report of a request to `origin` into one of our reasons. */
+/** Maps an error that Node or undici reports for a request to `origin` to one of our reasons. */
 export function toOutboundError(error: Error, origin: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error.cause instanceof OutboundError) return error.cause;
@@ -79,18 +79,18 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
   }
   const code = codeOf(error);
   const failure = failures.find(({ codes }) => codes.test(code)) ?? otherwise;
-  return new OutboundError(failure.reason, failure.said(hostIn(origin)));
+  return new OutboundError(failure.reason, failure.text(hostIn(origin)));
 }
 
-/** What a machine without IPv6 reports of half of the addresses; what became of the other half tells more. */
+/** Codes that a machine without IPv6 reports for half of the addresses; the errors of the other half say more. */
 const noRoute = /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT)$/;
 
 function codeOf(error: Error): string {
-  // undici leaves the code out when even the first bytes are not HTTP.
+  // Undici omits the code when even the first bytes are not HTTP.
   return String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
 }
 
-/** The host as a person knows it, or words that stand for an address. */
+/** The host if it is a name; a general term if it is an address. */
 function hostIn(origin: string): string {
   const { host, hostname } = new URL(origin);
   return literalAddress(hostname) === undefined ? host : 'the upstream';

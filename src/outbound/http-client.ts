@@ -11,15 +11,15 @@ import { Transfer } from './transfer.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
-/** The only way out: guarded addresses, no redirects, one deadline, one byte limit, connections kept alive. */
+/** The only client for upstreams: guarded addresses, no redirects, one deadline, one byte limit, reused connections. */
 export type HttpClient = {
-  /** Never throws at once. @throws OutboundError */
+  /** Fails only by rejecting. @throws OutboundError */
   send(exchange: Exchange): Promise<Answer>;
   /** Connection pools in use. */
   poolCount(): number;
   /**
-   * Open connections of all pools together, the requests on them, those that wait for one, and how many connections have
-   * ended because bytes came that no request asked for.
+   * Totals of all pools: open connections, requests on them, requests that wait for one, and connections ended because
+   * bytes arrived that no request asked for.
    */
   load(): { connections: number; running: number; waiting: number; unasked: number };
   close(): Promise<void>;
@@ -28,15 +28,15 @@ export type HttpClient = {
 export type OutboundOptions = {
   allow: EgressAllow;
   resolve: Resolve;
-  /** The name of the header that marks every request, so that one that comes back to this service is refused. */
+  /** Name of the header that marks every request, so that one that comes back to this service is refused. */
   hopHeader: string;
-  /** Monotonic ms, for how long connections are kept. */
+  /** Monotonic ms; decides how long connections are kept. */
   clock?: () => number;
-  /** Told the class of each address that was refused. */
+  /** Gets the class of each refused address. */
   onBlocked?: (of: BlockedClass) => void;
-  /** Told of an upstream that sent bytes which no request asked for. */
+  /** Reports an upstream that sent bytes which no request asked for. */
   onUnasked?: (workspaceId: string, origin: string) => void;
-  /** Connections that the process may have; some thousand when absent. */
+  /** Most connections of the process; a few thousand when absent. */
   mostConnections?: number;
 };
 
@@ -76,14 +76,14 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
 }
 
 /**
- * A kept connection may be closed by the upstream at the moment of use. Only a GET that saw no byte of an answer is
- * sent again, once, within its deadline; and one that was lost because this process had stopped.
+ * The upstream may close a kept connection at the moment of use. Only a GET is sent again, once and within its
+ * deadline: when no byte of an answer came, or when the connection was lost because this process had been stopped.
  */
 function mayRetry(exchange: Exchange, error: OutboundError): boolean {
   return exchange.method === 'GET' && (error.reason === 'reset' || error.reason === 'stopped');
 }
 
-/** Most upstreams compress nothing, as they were asked. @throws OutboundError */
+/** Most upstreams follow our request to compress nothing. @throws OutboundError */
 function decoded(answer: Answer, limitBytes: number): Answer | Promise<Answer> {
   const coding = answer.headers['content-encoding'];
   if (coding === undefined) return answer;

@@ -4,45 +4,45 @@ import type { Lender, Transfer } from './transfer.ts';
 import { isDistrusted, isProven, restMs, type Upstream } from './upstream.ts';
 
 const mostPerPool = 128;
-/** A request with less time than this does not wait for a connection to rest. */
+/** A request with a shorter timeout than this does not wait for a connection to rest. */
 const hurryMs = 1000;
 
 export type WorkspaceLoad = { id: string; requests: number; pools: number };
 
-/** What the pools of a process share. */
+/** State and limits that the pools of a process share. */
 export type Shared = {
   /** Monotonic ms. */
   clock: () => number;
   isClosed: boolean;
-  /** Whether a workspace may have one more request under way. */
+  /** Whether a workspace may start one more request. */
   mayBegin(workspace: WorkspaceLoad): boolean;
-  /** Whether there may be one more connection; closes an idle one of another pool where that helps. */
+  /** Whether one more connection is possible; closes an idle one of another pool if that helps. */
   makeSlot(workspace: WorkspaceLoad): boolean;
-  /** Notes one request more under way, or one less. */
+  /** Adds a running request, or removes one. */
   count(workspace: WorkspaceLoad, change: 1 | -1): void;
   onOpened(connection: Connection): void;
   onEnded(connection: Connection): void;
   /** An upstream sent bytes that no request asked for. */
   onUnasked(pool: Pool): void;
-  /** The pool has no connection, and nothing waits for one. */
+  /** The pool has no connection and no waiting request. */
   onUnused(pool: Pool): void;
 };
 
-/** Connections that may carry one another's requests: of a workspace, to an origin, with the same credentials. */
+/** Connections that may carry each other's requests: same workspace, origin and credentials. */
 export class Pool implements Lender {
   readonly key: string | symbol;
   readonly upstream: Upstream;
   readonly workspace: WorkspaceLoad;
   readonly #shared: Shared;
-  /** Those that have been idle for longest come first. */
+  /** Ordered by idle time, the longest first. */
   readonly #idle: Connection[] = [];
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting: Transfer[] = [];
   #connections = 0;
   #turn: NodeJS.Immediate | undefined;
   #rest: NodeJS.Timeout | undefined;
 
-  /** With a symbol as its key the pool is for one request. */
+  /** A symbol as the key means a pool for a single request. */
   constructor(key: string | symbol, upstream: Upstream, workspace: WorkspaceLoad, shared: Shared) {
     this.key = key;
     this.upstream = upstream;
@@ -58,7 +58,7 @@ export class Pool implements Lender {
     return this.#waiting.length;
   }
 
-  /** Starts a transfer now or when a connection is ready, or fails it. A second attempt gets a new connection. */
+  /** Starts a transfer now or once a connection is ready, or fails it. A second attempt gets a new connection. */
   begin(transfer: Transfer, isSecond: boolean): void {
     if (!transfer.isSettled) {
       const refusal = this.#refusal();
@@ -96,7 +96,7 @@ export class Pool implements Lender {
     this.#end(connection);
   }
 
-  /** Fails what waits. What is under way fails with its connection. */
+  /** Fails the waiting transfers. Running ones fail with their connection. */
   close(): void {
     clearTimeout(this.#rest);
     clearImmediate(this.#turn);
@@ -129,7 +129,7 @@ export class Pool implements Lender {
     transfer.start(connection, this);
   }
 
-  /** A connection that has rested; with a proven upstream any idle one, and that which has been idle for longest first. */
+  /** A rested connection; with a proven upstream any idle one, the longest idle first. */
   #ready(): Connection | undefined {
     const idle = this.#idle;
     const first = idle[0];
@@ -137,7 +137,7 @@ export class Pool implements Lender {
     const since = this.#shared.clock() - restMs;
     if (first.idleSince > since) return isProven(this.upstream) ? idle.shift() : undefined;
     this.upstream.rests++;
-    // Of those that have rested the one that was used last, which its upstream is least likely to close just now.
+    // Among rested connections the upstream is least likely to close the one used last.
     let last = idle.length - 1;
     while ((idle[last] as Connection).idleSince > since) last--;
     return idle.splice(last, 1)[0];
@@ -166,12 +166,12 @@ export class Pool implements Lender {
     if (this.#connections === 0 && this.#waiting.length === 0) this.#shared.onUnused(this);
   }
 
-  /** Serves those that wait, once undici has seen what came behind the last answer. */
+  /** Serves waiting transfers after undici has seen any bytes behind the last answer. */
   #giveTurn(): void {
     if (this.#waiting.length > 0) this.#turn ??= setImmediate(() => this.#serveWaiting());
   }
 
-  /** Serves those that wait when the first connection has rested. */
+  /** Serves waiting transfers when the first connection has rested. */
   #awaitRest(): void {
     const first = this.#idle[0];
     if (!first || this.#rest) return;

@@ -1,13 +1,13 @@
-/** How many requests may be sent a second time: retries must not double the load of an upstream that fails. */
+/** Limits requests that are sent a second time: retries must not double the load of an upstream that fails. */
 export type RetryBudget = {
   noteRequest(): void;
-  /** Whether there is one left, which is then used up. */
+  /** Uses up one retry. False if none is left. */
   take(): boolean;
 };
 
-/** Retries for each request. */
+/** Retries earned by each request. */
 const share = 0.1;
-/** What a quiet upstream may have saved up. */
+/** Most retries that a quiet upstream saves up. */
 const most = 10;
 
 export function createRetryBudget(): RetryBudget {

@@ -8,32 +8,32 @@ import type { Answer, Exchange } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
 
 /**
- * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are free;
- * beyond them they must hold so many bytes on average, which is less than a row of any honest stream.
+ * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are
+ * free; beyond them the average piece must have this many bytes, which is less than a row of any honest stream.
  */
 const freePieces = 10_000;
 const pieceBytes = 100;
 const maxInterimAnswers = 100;
-/** Of the header lines of an answer, and of all that is around its body, such as trailers and chunk extensions. */
+/** Limit for the header lines of an answer, and for bytes around its body such as trailers and chunk extensions. */
 const maxHeaderBytes = 64 * 1024;
-/** For the length of each piece of a body. */
+/** Allowance for the chunk header of each piece of a body. */
 const aroundPieceBytes = 16;
 const nothing = Buffer.alloc(0);
 
-/** Told once how a transfer ended. */
+/** Called once with the result of a transfer. */
 export type Ended = { resolve: (answer: Answer) => void; reject: (error: OutboundError) => void };
 
-/** Where a transfer has its connection from, or waits for one. */
+/** The pool that lends a transfer its connection, or lets it wait for one. */
 export type Lender = {
   /** After a whole answer. */
   giveBack(connection: Connection): void;
   /** After anything else, which ends the connection. */
   discard(connection: Connection): void;
-  /** The transfer waits no longer. */
+  /** The transfer no longer waits. */
   forget(transfer: Transfer): void;
 };
 
-/** One request on its way and the answer to it as undici tells of it, within its deadline and its limits. */
+/** One request and its answer, as undici reports it, within a deadline and limits. */
 export class Transfer implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
   readonly #ended: Ended;
@@ -61,7 +61,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the caller went away')));
   }
 
-  /** Whether it has ended, as it may have before it began. */
+  /** Whether it has ended; possible even before it started. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
@@ -82,7 +82,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     connection.dispatch({ path, method, headers, body }, this);
   }
 
-  /** Told of bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
+  /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
   mayArrive(bytes: number): boolean {
     const around = this.#arrived - this.#bytes;
     this.#arrived += bytes;
@@ -143,7 +143,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     else this.fail(failure.reason === 'reset' && this.#hasBegun ? truncated() : failure);
   }
 
-  /** Ends it, and its connection: what comes over that is the rest of an answer that nobody waits for. */
+  /** Ends the transfer and its connection, which would still carry the rest of an unwanted answer. */
   fail(error: OutboundError): void {
     if (!this.#settle()) return;
     if (this.#connection) this.#lender?.discard(this.#connection);
@@ -175,7 +175,7 @@ function wasLost({ reason }: OutboundError): boolean {
   return reason === 'reset' || reason === 'unreachable' || reason === 'truncated';
 }
 
-/** The upstream, or what is in between, gave up on a process that said nothing. */
+/** The upstream or the network gave up on a process that was silent. */
 function stopped(): OutboundError {
   return new OutboundError(
     'stopped',
@@ -187,7 +187,7 @@ function tooMany(what: string): OutboundError {
   return new OutboundError('malformed', `the upstream answered with too many ${what}`);
 }
 
-/** The answer had begun, so the request was served: it is not sent twice. */
+/** The answer had begun, so the upstream had served the request; it is not sent twice. */
 function truncated(): OutboundError {
   return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import type * as undici from 'undici';
 
 /**
- * The two parts of undici that are used. Its front door also loads a browser's fetch, caches, test doubles and proxies:
+ * The two parts of undici that are used. Its main module also loads fetch, caches, test doubles and proxies:
  * 80 files and 8 MB.
  */
 const require = createRequire(import.meta.url);

@@ -1,23 +1,23 @@
 import type { Connect } from './connector.ts';
 import { createRetryBudget, type RetryBudget } from './retry-budget.ts';
 
-/** How long what an upstream sends after its answer is waited for. */
+/** How long a connection rests after an answer, to detect bytes that no request asked for. */
 export const restMs = 50;
-/** So often its connections must have been quiet for that long before they are used again at once. */
+/** Number of rests without such bytes after which connections are reused at once. */
 const provenRests = 100;
-/** How long the connections to an upstream that sent an unasked byte carry one request each. */
+/** How long connections to an upstream that sent an unasked byte carry one request each. */
 const distrustMs = 10 * 60_000;
 
-/** An origin, as one workspace knows it. */
+/** An origin as used by one workspace. */
 export type Upstream = {
   origin: string;
-  /** The same as undici takes it. */
+  /** The origin as a URL, for undici. */
   url: URL;
   connect: Connect;
   retries: RetryBudget;
-  /** How often a connection was quiet after an answer. */
+  /** Number of rests in which a connection was quiet. */
   rests: number;
-  /** Until when a connection carries one request only, in monotonic ms. */
+  /** Time until which a connection carries one request only, in monotonic ms. */
   distrustedUntil: number;
 };
 
@@ -26,22 +26,22 @@ export function createUpstream(origin: string, connect: Connect): Upstream {
   return { origin, url: quickUrl(origin), connect, retries: createRetryBudget(), rests: 0, distrustedUntil: never };
 }
 
-/** Undici asks its URL for the origin with each request. A URL puts it together each time, which takes 2 µs; this one keeps it. */
+/** A URL that stores its origin. Undici reads it for each request, and computing it takes 2 µs. */
 function quickUrl(origin: string): URL {
   return Object.defineProperty(new URL(origin), 'origin', { value: origin });
 }
 
-/** Whether its connections may be used again at once; until then each rests after an answer. */
+/** Whether connections may be reused at once; before that, each rests after an answer. */
 export function isProven(upstream: Upstream): boolean {
   return upstream.rests >= provenRests;
 }
 
-/** Whether a connection to it carries one request only. */
+/** Whether connections carry one request only. */
 export function isDistrusted(upstream: Upstream, now: number): boolean {
   return upstream.distrustedUntil > now;
 }
 
-/** An upstream that sends what nobody asked for may do it again at any time. Gives whether it was trusted until now. */
+/** Distrusts an upstream that sent unasked bytes, as it may do so again. Returns whether it was trusted until now. */
 export function distrust(upstream: Upstream, now: number): boolean {
   const isNew = !isDistrusted(upstream, now);
   upstream.distrustedUntil = now + distrustMs;

@@ -1,7 +1,7 @@
-/** How many may wait of one workspace, and of all together. */
+/** How many items may wait for one workspace, and for all together. */
 export type QueueLimits = { ofWorkspace: number; ofAll: number };
 
-/** What waits, first come, first served within a workspace, while workspaces take turns. */
+/** A queue in which workspaces take turns; within a workspace, first come, first served. */
 export class FairQueue<Item> {
   readonly #limits: QueueLimits;
   /** In the order of their turns. */
@@ -16,7 +16,7 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
-  /** False when there is no slot left. */
+  /** False when the queue is full. */
   add(workspaceId: string, item: Item): boolean {
     const beside = this.#waiting.get(workspaceId);
     if (this.#size >= this.#limits.ofAll || (beside?.length ?? 0) >= this.#limits.ofWorkspace) return false;
@@ -26,7 +26,7 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** Takes the next item of the next workspace that may have one. */
+  /** Takes the next item of the next workspace that may run one. */
   next(mayRun: (workspaceId: string) => boolean): Item | undefined {
     for (const [workspaceId, items] of this.#waiting) {
       if (!mayRun(workspaceId)) continue;
@@ -39,7 +39,7 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Takes an item out that is no longer wanted. False when it does not wait. */
+  /** Removes an item that is no longer wanted. False if it does not wait. */
   remove(workspaceId: string, item: Item): boolean {
     const items = this.#waiting.get(workspaceId) ?? [];
     const index = items.indexOf(item);
@@ -50,7 +50,7 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** Takes everything out. */
+  /** Removes all items. */
   clear(): Item[] {
     const items = [...this.#waiting.values()].flat();
     this.#waiting.clear();

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { JobError } from '../errors.ts';
 import type { JobAnswer, JobQuestion } from './thread.ts';
 
-/** A job as a thread sees it. */
+/** A job as the thread receives it. */
 export type ThreadJob = JobQuestion & { limitMs: number; transfer?: readonly ArrayBuffer[] };
 
 type Running = {
@@ -12,10 +12,10 @@ type Running = {
   reject: (error: unknown) => void;
 };
 
-/** Enough for the values of 10 MB of JSON that is all small objects; beyond it the thread ends, and not the process. */
+/** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
 const memory = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 };
 
-/** One thread. It ends with its process, when it has had nothing to do for a while, and when a job passes its limit. */
+/** One thread. It ends with its process, after some idle time, or when a job exceeds its limit. */
 export class JobThread {
   readonly #worker: Worker;
   readonly #idle: NodeJS.Timeout;
@@ -23,10 +23,10 @@ export class JobThread {
   #isEnding = false;
   #failure: unknown = new JobError('failed', 'the thread has ended');
 
-  /** `onEnd` is told when the thread is gone. */
+  /** `onEnd` is called when the thread has ended. */
   constructor(idleMs: number, onEnd: () => void) {
     this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
-      // Flags such as --input-type are meant for the program only.
+      // Flags such as --input-type are meant only for the main program.
       execArgv: [],
       resourceLimits: memory,
     });
@@ -56,13 +56,13 @@ export class JobThread {
     return new Promise((resolve, reject) => {
       const timer = this.#endsAfter(limitMs, new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
       this.#running = { job, timer, resolve, reject };
-      // A process may not end while a result is due.
+      // The process must not exit while a result is due.
       this.#worker.ref();
       this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
     });
   }
 
-  /** Lets a job run for so much longer only, because nobody waits for it. */
+  /** Shortens the time limit of a job whose result is no longer wanted. */
   cancel(job: unknown, graceMs: number): void {
     const running = this.#running;
     if (!running || running.job !== job) return;
@@ -82,7 +82,7 @@ export class JobThread {
 
   #endsAfter(ms: number, failure: JobError): NodeJS.Timeout {
     return setTimeout(() => {
-      // What is not JavaScript, such as JSON.parse, ends when it ends; nobody waits for that.
+      // Native code such as JSON.parse cannot be interrupted; the pool does not wait for it.
       this.#take()?.reject(failure);
       void this.close();
     }, ms).unref();

@@ -4,7 +4,7 @@ import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
 import type { ConfigurationJob } from '../operations/servers/judged.ts';
 
-/** What runs on threads: the input and the output of each kind of job. Both cross by structured clone. */
+/** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
   'check-arguments': ArgumentJob;
   'judge-configuration': ConfigurationJob;
@@ -17,10 +17,10 @@ export type JobKind = keyof Jobs;
 export type JobInput<Kind extends JobKind> = Jobs[Kind]['input'];
 export type JobOutput<Kind extends JobKind> = Jobs[Kind]['output'];
 
-/** What a job gives: its output, and the memory in it that is handed over rather than copied. */
+/** Result of a job: its output, and the memory in it that is transferred rather than copied. */
 export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
 
-/** Loaded by a thread when it gets the first job of a kind. */
+/** Loaded by a thread with its first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'judge-configuration': async () => (await import('../operations/servers/configuration-job.ts')).judgeConfiguration,

@@ -6,13 +6,13 @@ import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
   input: JobInput<Kind>;
-  /** Whose work it is: workspaces take turns. */
+  /** The owner of the job: workspaces take turns. */
   workspaceId: string;
-  /** How long it may run; its thread is ended then. */
+  /** Longest time that it may run, in ms; its thread is ended then. */
   limitMs: number;
-  /** Memory of the input that is handed over, and gone here. */
+  /** Memory of the input that is transferred, and no longer usable here. */
   transfer?: readonly ArrayBuffer[];
-  /** Given a function that takes the job back. */
+  /** Gets a function that cancels the job. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };
 
@@ -24,7 +24,7 @@ export type ThreadPoolOptions = {
   queue: QueueLimits;
   /** Longest that a job waits for a thread, in ms. */
   waitMs: number;
-  /** How long a thread without work is kept, in ms. */
+  /** How long an idle thread is kept, in ms. */
   idleMs: number;
   /** Monotonic ms. */
   clock: () => number;
@@ -37,15 +37,15 @@ type Job = JobRequest<JobKind> & {
   reject: (error: unknown) => void;
 };
 
-/** How much longer a job may run that nobody waits for: ending a thread costs more than a short rest of its work. */
+/** Time that a cancelled job still gets: ending a thread costs more than a short rest of its work. */
 const graceMs = 100;
 
-/** Threads for what would hold the event loop too long. They are started when they are first needed. */
+/** Threads for work that would block the event loop too long. They are started on demand. */
 export class ThreadPool {
   readonly #options: ThreadPoolOptions;
   readonly #queue: FairQueue<Job>;
   readonly #threads = new Set<JobThread>();
-  /** How many jobs of a workspace run. */
+  /** Number of running jobs by workspace. */
   readonly #running = new Map<string, number>();
   readonly #outcomes: Record<JobOutcome, number> = {
     done: 0,
@@ -97,7 +97,7 @@ export class ThreadPool {
     }
   }
 
-  /** One workspace never has all of several threads. */
+  /** With several threads, one workspace never occupies all of them. */
   #mayRun(workspaceId: string): boolean {
     return (this.#running.get(workspaceId) ?? 0) < Math.max(1, this.#options.threads - 1);
   }

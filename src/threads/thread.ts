@@ -1,4 +1,4 @@
-/** What runs in a thread of `thread-pool.ts`: one job after the other. */
+/** Code that runs in a thread of `thread-pool.ts`: one job after the other. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import { type Done, type JobKind, jobs } from './jobs.ts';

@@ -73,7 +73,7 @@ const faults: Record<string, Ending> = {
   'short-length': noJson,
   'bad-json': noJson,
   'deep-json': malformed(/^the answer is nested deeper than 1000 levels$/),
-  'wrong-type': malformed(/^the upstream said image\/png and answered with text$/),
+  'wrong-type': malformed(/^the upstream declared image\/png and answered with text$/),
   'bad-gzip': malformed(/^the upstream answered with a body that does not decompress$/),
   'bad-utf8': malformed(/^the upstream answered with JSON that is not valid UTF-8$/),
   'interim-flood': malformed(/^the upstream answered with too many interim answers$/),

@@ -26,7 +26,7 @@ const endings: [path: string, timeoutMs: number, said: RegExp][] = [
   ['/huge-headers', 2000, /^the upstream answered with too many bytes (of headers|around its body)$/],
   ['/bad-json', 2000, /^the upstream answered with something that is not valid JSON$/],
   ['/deep-json', 2000, /^the answer is nested deeper than 1000 levels$/],
-  ['/wrong-type', 2000, /^the upstream said image\/png and answered with text$/],
+  ['/wrong-type', 2000, /^the upstream declared image\/png and answered with text$/],
   ['/bad-gzip', 2000, /^the upstream answered with a body that does not decompress$/],
   ['/bad-utf8', 2000, /^the upstream answered with JSON that is not valid UTF-8$/],
   ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],

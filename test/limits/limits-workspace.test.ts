@@ -170,15 +170,15 @@ describe('[sec M9] the fair share of a process', () => {
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('no workspace gets more than what is left, so that the next one finds room', async () => {
-    const gate = createLimits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, places: 9 });
+    const gate = createLimits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
-      const places = [];
+      const slots = [];
       try {
-        for (;;) places.push(await gate.enter(serverOf(workspace), undefined));
+        for (;;) slots.push(await gate.enter(serverOf(workspace), undefined));
       } catch (error) {
         assert.match(String(error), /the service is busy, and this workspace has its share/);
       }
-      return places;
+      return slots;
     };
     const first = await enterAll('first');
     const second = await enterAll('second');

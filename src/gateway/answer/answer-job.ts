@@ -40,7 +40,7 @@ const tooMuch = new ToolFailure(
   `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets; ask for less with filters or paging, or simplify output_schema`,
 );
 
-/** Bytes in memory of their own, which can be handed over. */
+/** Bytes in their own memory, which can be transferred. */
 function ownBytes(text: JsonText): Uint8Array<ArrayBuffer> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   const isOwn = bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;

@@ -10,7 +10,7 @@ export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
   const data = body.toString('base64');
   const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
   if (kind && isUtf8(body) && !body.includes(0)) {
-    throw new ToolFailure('malformed', `the upstream said ${mimeType.slice(0, 100)} and answered with text`);
+    throw new ToolFailure('malformed', `the upstream declared ${mimeType.slice(0, 100)} and answered with text`);
   }
   if (kind) return { type: kind, data, mimeType };
   return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: data } };
@@ -18,7 +18,10 @@ export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
 
 const maxParts = 50;
 
-/** The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type. @throws ToolFailure malformed */
+/**
+ * The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type. @throws ToolFailure
+ * malformed
+ */
 export function multipartBlocks(body: Buffer, contentType: string): ContentBlock[] {
   const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
   const name = boundary?.[1] ?? boundary?.[2];
@@ -34,7 +37,7 @@ export function multipartBlocks(body: Buffer, contentType: string): ContentBlock
   return parts.map(partBlock);
 }
 
-/** The parts of a body, and one too many when there are too many. */
+/** The parts of a body; one more than allowed when there are too many. */
 function split(body: Buffer, delimiter: string): Buffer[] {
   const parts: Buffer[] = [];
   let start = body.indexOf(delimiter);
@@ -64,7 +67,7 @@ function partBlock(part: Buffer): ContentBlock {
   return binaryBlock(mimeType, bytes);
 }
 
-/** The JSON text of one text block, whose text is already what stands inside a JSON string. */
+/** A text block as JSON text. `escaped` is its text, already escaped as inside a JSON string. */
 export function escapedTextBlock(escaped: readonly Uint8Array[]): Buffer {
   return Buffer.concat([blockStart, ...escaped, blockEnd]);
 }

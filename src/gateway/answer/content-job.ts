@@ -1,7 +1,7 @@
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { beginningOf, type ShownContent, tokensOfContent } from './shown-content.ts';
 
-/** Reads the content of a long result, which is JSON text, for somebody who tries the tool out. */
+/** Reads the content of a long result, which is JSON text, for a try-out. */
 export type ContentJob = { input: { content: Uint8Array }; output: ShownContent };
 
 export function shortenContent({ content }: ContentJob['input']): { output: ContentJob['output'] } {

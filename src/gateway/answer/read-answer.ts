@@ -13,7 +13,7 @@ const maxErrorBytes = 8 * 1024;
 /** How many steps the check of an answer may take on the event loop. */
 const answerSteps = 200_000;
 
-/** Longest body that is read on the event loop; JSON that is passed on whole is only looked at, and by WebAssembly. */
+/** Longest body that is read on the event loop. JSON passed on whole is only scanned, by WebAssembly. */
 const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 
 /** Whether reading an answer would hold the event loop too long. */
@@ -29,7 +29,7 @@ export function contentTypeOf(headers: Answer['headers']): string {
 }
 
 /**
- * Turns what the upstream answered into the tool result (behaviour: "The tool result").
+ * Turns an upstream's answer into the tool result (behaviour: "The tool result").
  * `sensitive` are the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  * @throws TooMuchWork when the check of its structured content takes too long
@@ -42,15 +42,15 @@ export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly
 }
 
 function refusal(answer: Answer, sensitive: readonly string[]): ToolFailure {
-  const said = redact(statusText(answer), sensitive);
+  const status = redact(statusText(answer), sensitive);
   if (answer.status < 400) {
     const target = shownRedirectTarget(redact(String(answer.headers.location ?? ''), sensitive)) ?? 'another URL';
-    return new ToolFailure('redirect', `${said}: the upstream redirects to ${target}; redirects are not followed`);
+    return new ToolFailure('redirect', `${status}: the upstream redirects to ${target}; redirects are not followed`);
   }
   const retry = answer.headers['retry-after'];
   const retryText = typeof retry === 'string' ? `\nRetry-After: ${redact(retry.slice(0, 100), sensitive)}` : '';
   const body = errorBody(answer.body, sensitive);
-  return new ToolFailure('upstream_status', `${said}${retryText}${body && `\n${body}`}`);
+  return new ToolFailure('upstream_status', `${status}${retryText}${body && `\n${body}`}`);
 }
 
 function statusText(answer: Answer): string {
@@ -58,7 +58,7 @@ function statusText(answer: Answer): string {
   return `HTTP ${answer.status}${reason ? ` ${reason.slice(0, 100)}` : ''}`;
 }
 
-/** The first 8 KiB of the body of an error, where it is text. */
+/** The first 8 KiB of an error's body, if it is text. */
 function errorBody(body: Buffer, sensitive: readonly string[]): string {
   if (!isUtf8(body)) return '';
   const start = redactedStart(body, maxErrorBytes, redactor(sensitive));
@@ -79,7 +79,7 @@ function emptyResult(answer: Answer, reading: Reading, sensitive: readonly strin
   ]);
 }
 
-/** Nothing was written yet that 202 could have returned (RFC 9110, 15.3.3). */
+/** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */
 function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
   if (!hintPrefer || status === 202) return '';
   return ' (the header "Prefer: return=representation" asks some upstreams for the written row)';

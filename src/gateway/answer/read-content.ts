@@ -9,11 +9,13 @@ import { binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks
 import type { Reading } from './reading.ts';
 
 const maxDepth = 1000;
-/** From this length on, making text of bytes costs more than writing them apart from the rest of the answer. */
+/**
+ * From this length on, decoding bytes into text costs more than writing them separately from the rest of the answer.
+ */
 const longBytes = 4096;
 
 /**
- * The result that the body of a successful answer becomes. Time is in proportion to the body, but for the check of
+ * Turns the body of a successful answer into a result. Time is proportional to the body, except for the check of
  * structured content, which may take `mostSteps`.
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
@@ -62,7 +64,7 @@ function decoded(body: Buffer, contentType: string): string {
   }
 }
 
-/** No media type at all: JSON when it is, text otherwise. */
+/** Content without a media type: JSON if it parses, otherwise text. */
 function untyped(body: Buffer, reading: Reading, mostSteps: number): ToolResult {
   try {
     return jsonResult(body, reading, mostSteps);
@@ -72,7 +74,7 @@ function untyped(body: Buffer, reading: Reading, mostSteps: number): ToolResult 
   }
 }
 
-/** JSON is checked and cut, never parsed and written again, so what is passed on is what came. */
+/** JSON is checked and cut, but never parsed and written again, so it is passed on unchanged. */
 function jsonResult(body: Buffer, reading: Reading, mostSteps: number): ToolResult {
   if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
@@ -87,7 +89,7 @@ function jsonResult(body: Buffer, reading: Reading, mostSteps: number): ToolResu
   return jsonOf(chosen);
 }
 
-/** Compact JSON: the part that `response_transform` names, and of it the fields to keep. */
+/** Compact JSON: the part named by `response_transform`, with only the fields to keep. */
 function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
   const { from, end } = transform.length === 0 ? { from: 0, end: bytes.length } : findPart(bytes, transform);
   const part = bytes.subarray(from, end);

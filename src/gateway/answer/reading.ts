@@ -4,7 +4,7 @@ import { type DotPath, parseDotPath } from '../../domain/json/response-transform
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileOutputCheck } from '../arguments/validate-arguments.ts';
 
-/** What the configuration of a tool says about reading its answers. */
+/** Configuration of a tool for reading its answers. */
 export type ReadingSource = {
   transform: string;
   fields: readonly string[] | undefined;
@@ -13,12 +13,12 @@ export type ReadingSource = {
   outputSchema: JsonSchema | undefined;
 };
 
-/** How the answer of a tool is read; compiled from its configuration. */
+/** Rules for reading the answers of a tool; compiled from its configuration. */
 export type Reading = {
   transform: DotPath;
   fields: FieldTree | undefined;
   hintPrefer: boolean;
-  /** Judges structured content by the tool's output schema, in so many steps. */
+  /** Checks structured content against the tool's output schema, in at most `mostSteps` steps. */
   fits: ((value: unknown, mostSteps: number) => boolean) | undefined;
 };
 

@@ -1,6 +1,6 @@
 import { encode } from '../../domain/http/percent-encoding.ts';
 
-/** The forms in which a credential may come back; very short ones would hit ordinary text. */
+/** Forms in which an upstream may echo a credential; very short ones would match ordinary text. */
 function formsOf(value: string): string[] {
   if (value.length < 4) return [];
   // The token of type Basic is the base64 of user:password, and that is what an upstream would echo.
@@ -10,16 +10,16 @@ function formsOf(value: string): string[] {
   return isPair ? [...forms, decoded] : forms;
 }
 
-/** Takes credentials out of texts. */
+/** Removes credentials from texts. */
 export type Redactor = {
   text(text: string): string;
   /** Length of the longest form of a credential, 1 at least. */
   longest: number;
 };
 
-/** Prepared once for many texts. */
+/** A redactor is prepared once for many texts. */
 export function redactor(sensitive: readonly string[]): Redactor {
-  // One credential may begin with another; of the shorter one the rest of the longer would stay.
+  // One credential may begin with another. Replacing the shorter one first would leave the rest of the longer.
   const forms = [...new Set(sensitive.flatMap(formsOf))].sort((a, b) => b.length - a.length);
   return {
     longest: Math.max(1, forms[0]?.length ?? 0),
@@ -33,14 +33,14 @@ export function redactor(sensitive: readonly string[]): Redactor {
   };
 }
 
-/** Takes the credentials of a call out of text that comes back. */
+/** Removes the credentials of a call from a text. */
 export function redact(text: string, sensitive: readonly string[]): string {
   return redactor(sensitive).text(text);
 }
 
 /**
- * The first `limit` bytes of a long text without credentials, and without the beginning of one at the cut. Looks at a
- * few times `limit` alone, however long the text is.
+ * The first `limit` bytes of a long text without credentials, and without the beginning of one at the cut. Reads only a
+ * few times `limit`, however long the text is.
  */
 export function redactedStart(text: Buffer, limit: number, redact: Redactor): string {
   const looked = limit + redact.longest * 4;
@@ -51,7 +51,7 @@ export function redactedStart(text: Buffer, limit: number, redact: Redactor): st
 /** The first `limit` bytes of a text, whole characters only. */
 export function cut(text: string, limit: number): string {
   if (text.length * 3 <= limit) return text;
-  // A character takes a byte at least.
+  // A character takes at least one byte.
   const bytes = Buffer.from(text.slice(0, limit + 1));
   if (bytes.length <= limit) return text;
   let end = limit;

@@ -7,7 +7,7 @@ const longestSegment = 40;
 const sameHost = 'http://same-host.invalid';
 
 /**
- * Where a redirect leads, for a person who corrects a URL: origin and path of a `Location`, or its path where it stays on
+ * Target of a redirect, for a person who corrects a URL: origin and path of a `Location`, or its path if it stays on
  * the host. No query, no fragment, no user name, no address and nothing that looks like a token. Undefined without one.
  */
 export function shownRedirectTarget(location: string): string | undefined {

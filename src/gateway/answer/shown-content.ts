@@ -1,12 +1,12 @@
 import type { ContentBlock } from '../../domain/mcp.ts';
 
-/** The content of a long result as it is shown to somebody who tries the tool out: its beginning. */
+/** The beginning of a long result's content, as a try-out shows it. */
 export type ShownContent = { content: ContentBlock[]; estimatedTokens: number };
 
-/** How much text of a long result is shown, in characters. */
+/** Longest text of a long result that is shown, in characters. */
 export const mostShownText = 256 * 1024;
 
-/** The blocks of a result with no more text than that; files that do not fit are named instead. */
+/** The blocks of a result, cut to that length of text; a file that does not fit is replaced by its description. */
 export function beginningOf(content: readonly ContentBlock[]): ContentBlock[] {
   let left = mostShownText;
   const begun = (text: string) => {
@@ -26,7 +26,7 @@ export function beginningOf(content: readonly ContentBlock[]): ContentBlock[] {
   return shown;
 }
 
-/** What the text of a result costs a model: about four characters make a token. Images and files are not counted. */
+/** Estimated tokens of a result's text for a model, at four characters each. Images and files are not counted. */
 export function tokensOfContent(content: readonly ContentBlock[]): number {
   const characters = content.reduce((sum, block) => {
     if (block.type === 'text') return sum + block.text.length;
@@ -35,7 +35,7 @@ export function tokensOfContent(content: readonly ContentBlock[]): number {
   return Math.ceil(characters / 4);
 }
 
-/** A file as it is where it fits, because half of one is none. */
+/** A file if it fits, otherwise its description: half a file is useless. */
 function fileOf(block: ContentBlock, left: number): ContentBlock {
   const base64 = base64Of(block);
   if (base64.length <= left) return block;

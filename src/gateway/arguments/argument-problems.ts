@@ -5,7 +5,7 @@ const maxValuesShown = 50;
 const maxNamesShown = 30;
 const longestValue = 100;
 
-/** A sentence that says where, what was found and what is allowed. */
+/** A sentence with the location, the value found and the values allowed. */
 export function faultText({ keyword, limit, path, found, names }: Fault): string {
   const where = dotted(path) || 'arguments';
   switch (keyword) {
@@ -24,13 +24,13 @@ export function faultText({ keyword, limit, path, found, names }: Fault): string
     case 'dependentRequired':
       return `${where}: ${dependentText(limit as readonly string[])}`;
     default: {
-      const said = limit === undefined || typeof limit === 'object' ? '' : ` ${valueText(limit)}`;
-      return `${where}: found ${shown(found)}; ${keyword}${said} is not met`;
+      const limitText = limit === undefined || typeof limit === 'object' ? '' : ` ${valueText(limit)}`;
+      return `${where}: found ${shown(found)}; ${keyword}${limitText} is not met`;
     }
   }
 }
 
-/** An argument or a property that nothing declares, and the `allowed` ones beside it. */
+/** An undeclared argument or property, with the names that are `allowed`. */
 export function unknownText(path: readonly string[], allowed: readonly string[]): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';

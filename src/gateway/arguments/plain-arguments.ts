@@ -9,8 +9,8 @@ const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-heade
 const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
 
 /**
- * A quick test for the usual schema, a flat map of text, numbers and flags. It says true only for arguments that fit
- * and false for all it is not sure of, which the validator then judges and explains. Undefined for any other schema.
+ * A quick test for the usual schema, a flat map of text, numbers and flags. Returns true only for arguments that fit.
+ * Returns false when in doubt; the validator then decides and explains. Undefined for any other schema.
  */
 export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
   if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;

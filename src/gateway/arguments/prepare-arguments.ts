@@ -8,11 +8,11 @@ import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.t
 /** How many steps the check of a call's arguments may take on the event loop. */
 const argumentSteps = 200_000;
 
-/** What a tool's arguments must be. */
+/** Rules for a tool's arguments. */
 export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
-  /** With the defaults of absent arguments. */
+  /** Adds the defaults of absent arguments. */
   filled: (given: Arguments) => Arguments;
-  /** The same, where an argument that is null although its schema does not know null counts as absent. */
+  /** Does the same, but counts an argument as absent if it is null and its schema does not allow null. */
   present: (given: Arguments) => Arguments;
 };
 
@@ -34,9 +34,9 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
 }
 
 /**
- * The arguments of a call as its request is built from them: checked, with defaults filled in, and without those that say
- * null for "nothing". Those that take long to check are checked by `checkLong`.
- * @throws ToolFailure invalid_arguments, in its promise or at once
+ * The arguments from which a call's request is built: checked, with defaults filled in, and without those that say null
+ * for "nothing". `checkLong` checks those that take long.
+ * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
   tool: { args: ArgumentRules },
@@ -61,7 +61,7 @@ function withFallbacks(given: Arguments, fallbacks: readonly [name: string, valu
   return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
 }
 
-/** Without the arguments that are null although their schema does not know null: they mean "nothing". */
+/** Drops arguments that are null although their schema does not allow null: they mean "nothing". */
 function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
   const nulls = new Set(names.filter((name) => Object.hasOwn(given, name) && given[name] === null));
   if (nulls.size === 0) return given;

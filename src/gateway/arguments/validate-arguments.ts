@@ -10,19 +10,19 @@ import { plainCheck } from './plain-arguments.ts';
 
 const maxProblems = 10;
 
-/** Of arguments with more values than this only the first problem is looked for: nobody reads a list of so many. */
+/** With more values than this, only the first problem is searched for: nobody reads a longer list. */
 const maxListed = 1000;
 
 export type ArgumentCheck = {
-  /** Whether arguments fit for certain; false when that takes a closer look. Costs next to nothing. */
+  /** Whether arguments certainly fit; false when only `check` can decide. Costs next to nothing. */
   fitsPlainly: (args: Arguments) => boolean;
   /**
-   * Judges arguments in so many steps.
+   * Checks arguments in at most `mostSteps` steps.
    * @throws ToolFailure invalid_arguments that names each argument at fault
    * @throws TooMuchWork
    */
   check: (args: Arguments, mostSteps: number) => void;
-  /** Whether null is a value of this argument, rather than another word for absent. */
+  /** Whether null is a valid value of this argument; otherwise null means absent. */
   allowsNull: (name: string) => boolean;
 };
 
@@ -57,11 +57,11 @@ function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: 
   const texts = [...new Set([...shownUnknown, ...faults.map(faultText)])];
   const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
   const shown = texts.slice(0, maxProblems);
-  const said = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
-  return new ToolFailure('invalid_arguments', said, shown.map(problemOf));
+  const message = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  return new ToolFailure('invalid_arguments', message, shown.map(problemOf));
 }
 
-/** `count: is missing` as the location and what is wrong there. */
+/** Splits `count: is missing` into the path and the message. */
 function problemOf(text: string): Problem {
   const [path = ''] = text.split(': ', 1);
   return { path, message: text.slice(path.length + 2) };
@@ -73,12 +73,12 @@ export function compileOutputCheck(schema: JsonSchema): (value: unknown, mostSte
   return (value, mostSteps) => compiled.fits(value, new Steps(mostSteps));
 }
 
-/** Where a value stands, from the inside out. */
+/** Path of a value, from the inside out. */
 type Location = { outer: Location | undefined; name: string };
 
 /**
- * Refuses what JSON can write but no request can carry: numbers beyond the range of a double, and half characters.
- * Returns how many values there are. @throws ToolFailure invalid_arguments @throws TooMuchWork
+ * Refuses values that JSON can write but no request can carry: numbers beyond the range of a double, and lone
+ * surrogates. Returns the number of values. @throws ToolFailure invalid_arguments @throws TooMuchWork
  */
 function judgeCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
   steps.take(1);

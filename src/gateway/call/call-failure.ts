@@ -9,7 +9,7 @@ import {
 } from '../../errors.ts';
 import { StoreFault } from '../../store/engine/faults.ts';
 
-/** The outcome of a call that ended with an error. */
+/** The outcome of a call that failed with an error. */
 export function outcomeOfError(error: unknown): Outcome {
   if (error instanceof ToolFailure) return error.outcome;
   if (error instanceof StoreFault) return 'unavailable';
@@ -17,7 +17,7 @@ export function outcomeOfError(error: unknown): Outcome {
   return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
 }
 
-/** What a call ends with that failed after its request was built: an error that says to the model or client what happened. */
+/** The error to report for a call that failed after its request was built; its message is for the model or client. */
 export function failureOf(
   error: unknown,
   requestId: string,

@@ -11,20 +11,20 @@ export type CallLog = {
   /** `capture` is the JSON text of a `Capture`. */
   add(row: CallRow, capture?: string): void;
   /**
-   * Writes what is waiting; before `listCalls`, so that a caller sees its own calls, and at the end. What cannot be
-   * written goes on waiting, and nothing is thrown: a full disk keeps nobody from reading what was stored before.
+   * Writes what is waiting; called before `listCalls`, so that a caller sees its own calls, and at shutdown. Records
+   * that cannot be written keep waiting, and nothing is thrown: stored calls stay readable when the disk is full.
    */
   flush(): Promise<void>;
-  /** Records that are not written yet. */
+  /** Number of records that are not written yet. */
   waiting(): number;
-  /** Writes what is waiting for the last time. Gives the records that could not be written. */
+  /** Writes what is waiting for the last time. Returns the records that could not be written. */
   stop(): Promise<CallRow[]>;
 };
 
 const intervalMs = 500;
-/** More than this waiting means that the database is down; the oldest are then given up. */
+/** More waiting records than this mean that the database is down; the oldest are then dropped. */
 const maxWaiting = 20_000;
-/** Captures are large and only for looking at: what comes too fast is left out. */
+/** Captures are large and not essential: those beyond this number are dropped. */
 const maxWaitingCaptures = 200;
 const batchCaptures = 50;
 
@@ -42,13 +42,13 @@ export function createCallLog(options: CallLogOptions): CallLog {
   const captures: CaptureRow[] = [];
   const usedKeys = new Map<string, number>();
 
-  /** Whether the next writing takes everything, or under load leaves alone what is no whole batch yet. */
+  /** Whether the next write takes everything; otherwise it takes only whole batches. */
   let everything = false;
 
   async function writeWaiting(): Promise<void> {
     const takesAll = everything;
     everything = false;
-    // What comes meanwhile is for the next time: under load something always comes.
+    // Records that arrive meanwhile wait for the next write: under load there are always some.
     for (let left = waiting.length; left >= (takesAll ? 1 : batchRows); left -= batchRows) {
       const batch = waiting.splice(0, Math.min(left, batchRows));
       try {

@@ -34,7 +34,7 @@ export type CallToolParts = {
 };
 
 /**
- * One `tools/call`: validate, build, send, read. Whatever the model should read comes back as a result.
+ * One `tools/call`: validate, build, send, read. Failures that the model should read are returned as results.
  * @throws AppError tooMany, or unavailable when the service is overloaded
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
  */
@@ -63,7 +63,7 @@ export async function callTool(
   }
 }
 
-/** Runs a call once it has its slots under the limits. */
+/** Runs a call that has its slots under the limits. */
 async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const { server, tool, caller } = call;
   caller.known?.judge(caller, tool);
@@ -78,7 +78,7 @@ async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> 
   }
 }
 
-/** Tells whoever measures, traces and records what has become of a call. */
+/** Reports the outcome of a call to metrics, traces and records. */
 function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts): Promise<void> | undefined {
   const totalMs = performance.now() - call.startedClock;
   parts.observe(call.server.access, call.asked.era, call, totalMs);
@@ -91,7 +91,7 @@ function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts
   return undefined;
 }
 
-/** A request longer than this is read, checked and built in turns of its own. */
+/** A longer request, in bytes, is read, checked and built in separate turns of the event loop. */
 const longBytes = 64 * 1024;
 
 /** @throws ToolFailure with the outcome of the call */
@@ -139,7 +139,7 @@ function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybeProm
   } catch (error) {
     if (!(error instanceof TooMuchWork)) throw error;
   }
-  // The bytes are handed over, so what a capture needs is kept apart.
+  // The bytes are transferred, so the part that a capture needs is copied first.
   const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
   return readOnThread(threads, tool, { body, contentType: contentTypeOf(answer.headers) }, jobOf(call));
 }

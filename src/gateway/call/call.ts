@@ -6,13 +6,15 @@ import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 
-/** One `tools/call` in the gateway: who asks what of which tool, and what has become of it so far. */
+/** One `tools/call` in the gateway: the caller, the tool, the request, and the outcome so far. */
 export type Call = {
   readonly server: HostedServer;
   readonly tool: HostedTool;
   readonly caller: Caller;
   readonly asked: ToolCall;
-  /** Tells when the client has gone. A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports). */
+  /**
+   * Reports that the client has gone. A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports).
+   */
   readonly onGone: ToolCall['onGone'] | undefined;
   /** Epoch ms. */
   readonly startedAt: number;
@@ -22,7 +24,7 @@ export type Call = {
   /** The credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
-  /** What the request was built from; undefined when the arguments did not fit. */
+  /** The arguments in the request; undefined when they were not valid. */
   args: Arguments | undefined;
   /** Host and port of the upstream; undefined when no request was built. */
   host: string | undefined;
@@ -36,7 +38,7 @@ export type Call = {
   upstreamMs: number | undefined;
 };
 
-/** What is given when a call begins. */
+/** The inputs of a new call. */
 export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'asked' | 'startedAt' | 'span'>;
 
 export function beginCall({ server, tool, caller, asked, startedAt, span }: NewCall): Call {

@@ -11,7 +11,7 @@ export type RawCapture = {
   request: UpstreamRequest | undefined;
   /** `body` is the beginning of the body, where that is text. */
   response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
-  /** What must not be in it. */
+  /** Credentials that must not appear in it. */
   sensitive: readonly string[];
 };
 
@@ -35,7 +35,7 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
   return { output: { document: JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact)) } };
 }
 
-/** Any text of a capture without the credentials of its call; an argument may be one, also as a number. */
+/** A text of a capture without the credentials of its call. An argument may be a credential, even as a number. */
 function cleaned(value: unknown, redact: Redactor): unknown {
   if (typeof value === 'string') return redact.text(value);
   const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';

@@ -12,23 +12,25 @@ import type { ThreadWork } from './thread-work.ts';
 
 const maxArgumentsBytes = 32 * 1024;
 const maxFieldBytes = 1024;
-/** Of headers and of the fields of a form. */
+/** Most headers, and most fields of a form. */
 const maxFields = 100;
-/** Bytes of a body that are looked at for credentials: more than `redactedStart` does for any header's worth of one. */
+/**
+ * Bytes of a body that are searched for credentials: enough for `redactedStart` with a credential as long as a header.
+ */
 const lookedBytes = maxCapturedBytes + 4 * 6 * 16_384 + 1;
-/** Characters to look at, times credentials to look for, and characters of these: more is a matter for a thread. */
+/** Limits of the work on the event loop: characters times credentials, and characters of credentials. */
 const most = { work: 200_000, sensitive: 20_000 };
 
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
-/** Whether the owner of a server wants to see what a call that begins now sends and gets. */
+/** Whether the owner of a server has turned on captures for calls that begin now. */
 export function isCapturing(server: HostedServer, now: number): boolean {
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
 
 /**
- * The JSON text of a `Capture`; undefined when it could not be made, or too much waits for a thread, as a call must not
- * fail because it is looked at.
+ * The JSON text of a `Capture`. Undefined if it could not be made or too many jobs wait for a thread: a capture must
+ * not make its call fail.
  */
 export async function captureOf(call: Call, parts: CaptureParts): Promise<string | undefined> {
   try {
@@ -40,8 +42,8 @@ export async function captureOf(call: Call, parts: CaptureParts): Promise<string
 }
 
 /**
- * The request is built once more with masked credentials, so none can be in it; from all the rest the credentials that
- * the call used and the secrets of the server are redacted.
+ * Text of a capture. The request is rebuilt with masked credentials, so it contains none. In everything else
+ * the credentials of the call and the secrets of the server are redacted.
  */
 async function captureText(call: Call, threads: ThreadWork): Promise<string> {
   const { server, tool, asked, answer } = call;

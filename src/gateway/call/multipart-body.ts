@@ -8,7 +8,7 @@ const lineEnd = Buffer.from('\r\n');
 export function multipartBody(fields: readonly [name: string, value: string][]): { contentType: string; body: Buffer } {
   const heads = fields.map(([name]) => Buffer.from(`Content-Disposition: form-data; name="${quoted(name)}"\r\n\r\n`));
   const values = fields.map(([, value]) => withLineEnds(Buffer.from(value)));
-  // Nobody can write a text that holds its own hash, so the boundary is in no value.
+  // No text can contain its own hash, so the boundary occurs in no value.
   const boundary = `toolhost-${hash('sha256', Buffer.concat(values), 'hex')}`;
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);

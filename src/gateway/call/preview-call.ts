@@ -8,7 +8,7 @@ export function previewRequest(tool: HostedTool, prepared: Arguments): UpstreamR
   return buildRequest(tool.request, prepared, { token: mask, secret: () => mask });
 }
 
-/** The same, or undefined for a call that becomes no request. */
+/** The same, or undefined for a call that produces no request. */
 export function findPreview(tool: HostedTool, prepared: Arguments | undefined): UpstreamRequest | undefined {
   if (!prepared) return undefined;
   try {

@@ -3,7 +3,8 @@ import type { UpstreamRequest } from '../../domain/request/request-template.ts';
 import { ToolFailure } from '../../errors.ts';
 
 /**
- * Credentials are judged where they come in; what is left are arguments, and secrets from before that rule.
+ * Refuses a request with one of our API keys in it. Credentials are checked where they are presented; this check covers
+ * the arguments, and secrets stored before that rule.
  * @throws ToolFailure invalid_arguments
  */
 export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {

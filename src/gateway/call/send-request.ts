@@ -8,12 +8,12 @@ import type { Call } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 
-/** The request of a call, and a digest of the credentials in it, which decides over which connections it may go. */
+/** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };
 
 /**
- * Builds the request of a call, and notes the credentials that it will send. `token` is that of the caller unless a
- * renewed one is given.
+ * Builds the request of a call, and records the credentials that it will send. The token is that of the caller, or
+ * `renewed` if given.
  * @throws ToolFailure invalid_arguments, secret_missing
  */
 export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
@@ -31,14 +31,14 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   };
   const request = buildRequest(tool.request, args, { token, secret });
   refuseOwnKey(request);
-  // A digest of the token is there already, where nothing else is sent.
+  // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
   return { request, credentialHash: known ?? tool.credentialHash(sent) };
 }
 
 /**
- * Sends the request of a call. Where the upstream refuses the token of a login, it has done nothing, so the request is
- * sent once more with a fresh token.
+ * Sends the request of a call. An upstream that refuses the token of a login has done nothing, so the request is sent
+ * once more with a fresh token.
  * @throws OutboundError
  */
 export async function send(call: Call, request: CallRequest, args: Arguments, client: HttpClient): Promise<Answer> {
@@ -78,7 +78,7 @@ function traceHeaders(traceparent: string, tracestate: string | undefined): stri
   return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
 }
 
-/** The body of a request, and its headers with those that the body decides. */
+/** The body of a request, and its headers including those that depend on the body. */
 function contentOf({ body, headers }: UpstreamRequest): { body: string | Buffer | undefined; headers: string[] } {
   if (typeof body !== 'object') return { body, headers };
   const multipart = multipartBody(body.fields);

@@ -9,20 +9,20 @@ import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import type { CaptureJob } from './capture-job.ts';
 
-/** Whose work a job is, and until when it is wanted. */
+/** The workspace of a job, and the event that cancels it. */
 export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined };
 
 export function jobOf({ server, onGone }: Call): JobOf {
   return { workspaceId: server.workspaceId, onGone };
 }
 
-/** What the gateway has done on threads. All throw JobError. */
+/** Work of the gateway that runs on threads. All functions throw JobError. */
 export type ThreadWork = {
   checkArguments(input: ArgumentJob['input'], of: JobOf): Promise<ArgumentJob['output']>;
-  /** The memory of the body is handed over. */
+  /** Transfers the memory of the body. */
   readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
   writeCapture(input: CaptureJob['input'], of: JobOf): Promise<CaptureJob['output']>;
-  /** The memory of the content is handed over. */
+  /** Transfers the memory of the content. */
   shortenContent(input: ContentJob['input'], of: JobOf): Promise<ContentJob['output']>;
 };
 
@@ -66,7 +66,7 @@ function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** A sentence for the model; anything that is no JobError is returned as it is. */
+/** A sentence for the model; any other error than a JobError is returned unchanged. */
 function jobFailure(error: unknown, outcome: Outcome, what: string, advice: string): unknown {
   if (!(error instanceof JobError) || error.reason === 'failed') return error;
   const { reason, message } = error;

@@ -20,13 +20,13 @@ export type TryOutCall = {
   tool: string;
   args: Arguments;
   token: string | undefined;
-  /** The API key or the user that asks, and what the key is limited to. */
+  /** The API key or the user that asks. `limits` are those of the key. */
   actorId: string;
   limits: KeyLimits | undefined;
   requestId: string;
 };
 
-/** A result as it is shown; `left_out` says what is missing of a long one. */
+/** A result as it is shown; `left_out` describes what was cut from a long one. */
 type ShownResult = {
   is_error: boolean;
   content: ContentBlock[];
@@ -35,17 +35,17 @@ type ShownResult = {
   left_out?: string;
 };
 
-/** Trying a tool out from the outside of a call: for the operations, which have checked who asks. */
+/** Runs a tool for a try-out from the operations, which have checked permissions. */
 export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   async function find(slug: string, tool: string) {
     const server = await servers.find(slug);
     const found = server?.tool(tool);
     if (!server || !found) {
       const isDisabled = server?.config.tools.some(({ name }) => name === tool);
-      const said = JSON.stringify(tool);
+      const name = JSON.stringify(tool);
       const why = isDisabled
-        ? `the tool ${said} is disabled; enable it first`
-        : `the server has no tool ${said}${nearestOrAll(tool, server?.toolNames ?? [])}`;
+        ? `the tool ${name} is disabled; enable it first`
+        : `the server has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
       throw new AppError('notFound', why);
     }
     return { server, tool: found };
@@ -55,7 +55,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
     const of = { workspaceId: server.workspaceId, onGone: undefined };
     return prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
   }
-  /** What the arguments of a call become, or undefined when they do not fit. */
+  /** The prepared arguments of a call, or undefined when they do not fit. */
   async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
     try {
       return await prepare(server, tool, args);
@@ -114,7 +114,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   };
 }
 
-/** A try-out without the token that it needs is no call, and leaves no record of one. @throws AppError invalid */
+/** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */
 function checkToken(server: HostedServer, given: string | undefined): void {
   if (given !== undefined || server.access === 'api_key' || !server.config.authentication) return;
   throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
@@ -122,12 +122,12 @@ function checkToken(server: HostedServer, given: string | undefined): void {
   });
 }
 
-/** The stored credential, or the one that was given for a server that forwards its caller's. */
+/** The stored credential or, for a server that forwards the caller's token, the given one. */
 function tokenFor(server: HostedServer, given: string | undefined, origin: string): string | undefined {
   return server.access === 'api_key' ? storedToken(server, origin) : given;
 }
 
-/** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes some milliseconds. */
+/** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes a few milliseconds. */
 const mostShownWhole = 512 * 1024;
 
 async function shown(result: ToolResult, threads: ThreadWork, workspaceId: string): Promise<ShownResult> {

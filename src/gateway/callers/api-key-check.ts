@@ -6,11 +6,11 @@ import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
 
-/** Tells whose key a presented one is. One check serves calling and managing. */
+/** Identifies presented API keys, both for calls and for management. */
 export type ApiKeyCheck = {
   /**
-   * The key, or undefined for anything that is not a valid one now: the reasons are not told apart. `look` is how the
-   * store is asked about a key that was not seen before.
+   * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` queries
+   * the store for a key that was not seen before.
    */
   verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
   /** Forgets a key by its id, because it changed. */
@@ -22,13 +22,13 @@ export type ApiKeyCheck = {
 
 const maxRemembered = 10_000;
 
-/** SHA-256 in hex of a credential: how it is stored and remembered. */
+/** SHA-256 of a credential in hex, the form in which it is stored and remembered. */
 export function keyHash(credential: string): string {
   return hash('sha256', credential, 'hex');
 }
 
 /**
- * Keys are remembered by their hash. Junk is refused by its checksum, without asking the database.
+ * Remembers keys by their hash. A malformed key fails its checksum, without a query to the database.
  * `now` is the database's time, epoch ms.
  */
 export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshness): ApiKeyCheck {

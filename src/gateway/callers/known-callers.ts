@@ -7,20 +7,20 @@ import type { Credential, KnownCallers } from './caller.ts';
 type Refusal = { id: string; path: string; body: UpstreamRequest['body'] };
 
 const mostKnown = 20_000;
-/** Of those, accepted but not proven, of one address; above it the newest stay unknown until an older one is idle. */
+/** Accepted but unproven credentials of one address; above it new ones stay unknown until an older one is idle. */
 const mostOfNetwork = 2000;
 const idleMs = 10 * 60_000;
 const sweepEveryMs = 1000;
-/** Refused requests that are remembered of a tool, and how long they may be. */
+/** Refused requests that are remembered for each tool, and their longest length. */
 const mostRefusals = 8;
 const longestRequest = 4096;
 
 /**
- * Remembered are digests of credentials that had success. Whether that says anything depends on the API: many answer
- * 200 or 404 before they look at the credential. So there are three degrees:
+ * Remembers digests of credentials that had success. What a success proves depends on the API: many answer 200 or 404
+ * before they check the credential. So there are three degrees:
  * - **accepted**: a tool answered with 2xx; one address shares its slots with other addresses;
- * - **judged**: besides, the same tool refused another credential;
- * - **proven**: the very request that was refused with another credential succeeded with this one, or a login gave it out.
+ * - **judged**: in addition, the same tool refused another credential;
+ * - **proven**: the same request was refused with another credential and succeeded with this one, or a login issued it.
  *
  * `clock` is monotonic, in ms.
  */
@@ -117,7 +117,7 @@ function noteRefusal(refusals: WeakMap<HostedTool, Refusal[]>, tool: HostedTool,
   if (known.push(refusal) > mostRefusals) known.shift();
 }
 
-/** Undefined for a form with files, which is not compared. */
+/** Undefined for a form with files, which is never compared. */
 function bodyLength(body: UpstreamRequest['body']): number | undefined {
   return typeof body === 'object' ? undefined : (body?.length ?? 0);
 }

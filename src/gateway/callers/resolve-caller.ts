@@ -14,7 +14,7 @@ import { secretFor } from './secret-use.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
 /**
- * Decides who calls (design 4). The four kinds of credential have disjoint shapes and never fall back to one another.
+ * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
  * @throws Unauthenticated 401, or 403 when a valid key may not call this server
  */
 export function resolveCaller(
@@ -34,7 +34,7 @@ export function resolveCaller(
       return keyCaller(server, options.verifyApiKey(bearer, look), (origin) => storedToken(server, origin));
     case 'caller_token':
       if (server.config.authentication) return tokenCaller(server, bearer, visit, options);
-      // Where nothing is forwarded a key identifies the caller, and so does anything else.
+      // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
       if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
       return anonymousCaller(visit, options);
   }

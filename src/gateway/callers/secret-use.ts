@@ -3,7 +3,7 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 
 /**
  * The value of a secret for the origin that it is about to be sent to. A secret goes only to the origins that the
- * server had when the value was set: whoever changes a URL later does not thereby get at it.
+ * server had when the value was set, so that a later change of a URL cannot expose it.
  * @throws ToolFailure secret_missing; it names the secret, never a value
  */
 export function secretFor(server: HostedServer, name: string, origin: string): string {

@@ -6,8 +6,8 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Caller, CallerOptions } from './caller.ts';
 
 /**
- * A caller who brings a token of the upstream. Whether it is good only the upstream knows;
- * `known-callers.ts` says what follows from its answers.
+ * A caller that brings a token of the upstream. Only the upstream knows whether the token is good;
+ * `known-callers.ts` learns that from its answers.
  * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
  */
 export function tokenCaller(
@@ -19,7 +19,7 @@ export function tokenCaller(
   const id = options.tokenIds.idOf(server.id, bearer);
   const { known } = options;
   const credential = known.find(id);
-  // A token that was accepted has been looked at before.
+  // An accepted token has passed this check before.
   if (!credential && holdsOurCredential(bearer)) throw ownCredential(server, options);
   const isPassthrough = server.access === 'passthrough';
   const caller: Caller = {
@@ -50,7 +50,7 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
   );
 }
 
-/** A login's own token goes only where the person agreed that it goes. */
+/** Sends the token of a login only to destinations that the person agreed to. */
 function unlessOutdated(
   server: HostedServer,
   bearer: string,
@@ -68,7 +68,7 @@ function unlessOutdated(
   });
 }
 
-/** Whoever calls a server that forwards nothing: what they send as a credential says nothing about them. */
+/** A caller of a server that forwards nothing; its credential does not identify it. */
 export function anonymousCaller(visit: Visit, options: CallerOptions): Caller {
   const network = options.networkOf(visit);
   return { kind: 'caller_token', keyId: undefined, id: undefined, network, token: () => undefined };

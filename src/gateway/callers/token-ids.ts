@@ -4,13 +4,13 @@ import { hash } from 'node:crypto';
 export type TokenIds = { idOf(serverId: string, token: string): string };
 
 const mostRemembered = 1000;
-/** A longer one is digested each time. */
+/** Longest remembered token; a longer one is digested each time. */
 const longestRemembered = 2048;
 const rememberedMs = 60_000;
 
 /**
- * Remembers the ids of the tokens of the last minute, because making one takes 2 µs of each call. The tokens themselves
- * are in memory so long, and a limited number of them. `clock` is monotonic, in ms.
+ * Remembers the ids of the tokens of the last minute, because computing one takes 2 µs of each call. The tokens stay in
+ * memory for that time, in a limited number. `clock` is monotonic, in ms.
  */
 export function createTokenIds(clock: () => number): TokenIds {
   const byServer = new Map<string, Map<string, string>>();

@@ -4,10 +4,10 @@ import { hash } from 'node:crypto';
 export type CredentialHash = (credentials: readonly string[]) => string;
 
 export const credentialHash: CredentialHash = (credentials) =>
-  // No header can hold a line break, so no list of credentials can pose as another.
+  // A header cannot contain a line break, so different lists of credentials never join to the same text.
   credentials.length === 0 ? '' : hash('sha256', credentials.join('\n'), 'base64url');
 
-/** For stored credentials, which are the same in every call: remembers its last answer. */
+/** A digest for stored credentials, which are the same in every call: remembers its last answer. */
 export function createStoredCredentialHash(): CredentialHash {
   let last: readonly string[] = [];
   let digest = '';

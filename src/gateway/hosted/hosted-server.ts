@@ -10,10 +10,10 @@ import { compileReading, type Reading, readingSource } from '../answer/reading.t
 import { type ArgumentRules, compileArguments } from '../arguments/prepare-arguments.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 
-/** A secret of a server, open, and the origins that it may be sent to. */
+/** A decrypted secret of a server, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
 
-/** A hosted server ready to be called; made once per version. Tools are compiled at their first call. */
+/** A hosted server ready to be called; compiled once per version. Its tools are compiled at their first call. */
 export type HostedServer = {
   id: string;
   workspaceId: string;
@@ -23,11 +23,11 @@ export type HostedServer = {
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
   limits: { server: CallLimits; workspace: CallLimits };
-  /** Until when calls are captured, in epoch ms; undefined when they are not. */
+  /** End of the capture of calls, in epoch ms; undefined when none is on. */
   captureUntil: number | undefined;
   toolsJson: () => Buffer;
   toolNames: readonly string[];
-  /** Undefined for a disabled tool too. */
+  /** Undefined for disabled tools too. */
   tool: (name: string) => HostedTool | undefined;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored: (name: string) => readonly MirroredArgument[] | undefined;
@@ -38,7 +38,7 @@ export type HostedTool = {
   request: RequestTemplate;
   args: ArgumentRules;
   reading: Reading;
-  /** JSON texts for threads, written when they are first needed. */
+  /** JSON texts for threads, written on first use. */
   texts: { inputSchema: () => string; reading: () => string };
   /** Digests the credentials of a request. */
   credentialHash: CredentialHash;
@@ -98,7 +98,7 @@ export function compileServer(
   };
 }
 
-/** What `tools/list` says of a tool. */
+/** A tool as `tools/list` describes it. */
 function toolDefinition(tool: Tool): object {
   return {
     name: tool.name,
@@ -134,7 +134,7 @@ function once(make: () => string): () => string {
   };
 }
 
-/** Arguments with `x-mcp-header`, which only `properties` can reach. */
+/** Arguments with `x-mcp-header`; only `properties` can declare them. */
 function mirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
   return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, property]) => {
     if (typeof property !== 'object' || property === null) return [];

@@ -14,11 +14,11 @@ import { compileServer, type HostedServer, type OpenSecret } from './hosted-serv
 /** The hosted servers in use, compiled and remembered by slug. */
 export type HostedServers = {
   /**
-   * `look` is how the store is asked about a slug that was not seen before.
-   * @throws whatever the database throws when the server is not remembered
+   * `look` queries the store for a slug that was not seen before.
+   * @throws errors of the database, when the server is not remembered
    */
   find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
-  /** Forgets what changed: a server by its id or slug, or the servers of a workspace. */
+  /** Drops changed entries: a server by its id or slug, or the servers of a workspace. */
   forget(id: string): void;
   clear(): void;
   /** Since the start, for metrics. */
@@ -34,21 +34,21 @@ export type HostedServersOptions = {
   defaultLimits: CallLimits;
 };
 
-/** What is served under a slug, and what it was compiled from. */
+/** A served server, and the text that it was compiled from. */
 type Found = { server: HostedServer; source: string; characters: number };
 
 const maxRemembered = 2000;
-/** Of configurations; compiled they take some ten times as many bytes. */
+/** Total length of configurations; compiled, they take about ten times as many bytes. */
 const maxCharacters = 30_000_000;
-/** How long it is remembered that nothing is served under a slug, apart from the servers: strangers make up many. */
+/** How long an unknown slug is remembered, apart from the servers, because strangers invent many. */
 const absentMs = 1000;
 const maxAbsent = 1000;
 
-/** Secrets as text that says whether any changed; hosts that many of them share are in it once. */
+/** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
-  const places = new Map(shared.map((origins, index) => [origins, index]));
-  const each = [...secrets].map(([name, { value, origins }]) => [name, value, places.get(origins)]);
+  const indexes = new Map(shared.map((origins, index) => [origins, index]));
+  const each = [...secrets].map(([name, { value, origins }]) => [name, value, indexes.get(origins)]);
   return JSON.stringify([each, shared]);
 }
 
@@ -68,7 +68,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     const forgottenBefore = forgotten;
     const stored = await findServingServer(db, slug);
     if (!stored) {
-      // What was created while it was being read must not be remembered as absent.
+      // A server created while the store was read must not be remembered as absent.
       if (forgotten === forgottenBefore) absent.set(slug, true);
       return undefined;
     }
@@ -76,7 +76,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     const workspace = await findWorkspaceLimits(db, stored.workspaceId);
     const { id, version, captureUntil } = stored;
     const source = JSON.stringify([id, version, captureUntil, stored.limits, workspace, secretsText(secrets)]);
-    // Compiling is most of the work, and what was compiled keeps more that is made at the first call.
+    // Compiling is most of the work, and a compiled server also keeps what its first calls added.
     if (before?.source === source) return { value: before };
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
     return {

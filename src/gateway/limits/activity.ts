@@ -1,26 +1,29 @@
-/** What limits ask of a caller's standing; see `Caller`. */
+/** Properties of a caller that decide its share of the slots; see `Caller`. */
 export type SharingCaller = {
   /** The address of a caller whose credential no upstream has accepted. */
   readonly network?: string | undefined;
-  /** What is known of an accepted credential; absent for keys and logins of ours, which are good. */
+  /** What is known about an accepted credential; absent for our own keys and logins, which are always good. */
   readonly credential?: { readonly network: string; readonly isProven: boolean } | undefined;
-  /** Whether the tool that is called refuses other credentials. */
+  /** Whether the called tool refuses other credentials. */
   readonly isJudged?: boolean | undefined;
 };
 
-/** Who has called a server or a workspace of late; times are monotonic, in ms. */
+/** Who has recently called a server or a workspace; times are monotonic, in ms. */
 export type Activity = {
-  /** A call with a credential that is proven, with one that is at least judged, and with one that is at least accepted. */
+  /** Times of the last call with a proven credential, with one at least judged, and with one at least accepted. */
   provenAt: number;
   judgedAt: number;
   acceptedAt: number;
-  /** The address of the last accepted credential, when that came, and when the last one of another address did. */
+  /** Address and time of the last accepted credential, and the time of the last one from another address. */
   network: string | undefined;
   networkAt: number;
   otherAt: number;
 };
 
-/** How long after the last call of a caller of a better standing some slots and some of the rate are kept for such callers. */
+/**
+ * How long after the last call of a better-known caller part of the slots and of the rate stays reserved for such
+ * callers.
+ */
 export const keptMs = 10 * 60_000;
 const never = Number.NEGATIVE_INFINITY;
 
@@ -32,7 +35,7 @@ export function isProvenCaller({ network, credential }: SharingCaller): boolean 
   return network === undefined && (credential === undefined || credential.isProven);
 }
 
-/** Notes a call, of a caller that is no stranger. */
+/** Notes a call of a caller that is no stranger. */
 export function noteActivity(activity: Activity, { credential, isJudged }: SharingCaller, now: number): void {
   activity.acceptedAt = now;
   if (credential === undefined || credential.isProven) {
@@ -48,7 +51,7 @@ export function noteActivity(activity: Activity, { credential, isJudged }: Shari
   activity.networkAt = now;
 }
 
-/** Whether others than the accepted callers of this address were here of late. */
+/** Whether there were recent calls other than those of the accepted callers of this address. */
 export function hasOthers({ provenAt, network, networkAt, otherAt }: Activity, own: string, now: number): boolean {
   return now - Math.max(provenAt, network === own ? otherAt : networkAt) < keptMs;
 }

@@ -2,17 +2,17 @@ import type { QuotaPeriod } from '../../store/calls/call-quota-use.ts';
 import type { Lane, LaneOf } from './lane.ts';
 import type { QuotaReserves, Reserve } from './quota-reserves.ts';
 
-/** A quota that is used up: whose, of how many calls, and how long until it starts anew. */
+/** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */
 export type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
 
-/** Quotas of calls in a minute and in a day (UTC), which all processes share. */
+/** Quotas of calls per minute and per day (UTC), shared by all processes. */
 export type QuotaCounter = {
   /**
-   * Counts a call in the quotas of its lanes, or gives the one that is used up, and then it counts in none. A promise
-   * where the database has to be asked for more calls.
+   * Counts a call in the quotas of its lanes. Returns the quota that is used up, if any; the call then counts in none.
+   * Returns a promise if more calls have to be taken from the database.
    */
   take(lanes: readonly Lane[]): UsedUp | undefined | Promise<UsedUp | undefined>;
-  /** A call that was counted so many ms ago is not made after all. */
+  /** Takes back the count of a call that was not made after all; it was counted `agoMs` ago. */
   giveBack(lanes: readonly Lane[], agoMs: number): void;
 };
 
@@ -55,7 +55,7 @@ export function createCallQuotas({ now, reserves }: CallQuotasOptions): QuotaCou
     await Promise.all(empty.map(({ reserve }) => reserves.ask(reserve)));
     const taken: Reserve[] = [];
     for (const { of, reserve } of counted) {
-      // Others may have used meanwhile what was held.
+      // Other calls may have used up the reserve meanwhile.
       while (reserve.held === 0) {
         const at = now();
         if (isUsedUp(reserve, at)) {

@@ -16,20 +16,22 @@ import {
 } from './circuits.ts';
 
 /**
- * Spares an upstream that fails, and its callers the waiting: when most calls to one origin fail, of one caller or of
- * several in one workspace, the next ones fail at once, until one that is let through succeeds.
+ * Spares an upstream that fails, and spares its callers the waiting. When most calls to one origin fail, of one caller
+ * or of several in one workspace, the next ones fail at once, until one that is let through succeeds.
  */
 export type CircuitBreaker = {
-  /** A door that sends nothing where the circuit is open. @throws OutboundError circuit_open, and what the door throws */
+  /**
+   * An HTTP client that sends nothing while a circuit is open. @throws OutboundError circuit_open, and errors of `http`
+   */
   around(http: HttpClient): HttpClient;
   stateOf(workspaceId: string, origin: string): CircuitState;
-  /** Plain numbers of the whole process, for metrics; `refused` since the start. */
+  /** Counters of the whole process, for metrics; `refused` since the start. */
   snapshot(): { closed: number; open: number; halfOpen: number; refused: number };
 };
 
 type Meaning = 'good' | 'failed' | 'unrelated';
 
-/** What an ending says about the upstream: it or the way to it is at fault, or it is not. An answer too large is one. */
+/** Whether an ending is the fault of the upstream or the network in between. A too large answer is a good sign. */
 const meanings: Record<OutboundReason, Meaning> = {
   dns: 'failed',
   unreachable: 'failed',
@@ -103,7 +105,7 @@ function isFault(status: number): boolean {
   return status === 502 || status === 503 || status === 504;
 }
 
-/** A call whose ending is to be taken into account. */
+/** A call whose ending is still to be recorded. */
 type Ended = { circuit: Circuit; caller: CallerCircuit; who: CircuitCaller | undefined; isAttempt: boolean };
 
 function note({ circuit, caller, who, isAttempt }: Ended, meaning: Meaning, now: number): void {
@@ -113,13 +115,13 @@ function note({ circuit, caller, who, isAttempt }: Ended, meaning: Meaning, now:
     if (meaning !== 'unrelated') noteAttempt(circuit, caller, meaning === 'good', now);
     return;
   }
-  // Calls that began before the circuit opened decide nothing any more.
+  // Calls that began before the circuit opened no longer count.
   if (meaning === 'unrelated' || openUntil(circuit, caller, undefined) !== 0) return;
   if (meaning === 'good') noteSuccess(caller, now);
   else noteFailure(circuit, caller, now);
 }
 
-/** `leftMs` undefined: the attempt is under way. */
+/** `leftMs` is undefined while an attempt is under way. */
 function refusalText(leftMs: number | undefined): string {
   const next =
     leftMs === undefined

@@ -1,7 +1,7 @@
 import type { CircuitState } from '../../domain/limits.ts';
 import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
 
-/** What circuits ask of a caller; see `Caller` of the gateway. */
+/** Properties of a caller that circuits use; see `Caller` of the gateway. */
 export type CircuitCaller = {
   readonly id: string | undefined;
   readonly network: string | undefined;
@@ -10,12 +10,12 @@ export type CircuitCaller = {
 
 type CircuitCredential = { readonly party: string; readonly isProven: boolean; isFailing: boolean };
 
-/** Whether the calls of a credential are known to mean anything: unknown, accepted or proven as in `known-callers.ts`. */
+/** How far a credential can be trusted to be real: unknown, accepted or proven, as in `known-callers.ts`. */
 type Standing = 'unknown' | 'accepted' | 'proven';
 
-/** How the calls of one caller to an origin went of late, and whether more of them are sent. */
+/** How the recent calls of one caller to an origin went, and whether more of them are sent. */
 export type CallerCircuit = {
-  /** The unknown callers of one address are one caller here, and so are the accepted ones. */
+  /** The unknown callers of one address count as one caller, and so do its accepted ones. */
   standing: Standing;
   calls: RecentCount;
   failures: RecentCount;
@@ -25,14 +25,14 @@ export type CallerCircuit = {
   isTried: boolean;
 };
 
-/** What is known of the calls of one workspace to one origin. */
+/** State of the calls of one workspace to one origin. */
 export type Circuit = {
   callers: Map<string, CallerCircuit>;
   /** The same for all callers together. */
   openUntil: number;
 };
 
-/** The circuits in use. What one workspace does never makes another one's be forgotten. */
+/** The circuits in use. No workspace can cause the circuits of another to be dropped. */
 export type Circuits = {
   of(workspaceId: string, origin: string): Circuit;
   find(workspaceId: string, origin: string): Circuit | undefined;
@@ -43,14 +43,14 @@ export const windowMs = 30_000;
 const slots = 30;
 const openMs = 10_000;
 const leastFailures = 20;
-/** Most failures of one address that count towards opening a circuit for all, where its credentials are not proven. */
+/** Most failures of one address that count towards opening a circuit for all, unless its credentials are proven. */
 const mostOfAddress = leastFailures / 2;
-/** Of one circuit; above it those who are not known are forgotten first. */
+/** Most callers of one circuit; above it unknown callers are dropped first. */
 const mostCallers = 64;
 const mostPerWorkspace = 500;
 const sweepAbove = 10_000;
 
-/** Two plain maps, as this is asked at every call. Idle circuits are forgotten now and then. */
+/** Two plain maps, because every call looks here. Idle circuits are dropped in occasional sweeps. */
 export function createCircuits(clock: () => number): Circuits {
   const workspaces = new Map<string, Map<string, Circuit>>();
   let count = 0;
@@ -86,7 +86,7 @@ export function createCircuits(clock: () => number): Circuits {
   };
 }
 
-/** How many are left. */
+/** How many remain. */
 function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number): number {
   let left = 0;
   for (const [workspaceId, own] of workspaces) {
@@ -99,7 +99,7 @@ function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number):
   return left;
 }
 
-/** What is known of the calls of a caller. */
+/** State of the calls of one caller. */
 export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit {
   const { callers } = circuit;
   const standing = standingOf(who);
@@ -134,8 +134,8 @@ function forgetOne(callers: Map<string, CallerCircuit>): void {
 }
 
 /**
- * When an attempt of a caller is let through; 0 when all its calls are. What others of one address do holds back no
- * accepted credential whose own last call went well.
+ * Time from which an attempt of a caller is let through; 0 when all its calls are. Other callers of an address do not
+ * hold back an accepted credential whose own last call succeeded.
  */
 export function openUntil(circuit: Circuit, caller: CallerCircuit, who: CircuitCaller | undefined): number {
   const isWell = caller.standing === 'accepted' && who?.credential?.isFailing === false;
@@ -147,8 +147,9 @@ export function noteSuccess(caller: CallerCircuit, now: number): void {
 }
 
 /**
- * A caller whose calls fail is held back. All are once the calls of several fail, and of more than half of those who
- * call: what one caller does, what unknown ones do, and what the accepted ones of one address do, holds nobody else back.
+ * A caller whose calls fail is held back. All callers are held back once the calls of several fail, and of more than
+ * half of those who call. A single caller, the unknown callers, or the accepted callers of one address cannot cause
+ * that.
  */
 export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number): void {
   countAt(caller.calls, now);
@@ -174,7 +175,7 @@ function activeCallers({ callers }: Circuit, now: number): CallerCircuit[] {
   return [...callers.values()].filter((caller) => caller.openUntil !== 0 || recentTotal(caller.calls, now) > 0);
 }
 
-/** Takes the ending of an attempt into account. */
+/** Applies the result of an attempt. */
 export function noteAttempt(circuit: Circuit, caller: CallerCircuit, isGood: boolean, now: number): void {
   if (!isGood) {
     // The others make attempts of their own.
@@ -190,7 +191,7 @@ export function noteAttempt(circuit: Circuit, caller: CallerCircuit, isGood: boo
   }
 }
 
-/** What the workspace is told: what holds for all callers, and for the one caller where there is only one. */
+/** State as the workspace sees it: that of all callers, and that of the caller if there is only one. */
 export function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
   const active = circuit ? activeCallers(circuit, now) : [];
   const sum = (count: 'calls' | 'failures') =>

@@ -3,7 +3,7 @@ import { isProvenCaller, noteActivity, type SharingCaller } from './activity.ts'
 import { createLanes, type Lane } from './lane.ts';
 import { createShares, half } from './shares.ts';
 
-/** What is called, as far as limits go. */
+/** The server that is called, as limits see it. */
 export type Limited = {
   id: string;
   workspaceId: string;
@@ -19,15 +19,15 @@ export type LaneBookOptions = {
   processCount?: () => number;
 };
 
-/** What limits know of a caller besides its id; absent for one with a credential that is good as ever. */
+/** Traits of a caller besides its id; absent for a credential that is known to be good. */
 export type CallerTraits = SharingCaller & {
-  /** What the caller's key is limited to. */
+  /** Limits of the caller's key. */
   readonly limits?: KeyLimits | undefined;
 };
 
 const goodAsEver: CallerTraits = {};
 
-/** Finds the lanes of a call, and sets their limits as they are now. */
+/** Finds the lanes of a call and updates their limits. */
 export type LaneBook = {
   /** In the order in which the call takes slots; the last two are those of the server and of the workspace. */
   lanesOf(server: Limited, callerId: string | undefined, traits: CallerTraits | undefined, now: number): Lane[];
@@ -83,7 +83,7 @@ export function createLaneBook(options: LaneBookOptions): LaneBook {
         const key = fit(keys.laneOf(callerId), own ? { ...own, ...perKey } : perKey);
         return shared ? [key, ...shared, server, workspace] : [key, server, workspace];
       }
-      // Where anybody may call and nobody is known, all are equal.
+      // All callers are equal where anybody may call and nobody is known.
       if (callerId === undefined && !shared) return [server, workspace];
       return [...strangersLanes(id, callerId, network), ...(shared ?? []), server, workspace];
     },

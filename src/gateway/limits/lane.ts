@@ -2,13 +2,16 @@ import { type Activity, createActivity } from './activity.ts';
 import type { Reserve } from './quota-reserves.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
 
-/** Whose calls a lane has: of one caller, one address, those who are not known at a server or workspace, or all of one. */
+/**
+ * Whose calls a lane holds: those of one caller, of one address, of the strangers at a server or workspace, or all of
+ * one.
+ */
 export type LaneOf = 'key' | 'address' | 'strangers' | 'server' | 'workspace';
 
-/** What a caller, an address, a server or a workspace has under way, and who waits for a slot. */
+/** The calls of a caller, an address, a server or a workspace: those that run, and those that wait for a slot. */
 export type Lane = {
   of: LaneOf;
-  /** What its quotas are counted under. */
+  /** Key under which its quotas are counted. */
   id: string;
   /** How many may run at once; 0 is no limit. It may change at any time. */
   slots: number;
@@ -26,7 +29,7 @@ export type Lane = {
   /** Calls in a minute and in a day; 0 is no quota. They may change at any time. */
   perMinute: number;
   perDay: number;
-  /** What this process has of them; undefined before the first call under a quota. */
+  /** This process's reserves of the quotas; undefined before the first call under a quota. */
   minute: Reserve | undefined;
   day: Reserve | undefined;
 };
@@ -36,7 +39,7 @@ type Waiting = { start: () => void };
 export type Waited = 'started' | 'late' | 'gone';
 
 export const queueLength = 50;
-/** What was idle may use up this much of its rate at once. */
+/** Time whose worth of its rate an idle lane may use at once. */
 const burstMs = 1000;
 const sweepAbove = 10_000;
 
@@ -77,8 +80,8 @@ function advance(lane: Lane): void {
 }
 
 /**
- * Waits in the queue of a lane, first come, first served. The slot is taken when it resolves with `started`; `late`
- * is after `forMs`, `gone` when the caller went away.
+ * Waits in the queue of a lane, first come, first served. Resolves with `started` when the slot is taken, with `late`
+ * after `forMs`, and with `gone` when the client disconnects.
  */
 export function waitForSlot(
   lane: Lane,
@@ -100,7 +103,7 @@ export function waitForSlot(
   const timer = setTimeout(() => giveUp('late'), forMs);
   lane.waiting.push(waiting);
   onGone?.(() => giveUp('gone'));
-  // Its limit may have been raised since the others began to wait.
+  // The limit may have been raised since the others began to wait.
   advance(lane);
   return promise;
 }
@@ -114,7 +117,7 @@ export function noteArrival(lane: Lane, now: number): void {
   if (lane.rate !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / lane.rate;
 }
 
-/** The lanes in use, by id. Those that nobody needs any more are forgotten now and then, not after each call. */
+/** The lanes in use, by id. Unused lanes are dropped in occasional sweeps, not after each call. */
 export function createLanes(of: LaneOf, clock: () => number) {
   const lanes = new Map<string, Lane>();
   let most = sweepAbove;

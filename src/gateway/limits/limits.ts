@@ -11,29 +11,29 @@ export type LimitOptions = LaneBookOptions & {
   lagMs: () => number;
   /** How long a call waits for all its slots together, in ms. */
   queueMs: number;
-  /** Calls that may be in the process at once, waiting ones too. */
-  places?: number;
+  /** Calls that may be in the process at once, including those that wait. */
+  capacity?: number;
   quotas?: QuotaCounter;
 };
 
-/** The slots of one call, one of each of its lanes; given back with `leave`. */
+/** The slots of one call, one in each of its lanes; released with `leave`. */
 export type Slots = readonly Lane[];
 
 export type LimitsSnapshot = {
   running: number;
   waiting: number;
-  /** Since the start, by the limit that refused. */
+  /** Refusals since the start, by the limit that refused. */
   refused: Record<RefusedBy, number>;
 };
 
-/** Told what to do when the caller goes away. */
+/** Registers a function to run when the client disconnects. */
 type OnGone = (cancel: () => void) => void;
 
-/** Lets calls in, holds them for a moment, or refuses them. */
+/** Admits calls, lets them wait for a moment, or refuses them. */
 export type Limits = {
   /**
-   * The slots of a call, at once unless it has to wait for them. `callerId` stands for the credential. `onGone` ends the
-   * waiting early.
+   * Takes the slots of a call; returns a promise if it has to wait. `callerId` stands for the credential. `onGone` ends
+   * the waiting early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
   enter(server: Limited, callerId: string | undefined, onGone?: OnGone, traits?: CallerTraits): Slots | Promise<Slots>;
@@ -42,7 +42,7 @@ export type Limits = {
   noteKnown(slots: Slots): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
-  /** Plain numbers of the whole process, for metrics. */
+  /** Counters of the whole process, for metrics. */
   snapshot(): LimitsSnapshot;
 };
 
@@ -50,7 +50,7 @@ const shedAboveMs = 200;
 const usualCapacity = 4000;
 const minuteMs = 60_000;
 
-/** What is counted for the whole process. */
+/** State of the whole process. */
 type Counts = {
   inside: number;
   running: number;
@@ -62,7 +62,7 @@ type Counts = {
 };
 
 export function createLimits(options: LimitOptions): Limits {
-  const { clock, lagMs, queueMs, places = usualCapacity, processCount = () => 1, quotas } = options;
+  const { clock, lagMs, queueMs, capacity = usualCapacity, processCount = () => 1, quotas } = options;
   const book = createLaneBook(options);
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs, processCount, quotas };
@@ -72,8 +72,8 @@ export function createLimits(options: LimitOptions): Limits {
       const lanes = book.lanesOf(server, callerId, traits, now);
       const workspace = lanes[lanes.length - 1] as Lane;
       if (lagMs() > shedAboveMs) throw refuse(counts, lanes, { by: 'overload' });
-      // What one workspace has inside is never more than what is left: another one always finds a place.
-      if (workspace.inside >= places - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
+      // A workspace may use at most as much as is still free, so another workspace always finds capacity.
+      if (workspace.inside >= capacity - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
       checkRates(counts, lanes, now);
       if (traits?.network !== undefined) checkQueues(counts, lanes);
       comeIn(counts, lanes);
@@ -146,7 +146,10 @@ function checkQueues(counts: Counts, lanes: Slots): void {
   }
 }
 
-/** One lane after the other: a call that waits for its key keeps no slot of the server, nor for it of the workspace. */
+/**
+ * Takes the slots lane by lane. A call that waits for its key holds no slot of the server, and one that waits for its
+ * server holds none of the workspace.
+ */
 async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): Promise<Slots> {
   const until = counts.clock() + counts.queueMs;
   const taken: Lane[] = [];
@@ -169,7 +172,7 @@ async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): P
   }
 }
 
-/** Takes the slot of a lane when it is its turn, or says why not. @throws ToolFailure cancelled */
+/** Takes the slot of a lane in turn, or returns the refusal. @throws ToolFailure cancelled */
 async function takeTurn(
   counts: Counts,
   lane: Lane,
@@ -186,7 +189,7 @@ function tooManyAtOnce({ of, slots }: Lane, { queueMs }: Counts): Refused {
   return { of, kind: 'concurrency', limit: slots, waitMs: queueMs };
 }
 
-/** The refusal counts for the server and the workspace, which are the last two lanes. */
+/** Counts a refusal for the server and the workspace, which are the last two lanes. */
 function refuse({ refused, clock, processCount }: Counts, lanes: Slots, why: Refused): AppError {
   refused[refusedBy(why)]++;
   const now = clock();

@@ -1,7 +1,7 @@
 import { shareOf } from '../../domain/limits.ts';
 import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/calls/call-quota-use.ts';
 
-/** What this process has of one quota in one minute or day. */
+/** The part of one quota that this process holds in one minute or day. */
 export type Reserve = QuotaPeriod & {
   readonly endsAt: number;
   /** The quota as of the last call. */
@@ -10,22 +10,22 @@ export type Reserve = QuotaPeriod & {
   held: number;
   /** Calls that wait for the next answer of the database. */
   awaited: number;
-  /** How many calls are taken at once, which is more while more are made. */
+  /** How many calls are taken at once; grows with the number of calls made. */
   step: number;
   /** Whether a call was made since the last settling. */
   isUsed: boolean;
   /** Calls to add in the database, or to give back there (below 0). */
   owed: number;
-  /** Calls that were made without asking, as the database did not answer. */
+  /** Calls made without asking, because the database did not answer. */
   unasked: number;
-  /** Until when the quota counts as used up, in epoch ms. */
+  /** Time until which the quota counts as used up, in epoch ms. */
   usedUpUntil: number;
 };
 
-/** Takes calls of quotas from the database, some at a time, and gives back what is not needed. */
+/** Takes calls of quotas from the database in batches, and gives back those that are not needed. */
 export type QuotaReserves = {
   make(period: QuotaPeriod, endsAt: number, quota: number): Reserve;
-  /** Takes more. Then something is held, or the quota is used up for now. Never throws. */
+  /** Takes more calls. Afterwards some are held, or the quota counts as used up for now. Never throws. */
   ask(reserve: Reserve): Promise<void>;
   /** Gives back what is held when the quota has changed. */
   change(reserve: Reserve, quota: number): void;
@@ -34,9 +34,9 @@ export type QuotaReserves = {
 };
 
 export type QuotaReservesOptions = {
-  /** @throws whatever the database throws */
+  /** @throws errors of the database */
   take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
-  /** @throws whatever the database throws */
+  /** @throws errors of the database */
   settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
   processCount: () => number;
   /** Epoch ms. */
@@ -46,18 +46,18 @@ export type QuotaReservesOptions = {
 };
 
 const settleMs = 5000;
-/** Who finds a quota used up asks again after this time: another process may have given some back. */
+/** Time after which a used-up quota is asked for again: another process may have given some calls back. */
 const againMs = 1000;
 const firstStep = 8;
 const mostAtOnce = 500;
 
-/** Everything that a process has of quotas. */
+/** All reserves of a process. */
 type Book = QuotaReservesOptions & {
   /** Reserves that hold or owe something. */
   kept: Set<Reserve>;
   asking: Set<Reserve>;
   timer: NodeJS.Timeout | undefined;
-  /** Whether the database did not answer last time. Nobody waits for it then. */
+  /** Whether the last query to the database failed. Calls do not wait for it then. */
   isDown: boolean;
 };
 
@@ -95,7 +95,7 @@ export function createQuotaReserves(options: QuotaReservesOptions): QuotaReserve
   };
 }
 
-/** Whoever asks while the work goes on gets its next round, together with all others who ask. */
+/** Runs the work in rounds: all requests made during a round share the next one. */
 function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let underWay: Promise<void> | undefined;
   let next: Promise<void> | undefined;
@@ -119,7 +119,7 @@ function keep(book: Book, reserve: Reserve): void {
   book.timer ??= setTimeout(() => void settle(book), settleMs).unref();
 }
 
-/** A process takes a fraction of its share of what is left: the others find the rest. */
+/** A process takes a fraction of its share of the remainder, which leaves enough for the others. */
 function fitStep(reserve: Reserve, left: number, processes: number): void {
   reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * processes))));
 }
@@ -159,7 +159,7 @@ async function takeFor(book: Book, reserves: readonly Reserve[]): Promise<void> 
   }
 }
 
-/** Without the database this process makes its share of the quota. */
+/** Without the database, this process may make its share of the quota. */
 function takeUnasked(book: Book, reserve: Reserve, wanted: number): void {
   const share = shareOf(reserve.quota, book.processCount());
   const calls = Math.max(0, Math.min(wanted, share - reserve.unasked));
@@ -174,7 +174,7 @@ function hold(book: Book, reserve: Reserve, calls: number): void {
   else reserve.usedUpUntil = book.now() + againMs;
 }
 
-/** Gives back what was not needed since the last time, and tells the database what it does not know. */
+/** Gives back what was not needed since the last time, and reports to the database what it does not know. */
 async function settle(book: Book): Promise<void> {
   const { kept, now } = book;
   book.timer = undefined;

@@ -1,7 +1,7 @@
-/** How often something happened of late: one count a slot, the oldest slot forgotten as time goes on. */
+/** Counts recent events, one count per time slot; the oldest slot is dropped as time passes. */
 export type RecentCount = { slotMs: number; slots: number[]; slot: number; total: number };
 
-/** Counts between `windowMs` less one slot, and `windowMs`. */
+/** The window covered is `windowMs` at most, and one slot less at least. */
 export function createRecentCount(windowMs: number, slots: number): RecentCount {
   return { slotMs: windowMs / slots, slots: new Array<number>(slots).fill(0), slot: 0, total: 0 };
 }

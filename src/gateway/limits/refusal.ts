@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import type { LaneOf } from './lane.ts';
 
-/** What refuses calls, in words for metrics. */
+/** Limits that refuse calls, as metrics name them. */
 export const refusals = [
   'server_rate',
   'server_concurrency',
@@ -21,7 +21,7 @@ export const refusals = [
 ] as const;
 export type RefusedBy = (typeof refusals)[number];
 
-/** Why a call is refused: the process is too busy, or a limit of one of its lanes, with what is allowed. */
+/** Why a call is refused: the process is too busy, or a limit of one of its lanes is reached. */
 export type Refused =
   | { by: 'fair_share' | 'overload' }
   | { of: LaneOf; limit: number; waitMs: number; kind: 'rate' | 'concurrency' | 'minute' | 'day' };
@@ -33,7 +33,7 @@ export function refusedBy(refused: Refused): RefusedBy {
   return `${of}_${kind === 'minute' || kind === 'day' ? 'quota' : kind}`;
 }
 
-/** Whose limit it is, and whether that is one or many. */
+/** The subject of the sentence about a limit, and the ending of its verb. */
 const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
   server: ['this server', 's'],
   workspace: ['the servers of this workspace together', ''],
@@ -42,24 +42,24 @@ const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
   strangers: ['credentials that are not known to be good, beside others that are in use,', ''],
 };
 
-/** Words for an agent: which limit it was, that nothing happened, and what to do. */
+/** An error that says to an agent which limit it was, that nothing happened, and what to do. */
 export function refusal(refused: Refused, processes: number): AppError {
   const waitMs = 'by' in refused ? 1000 : refused.waitMs;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   const isUsedUp = 'kind' in refused && (refused.kind === 'minute' || refused.kind === 'day');
   const advice = 'by' in refused || isUsedUp ? '' : ', with fewer calls at a time';
-  const message = `${told(refused, processes)}; this call was not made, try again in ${seconds} s${advice}`;
+  const message = `${reasonOf(refused, processes)}; this call was not made, try again in ${seconds} s${advice}`;
   return new AppError('by' in refused ? 'unavailable' : 'tooMany', message, { retryAfterS: seconds });
 }
 
-function told(refused: Refused, processes: number): string {
+function reasonOf(refused: Refused, processes: number): string {
   if ('by' in refused) {
     return refused.by === 'overload'
       ? 'the service is overloaded for the moment'
       : 'the service is busy, and this workspace has its share of it under way';
   }
   const [subject, ending] = subjects[refused.of];
-  // Quotas are counted together; of the other limits each process has a share.
+  // Quotas are counted for all processes together; each process has its share of the other limits.
   const each = processes > 1 ? ` in each of ${processes} processes` : '';
   const limit = `${Math.round(refused.limit * 100) / 100}`;
   switch (refused.kind) {

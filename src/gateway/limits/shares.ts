@@ -2,8 +2,8 @@ import { hasOthers, keptMs, type SharingCaller } from './activity.ts';
 import { createLanes, type Lane } from './lane.ts';
 
 /**
- * Adds the lanes that leave half of a server or workspace to callers of a better standing, and to those of other
- * addresses, while there are any. A caller that nobody needs to be kept from has no lane here.
+ * Adds the lanes that reserve half of a server or workspace for better-known callers, and for callers of other
+ * addresses, while there are any. A caller that needs no such bound gets no lane here.
  */
 export function createShares(clock: () => number) {
   const strangers = createLanes('strangers', clock);
@@ -16,14 +16,16 @@ export function createShares(clock: () => number) {
     return lane;
   }
 
-  /** Of quotas too, which an address has none of: they are counted in the database, and addresses do not belong there. */
+  /**
+   * Halves the quotas too. Lanes of addresses have none: quotas are counted in the database, which stores no address.
+   */
   function halfOfAll(lane: Lane, whole: Lane): Lane {
     lane.perMinute = half(whole.perMinute);
     lane.perDay = half(whole.perDay);
     return halfOf(lane, whole);
   }
 
-  /** The lanes in `before` and these; undefined while there are none. */
+  /** The lanes in `before` followed by these; undefined while there are none. */
   return (before: Lane[] | undefined, whole: Whole, caller: SharingCaller, now: number): Lane[] | undefined => {
     const { id, lane } = whole;
     const { activity } = lane;
@@ -48,7 +50,7 @@ export function createShares(clock: () => number) {
 /** A server or a workspace. */
 type Whole = { id: string; lane: Lane };
 
-/** Of 0, no limit, there is no half. */
+/** Half of a limit; 0 means no limit and stays 0. */
 export function half(slots: number): number {
   return slots === 0 ? 0 : Math.max(1, Math.floor(slots / 2));
 }

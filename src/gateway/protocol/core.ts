@@ -29,10 +29,10 @@ import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } fro
 import { legacyResults, modernResults, type Pieces, textOf } from './results.ts';
 import { traceContext } from './trace-context.ts';
 
-/** What the client gets: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
+/** An answer: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
 export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
 
-/** The surroundings of a message. */
+/** The HTTP request around a message. */
 export type MessageContext = {
   headers: RequestHeaders;
   requestId: string;
@@ -46,12 +46,14 @@ const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 const maxBatch = 100;
-/** Characters of the answers of one batch, after which nothing more of it is done. A short message can ask for a long answer. */
+/**
+ * Longest answers of one batch together, in characters; short messages can ask for long answers. The rest is not done.
+ */
 const maxBatchLength = 2 * 1024 * 1024;
 const longBatch =
   'not done: the answers to the messages before this one are longer than a batch may have; send it by itself';
 
-/** Whether a message says itself that it is of the modern era; never remembered from one message to the next. */
+/** Whether a message itself claims the modern era; never remembered from one message to the next. */
 export function isModern(value: unknown): boolean {
   const meta = isObject(value) && isObject(value.params) ? value.params._meta : undefined;
   return isObject(meta) && versionKey in meta;
@@ -78,14 +80,14 @@ export function answer(server: McpServer, posted: unknown, context: MessageConte
   if (modern) return answerModern(server, message, context);
   if (claimsModern(context.headers)) {
     if (message.method === 'initialize')
-      throw new RpcError(400, codes.headerMismatch, 'initialize has no place in this revision');
+      throw new RpcError(400, codes.headerMismatch, 'initialize does not exist in this revision');
     throw new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
   }
   checkLegacyVersion(message, context.headers);
   return whenKnown(answerLegacy(server, message, context), ok);
 }
 
-/** Arrays were messages in 2025-03-26 alone. */
+/** Arrays are messages only in 2025-03-26. */
 async function answerBatch(server: McpServer, posted: readonly unknown[], context: MessageContext): Promise<Reply> {
   const version = headerValue(context.headers, 'mcp-protocol-version');
   const refused = (why: string) => new RpcError(400, codes.invalidRequest, why);
@@ -109,7 +111,7 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
 }
 
-/** `before` are the answers to the messages in front of this one. */
+/** `before` are the answers to the messages before this one. */
 async function answerInBatch(
   server: McpServer,
   message: Message,
@@ -120,16 +122,16 @@ async function answerInBatch(
     return textOf(await answerLegacy(server, message, context));
   } catch (error) {
     if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
-    // A call that is refused for now must not take the answers of the others with it.
+    // A refused call must not discard the answers of the others.
     if (error instanceof AppError) return errorText(message.id, error.status, error.message);
-    // Nor must a token that ended in the middle: the next request tells the agent to log in again.
+    // Nor must a token that expired in the middle: the next request tells the agent to log in again.
     if (error instanceof Unauthenticated && before.length > 0)
       return errorText(message.id, error.status, error.message);
     throw error;
   }
 }
 
-/** The checks of a modern request, in the order that the conformance suite accepts. */
+/** Checks a modern request, in the order that the conformance suite accepts. */
 function answerModern(server: McpServer, message: Message, context: MessageContext): MaybePromise<Reply> {
   const { method, params } = message;
   const version = checkEnvelope(params._meta as JsonObject);
@@ -182,7 +184,7 @@ function checkEnvelope(meta: JsonObject): string {
   return version;
 }
 
-/** Nothing we serve changes while a client listens, so the subscription is acknowledged with nothing in it, and ends. */
+/** Nothing we serve changes while a client listens, so the subscription is acknowledged as empty, and ends. */
 function listen(id: RequestId, params: JsonObject): Reply {
   if (!isObject(params.notifications))
     throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
@@ -227,13 +229,13 @@ function answerLegacy(server: McpServer, message: Message, context: MessageConte
   }
 }
 
-/** The revision asked for when it has the handshake, else our newest that has. */
+/** The requested revision if it has the handshake, else our newest that has it. */
 function negotiated(requested: unknown): Revision {
   const legacy = revisions.slice(1);
   return legacy.find((revision) => revision === requested) ?? newestLegacyRevision;
 }
 
-/** The whole list fits on one page, so no cursor was ever given out. */
+/** The whole list fits on one page, so no cursor was ever issued. */
 function checkCursor(params: JsonObject): void {
   if (params.cursor !== undefined)
     throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
@@ -241,7 +243,7 @@ function checkCursor(params: JsonObject): void {
 
 type Called = Pick<ToolCall, 'name' | 'args'>;
 
-/** Written out, because spreading three objects into one takes several times as long. */
+/** Written by hand, because spreading three objects into one takes several times as long. */
 function toolCall(
   { headers, requestId, bytesIn, onGone }: MessageContext,
   params: JsonObject,

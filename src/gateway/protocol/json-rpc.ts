@@ -14,7 +14,7 @@ export const codes = {
   unsupportedVersion: -32022,
 } as const;
 
-/** An integer beyond 2^53 keeps its digits, because the client will look for exactly those. */
+/** An integer beyond 2^53 keeps its digits, because the client expects exactly those. */
 export type RequestId = string | number | { rawJSON: string };
 
 /** An error answer: its HTTP status, its JSON-RPC code, and the id where it could be read. */
@@ -34,12 +34,12 @@ export class RpcError extends Error {
 
 export type JsonObject = { [key: string]: unknown };
 
-/** A message as it came; `id` is undefined for a notification. */
+/** A message as received; `id` is undefined for a notification. */
 export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
-/** The body as a value. @throws RpcError 400 when it is not JSON, 413 when there is too much in it */
+/** Parses a body. @throws RpcError 400 when it is not JSON, 413 when it has too many values */
 export function parseBody(body: Buffer): unknown {
-  // Decoding would put replacement characters where the bytes are wrong, and a tool would be called with those.
+  // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, bodyLimits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
@@ -52,7 +52,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
-/** The id of whatever was posted, when it has one that can be echoed. */
+/** The id of a posted value, if it has one that can be echoed. */
 export function readableId(value: unknown): RequestId | undefined {
   return isObject(value) && isRequestId(value.id) ? value.id : undefined;
 }
@@ -62,7 +62,7 @@ export function isRequestId(id: unknown): id is RequestId {
   return typeof id === 'string' || Number.isSafeInteger(id);
 }
 
-/** Whether a body is the answer to a request, which no client of ours has reason to post. */
+/** Whether a body is the answer to a request, which no client has reason to post. */
 export function isResponse(value: unknown): boolean {
   return isObject(value) && value.method === undefined && ('result' in value || 'error' in value);
 }
@@ -89,7 +89,7 @@ export function resultText(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
 }
 
-/** The same of a result that may be in pieces. */
+/** The same for a result that may be in pieces. */
 export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
   if (typeof result === 'string') return resultText(id, result);
   const [first, ...rest] = result;

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { parseJson } from '../../domain/json/json.ts';
 import { isRequestId, type RequestId } from './json-rpc.ts';
 
-/** What can be read of a message without parsing it. */
+/** The parts of a message that can be read without parsing it. */
 export type MessageStart = { id?: RequestId; method?: string };
 
 const quote = 0x22;
@@ -14,15 +14,15 @@ const closeObject = 0x7d;
 const openArray = 0x5b;
 const closeArray = 0x5d;
 
-/** How the reading of a message ended; a message that was cut off may hold what it said so far. */
+/** How the reading of a message ended; members read before a cut count. */
 type Ending = 'complete' | 'cut' | 'malformed';
-/** Where something would end that is cut off. */
+/** Position after something that is cut off. */
 const cutOff = -1;
 
 /**
- * The id and the method of a JSON-RPC message from its first bytes, for the answer to a request that is refused before it
- * is parsed. Members of the message itself are found whatever stands in front of them; of a name that comes twice the
- * last one counts, as for a parser. What is cut off, or stands in something that is no JSON, is left out.
+ * The id and the method of a JSON-RPC message from its first bytes, for the answer to a request that is refused before
+ * it is parsed. Members of the message itself are found after any others; of a name that occurs twice the last one
+ * counts, as in a parser. Anything that is cut off, or part of invalid JSON, is left out.
  */
 export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart {
   const found: MessageStart = {};
@@ -55,7 +55,7 @@ function readMembers(bytes: Buffer, found: MessageStart): Ending {
   }
 }
 
-/** Nothing but white space may follow a message. */
+/** Only white space may follow a message. */
 function endAt(bytes: Buffer, at: number): Ending {
   return skipSpace(bytes, at) === bytes.length ? 'complete' : 'malformed';
 }
@@ -73,7 +73,7 @@ function scalarOf(bytes: Buffer, from: number, to: number): unknown {
   try {
     return parseJson(part.toString('utf8'));
   } catch {
-    // The request is refused for another reason; what is no JSON has no id.
+    // The request is refused for another reason; invalid JSON has no id.
     return undefined;
   }
 }
@@ -84,7 +84,7 @@ function skipSpace(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** The position behind a string that begins at `from`. */
+/** The position after a string that begins at `from`. */
 function skipString(bytes: Buffer, from: number): number {
   for (let at = from + 1; at < bytes.length; at++) {
     if (bytes[at] === backslash) at++;
@@ -93,7 +93,7 @@ function skipString(bytes: Buffer, from: number): number {
   return cutOff;
 }
 
-/** The position behind a value; what nested ones hold is not judged. */
+/** The position after a value; nested values are not checked. */
 function skipValue(bytes: Buffer, from: number): number {
   const first = bytes[from];
   if (first === quote) return skipString(bytes, from);

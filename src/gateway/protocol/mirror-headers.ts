@@ -14,7 +14,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /**
  * A mirrored value: literal, or `=?base64?…?=` around the base64 of its UTF-8 (MCP 2026-07-28, transports).
- * @throws RpcError −32020 when the base64 is not canonical, or what it holds is not UTF-8
+ * @throws RpcError −32020 when the base64 is not canonical, or its bytes are not UTF-8
  */
 function decodeMirrored(value: string): string {
   if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value;
@@ -48,7 +48,10 @@ export function checkRequiredMirrors(headers: RequestHeaders, method: string, na
   if (decodeMirrored(headerName) !== name) throw mismatch('the Mcp-Name header differs from "params.name"');
 }
 
-/** An argument that is present must be mirrored and equal; one that is absent or null is not compared. @throws RpcError −32020 */
+/**
+ * An argument that is present must be mirrored and equal; one that is absent or null is not compared. @throws RpcError
+ * −32020
+ */
 export function checkMirroredArguments(
   headers: RequestHeaders,
   args: Arguments,
@@ -80,7 +83,7 @@ function isEqual(given: string, value: unknown, type: MirroredArgument['type']):
   return a !== undefined && a === b;
 }
 
-/** `42` and `42.0` are one integer. Large ones must not be compared as doubles, where different ones are equal. */
+/** `42` and `42.0` are one integer. Large ones must not be compared as doubles, where different ones can be equal. */
 function integerOf(text: string): bigint | undefined {
   const digits = /^(-?\d{1,100})(?:\.0{1,100})?$/.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);

@@ -1,15 +1,15 @@
 import type { JsonText, McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
-/** A JSON text in pieces, of which some are kept as bytes. Each costs a little, so texts are joined first. */
+/** A JSON text in pieces, some of them bytes. Each piece has a cost, so texts are joined first. */
 export type Pieces = readonly [string, ...JsonText[], string];
 
-/** The text of an answer as one. */
+/** The text of an answer in one piece. */
 export function textOf(body: string | Pieces): string {
   return typeof body === 'string' ? body : body.join('');
 }
 
-/** How long a client may reuse a list. Lists depend on who asks, so they are never shared between callers. */
+/** How long a client may reuse a list. Lists depend on the caller, so callers never share them. */
 const listTtlMs = 30_000;
 
 const caching = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
@@ -37,13 +37,13 @@ export const legacyResults = {
   call: (result: ToolResult) => callResult(result, false, ''),
 };
 
-/** Up to 2025-11-25 structured content must be an object; a client of that age would refuse anything else. */
+/** Up to 2025-11-25 structured content must be an object; an older client would refuse anything else. */
 function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): string | Pieces {
   const shown = structured !== undefined && (anyValue || isObjectText(structured)) ? structured : undefined;
   const end = `${isError ? ',"isError":true' : ''}${more}}`;
   const open = '{"content":';
   const between = ',"structuredContent":';
-  // Without bytes among them the pieces are one text, which is the quickest to write.
+  // Pieces without bytes are joined to one text, which is the quickest to write.
   if (typeof content === 'string' && typeof shown !== 'object') {
     return shown === undefined ? open + content + end : open + content + between + shown + end;
   }

@@ -4,7 +4,7 @@ import type { RequestHeaders } from '../../domain/visit.ts';
 const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/;
 
-/** W3C trace context from `_meta` (SEP-414) or, failing that, from the headers; what is not valid is dropped. */
+/** W3C trace context from `_meta` (SEP-414), or else from the headers; invalid values are dropped. */
 export function traceContext(
   headers: RequestHeaders,
   meta: unknown,
