@@ -1,4 +1,4 @@
-/** Ways to write bytes as text that are no Base64 and no hex. */
+/** Encodings of bytes as text other than Base64 and hex. */
 
 const base32Alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
@@ -22,7 +22,7 @@ const hexEscapes = /(?:%(?:25)*|=|\\+x|\\+u00|&#x0*)([0-9a-f]{2});?/gi;
 /** `&#116;` */
 const decimalEscapes = /&#0*(\d{2,3});?/g;
 
-/** A text in which every such escape is the character that it stands for. */
+/** The text with every such escape replaced by its character. */
 export function unescaped(text: string): string {
   return text
     .replaceAll(hexEscapes, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

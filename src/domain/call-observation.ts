@@ -2,11 +2,11 @@ import type { Outcome } from '../errors.ts';
 import type { Access } from './config/access.ts';
 import type { Era, ToolCall } from './mcp.ts';
 
-/** What a call is told to whoever measures and traces it. */
+/** The events of a call that metrics and tracing receive. */
 
 /**
- * Milliseconds, not rounded. `waitMs` is undefined for a call that never got a place, `upstreamMs` for one that was
- * not sent.
+ * Milliseconds, not rounded. `waitMs` is undefined for a call that never got a slot, `upstreamMs` for one that was not
+ * sent.
  */
 export type CallTimes = { outcome: Outcome; waitMs: number | undefined; upstreamMs: number | undefined };
 
@@ -19,7 +19,7 @@ export type CallSpan = {
   end(outcome: Outcome): void;
 };
 
-/** One request to the upstream as part of a trace. Neither path nor query, which may hold arguments, are told. */
+/** One request to the upstream as part of a trace. Path and query are left out, because they may hold arguments. */
 export type RequestSpan = {
   /** W3C trace context to send with the request. */
   traceparent: string;

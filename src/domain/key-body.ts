@@ -8,7 +8,7 @@ const digits = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = keyAlphabet.indexOf(String.fromCharCode(code));
   return value < 0 ? 255 : value;
 });
-/** CRC-32 (ISO-HDLC), a byte at a time: for strings this short the call of the native one takes longer than the work. */
+/** CRC-32 (ISO-HDLC), a byte at a time: for such short strings a call of the native function takes longer than the work. */
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;

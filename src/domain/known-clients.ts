@@ -1,15 +1,15 @@
-/** What is known of the agents that people connect; from their documentation and their issue trackers. */
+/** Facts about the agents that people connect, from their documentation and issue trackers. */
 export type KnownClient = {
   name: string;
-  /** What it registers as when it logs in. */
+  /** The name under which it registers when it logs in. */
   redirectUris: readonly string[];
   /** It connects from the internet, so the address must be public and https. */
   isHosted?: true;
   /** It can only log in, not send a token that its user gave it. */
   onlyLogsIn?: true;
-  /** The first so many tools are used, the rest is left out or refused. */
+  /** Number of tools that it uses; it leaves out or refuses the rest. */
   maxTools?: number;
-  /** What the model is shown as the name of a tool, and the longest one that works. */
+  /** The name of a tool as the model sees it, and the longest one that works. */
   toolName: { shown: (slug: string, tool: string) => string; max: number };
 };
 

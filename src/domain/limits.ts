@@ -1,27 +1,27 @@
-/** How many calls something takes in a minute and in a day (UTC); absent or 0 is no quota. */
+/** Most calls in a minute and in a day (UTC); absent or 0 is no quota. */
 export type CallQuotas = { callsPerMinute?: number; callsPerDay?: number };
 
-/** How often a second, and how many at once, something may be called; 0 is no limit. */
+/** Most calls a second, and most calls at once; 0 is no limit. */
 export type CallLimits = CallQuotas & { callsPerSecond: number; concurrentCalls: number };
 export type LimitName = keyof CallLimits;
-/** What may be set goes from 1 to this. */
+/** Largest values that may be set; the smallest is 1. */
 export const mostLimit = 100_000;
 export const mostCallQuota = 1_000_000_000;
 
-/** What a single key is limited to, besides what holds for every key. */
+/** Limits of a single key, besides those of every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 
-/** What was set; what is absent has its default. */
+/** Limits that were set; absent ones have their default. */
 export type SetLimits = Partial<CallLimits>;
 
-/** Who decided a limit: nobody, somebody for the thing itself, or the workspace's own limit, which caps everything. */
+/** The source of a limit: the default, a setting, or the workspace's limit, which caps all others. */
 export const limitSources = ['default', 'set', 'workspace'] as const;
 export type LimitSource = (typeof limitSources)[number];
 
 /** `value` 0 is no limit. */
 export type SourcedLimit = { value: number; from: LimitSource };
 
-/** So many busy servers have room in a workspace for which nothing was set. */
+/** Number of servers at their full default limit that fit into a workspace with default limits. */
 export const workspaceShare = 5;
 
 export function limitOfWorkspace(name: LimitName, defaults: CallLimits, set: SetLimits): SourcedLimit {
@@ -43,7 +43,7 @@ export function limitOfServer(
   return workspace.value !== 0 && isAbove ? { value: workspace.value, from: 'workspace' } : wanted;
 }
 
-/** The limits that count for the calls of a server. */
+/** The effective limits of a server's calls. */
 export function effectiveLimits(
   defaults: CallLimits,
   set: { server: SetLimits; workspace: SetLimits },
@@ -64,7 +64,7 @@ export function effectiveLimits(
   };
 }
 
-/** Quotas have no defaults, and calls count in those of their server and of their workspace. */
+/** Quotas have no defaults. A call counts in that of its server and in that of its workspace. */
 function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
   return {
     ...(callsPerMinute !== undefined && { callsPerMinute }),
@@ -72,12 +72,12 @@ function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
   };
 }
 
-/** What each process may use of a limit that they share; 0 is no limit. At least one, so they may exceed a small one. */
+/** The share of each process in a common limit; 0 is no limit. At least 1, so together they may exceed a small limit. */
 export function shareOf(limit: number, processes: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));
 }
 
-/** What goes on under a limit in one process; `refused` is of the last minute. */
+/** Current use of a limit in one process; `refused` counts the last minute. */
 export type LimitUse = { running: number; waiting: number; refused: number };
 
 export const circuitStates = ['closed', 'open', 'half_open'] as const;

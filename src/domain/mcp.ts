@@ -19,12 +19,12 @@ export type ContentBlock =
       resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string };
     };
 
-/** JSON text; a long one that is passed on stays the bytes that came. */
+/** JSON text; a long one that is passed on stays as the received bytes. */
 export type JsonText = string | Buffer;
 
 /**
- * What a tool call came to. `content` is the JSON text of an array of content blocks and `structured` that of
- * `structuredContent`: text, because an upstream's JSON is passed on as it came.
+ * The result of a tool call. `content` is the JSON text of an array of content blocks and `structured` that of
+ * `structuredContent`: text, because an upstream's JSON is passed on unchanged.
  */
 export type ToolResult = { content: JsonText; structured: JsonText | undefined; isError: boolean };
 
@@ -53,7 +53,7 @@ export type ToolCall = {
   requestId: string;
   /** Size of the request body in bytes. */
   bytesIn: number;
-  /** Tells `cancel` when the client of a modern request goes away, at once when it has gone already. */
+  /** Calls `cancel` when the client of a modern request disconnects, at once when it already has. */
   onGone: (cancel: () => void) => void;
 };
 
@@ -67,19 +67,19 @@ export type McpServer = {
   toolNames: readonly string[];
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
-  /** @throws AppError for what is no tool result: limits, a missing database */
+  /** @throws AppError for failures that are not tool results: limits, a missing database */
   call(call: ToolCall): Promise<ToolResult>;
 };
 
 /** Where a client finds out how to log in (RFC 9728), for servers that have a login. */
 export type LoginHints = { resourceMetadata: string; scopes: readonly string[] };
 
-/** What is served under one slug. */
+/** The MCP server at one slug. */
 export type McpEndpoint = {
-  /** `look` is how the store is asked about a credential that is not remembered. @throws Unauthenticated */
+  /** `look` asks the store about a credential that is not cached. @throws Unauthenticated */
   admit(visit: Visit, look: Lookup): McpServer | Promise<McpServer>;
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;
-  /** What people are shown who open the address in a browser; nothing secret. */
+  /** The page for people who open the address in a browser; nothing secret. */
   about: { name: string; description: string | undefined; access: Access | 'open' | 'management'; tools: number };
 };

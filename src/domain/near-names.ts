@@ -1,28 +1,28 @@
 import { didYouMean } from './problems.ts';
 
-/** So that a wrong name costs little, however many right ones there are. */
+/** Bounds the cost of a wrong name, however many right ones there are. */
 const mostCompared = 1000;
-/** How many names are told at once. */
+/** Most names in one message. */
 export const mostNamed = 10;
 const leastBeginning = 3;
 
 /**
- * What to say after "there is no such …": the nearest of these names, or `otherwise`. Whoever reads it must be allowed to
- * see all of the names.
+ * The text after "there is no such …": the nearest of these names, or `otherwise`. The reader must be allowed to see all
+ * of the names.
  */
 export function nearest(name: string, names: readonly string[], otherwise = ''): string {
   const compared = names.slice(0, mostCompared);
   return didYouMean(name, compared) || beginsAlike(name, compared) || otherwise;
 }
 
-/** Somebody who remembers the beginning of a name leaves out more than a slip would. */
+/** A name with the same beginning: someone who remembers the beginning leaves out more than a slip would. */
 function beginsAlike(name: string, names: readonly string[]): string {
   if (name.length < leastBeginning) return '';
   const found = names.find((other) => other.startsWith(name) || name.startsWith(`${other}-`));
   return found === undefined ? '' : `; did you mean \`${found}\`?`;
 }
 
-/** The same for names that are so few that they can all be told, such as the tools of a server. */
+/** The same for names that are few enough to list them all, such as the tools of a server. */
 export function nearestOrAll(name: string, names: readonly string[]): string {
   return nearest(name, names, names.length === 0 ? '; it has none' : `; it has: ${listed(names)}`);
 }

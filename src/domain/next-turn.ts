@@ -1,6 +1,6 @@
 /**
- * Lets others have the event loop between two pieces of long work. For work on large inputs only: an ordinary call
- * would wait for nothing.
+ * Lets other work have the event loop between two pieces of long work. Only for large inputs: an ordinary call would wait
+ * without need.
  */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -4,13 +4,13 @@ import type { Problem } from '../errors.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** Nobody reads more problems than this at once; of the rest only the number is told. */
+/** Most problems that are listed at once; the rest is only counted. */
 export const mostProblems = 20;
 
 const longestPath = 200;
 const longestMessage = 2000;
 
-/** Collects what is wrong with an input. Only what will be shown is put into words. */
+/** Collects the problems of an input. Messages are made only for the problems that will be shown. */
 export class ProblemList {
   readonly #problems = new Map<string, Problem>();
   #count = 0;
@@ -35,7 +35,7 @@ export class ProblemList {
     return new InnerList(this, changePath);
   }
 
-  /** The problems, and behind them how many more there are. */
+  /** The listed problems, followed by the number of further ones. */
   all(): Problem[] {
     const shown = [...this.#problems.values()];
     const more = this.#count - shown.length;
@@ -95,7 +95,7 @@ export function didYouMean(word: string, allowed: readonly string[]): string {
   return best === undefined ? '' : `; did you mean \`${best}\`?`;
 }
 
-/** `['user', 'name']` → `user.name`, cut where somebody sent a name of a thousand letters. */
+/** `['user', 'name']` → `user.name`, shortened, because an input may have names of any length. */
 export function dotted(path: readonly string[]): string {
   return shortened(path.join('.'));
 }
@@ -104,7 +104,7 @@ function shortened(text: string, longest = longestPath): string {
   return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
 }
 
-/** What a value is, short enough for a message and never a whole document. */
+/** A short description of a value for a message, never a whole document. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -163,7 +163,7 @@ function sized(origin: string, bound: string, limit: number | bigint): string {
 }
 
 /**
- * Adds zod's issues as problems that say where, what was found and what is allowed.
+ * Adds zod's issues as problems with the path, the found value and the allowed ones.
  * `keysAt` names the allowed keys of the object at a path, for "did you mean".
  */
 export function addIssues(
@@ -179,7 +179,7 @@ export function addIssues(
   }
 }
 
-/** Whether a size is complained of that only a value of the right type could have. */
+/** Whether an issue is about a size that only a value of the right type can have. */
 function isOfWrongType(issue: Issue, before: Issue | undefined): boolean {
   return (
     (issue.code === 'too_small' || issue.code === 'too_big') &&

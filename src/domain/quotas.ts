@@ -1,4 +1,4 @@
-/** How much a workspace may store and change; 0 is no limit. */
+/** Limits of a workspace's stored data and changes; 0 is no limit. */
 export const quotaKinds = {
   servers: { fallback: 1000, what: 'hosted servers' },
   slugs: { fallback: 10_000, what: 'slugs, with those of deleted servers, which stay reserved' },
@@ -13,7 +13,7 @@ export const quotaKinds = {
 
 export type QuotaName = keyof typeof quotaKinds;
 export type Quotas = { [Name in QuotaName]: number };
-/** What was set; what is absent has its default. */
+/** Quotas that were set; absent ones have their default. */
 export type SetQuotas = Partial<Quotas>;
 
 export const quotaNames = Object.keys(quotaKinds) as QuotaName[];
@@ -21,7 +21,7 @@ export const mostQuota = 10_000_000;
 
 export const builtInQuotas = Object.fromEntries(quotaNames.map((name) => [name, quotaKinds[name].fallback])) as Quotas;
 
-/** Reads quotas such as `servers=2000,keys=0`. @throws Error that says what was found and what is allowed */
+/** Reads quotas such as `servers=2000,keys=0`. @throws Error with the found text and the allowed ones */
 export function parseQuotas(text: string): SetQuotas {
   const entries = text.split(',').filter((entry) => entry.trim() !== '');
   return Object.fromEntries(entries.map((entry) => parseQuota(entry.trim())));

@@ -1,6 +1,6 @@
 export const slugPattern = /^[a-z0-9](-?[a-z0-9])*$/;
 
-/** Whether a server can be called so, reserved names apart. */
+/** Whether a text has the form of a slug; reserved names are not checked. */
 export function isSlug(text: string): boolean {
   return text.length >= 3 && text.length <= 63 && slugPattern.test(text);
 }

@@ -7,8 +7,8 @@ export class TooMuchWork extends Error {
 }
 
 /**
- * How much work may still be done. Whatever takes time in proportion to somebody's input takes a step for each thing that
- * it looks at, about 25 to 50 ns, so what it costs is known while it runs, whatever the input looks like.
+ * A budget of work. Code whose time grows with untrusted input takes a step for each thing that it reads, about 25 to
+ * 50 ns, so its cost is known while it runs, for any input.
  */
 export class Steps {
   #left: number;
@@ -24,7 +24,7 @@ export class Steps {
   }
 }
 
-/** How many steps looking at every character of a text takes. */
+/** Number of steps for reading every character of a text. */
 export function stepsOfText(text: string): number {
   return text.length >> 5;
 }

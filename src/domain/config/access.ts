@@ -1,11 +1,11 @@
 import { placeholderNames } from './placeholders.ts';
 import type { ServerConfig } from './server-config.ts';
 
-/** Who may call a hosted server and what the upstream then receives; follows from the configuration alone. */
+/** Who may call a hosted server, and which credential the upstream then receives; follows only from the configuration. */
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];
 
-/** Who made a call, as its record says: by which credential, or `try_out` for whoever tried the tool out as an operation. */
+/** The kind of credential of a call, for its record; `try_out` for a call by the operation that tries a tool out. */
 export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
@@ -18,7 +18,7 @@ export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' |
   return stored || filled ? 'api_key' : 'caller_token';
 }
 
-/** Whether nothing that a caller sends reaches the upstream, because it asks for nothing; then any token will do. */
+/** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */
 export function isOpen(config: Parameters<typeof accessOf>[0]): boolean {
   return accessOf(config) === 'caller_token' && config.authentication === undefined;
 }

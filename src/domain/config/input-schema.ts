@@ -9,7 +9,7 @@ export type InputSchema = Record<string, unknown>;
 export const argumentLocations = ['path', 'query', 'header', 'body'] as const;
 export type ArgumentLocation = (typeof argumentLocations)[number];
 
-/** One argument of a tool, as building the request needs it. */
+/** One argument of a tool, for building the request. */
 export type Argument = { name: string; required: boolean; location: ArgumentLocation | undefined; fallback: unknown };
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
@@ -85,7 +85,7 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
     return;
   }
   judgeFields(result.data, problems);
-  // What is wrong with the JSON Schema that a flat map stands for is told where its author wrote it.
+  // Problems of the JSON Schema made from a flat map are reported at the path in the flat map.
   const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
   judgeSchema(toJsonSchema(schema), inFlatMap);
 }
@@ -133,7 +133,7 @@ function propertiesOf(schema: InputSchema): Record<string, unknown> {
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
 }
 
-/** The names of the arguments in the order they were declared. */
+/** The names of the arguments in the order of their declaration. */
 export function argumentNames(schema: InputSchema): string[] {
   return Object.keys(propertiesOf(schema));
 }
@@ -152,7 +152,7 @@ export function argumentsOf(schema: InputSchema): Argument[] {
   });
 }
 
-/** What `tools/list` shows: a JSON Schema object as it was given, or the one that a flat map stands for. */
+/** The schema in `tools/list`: a JSON Schema object unchanged, or the one made from a flat map. */
 export function toJsonSchema(schema: InputSchema): JsonSchema {
   if (isJsonSchemaForm(schema)) return schema as JsonSchema;
   const required = argumentsOf(schema).filter((argument) => argument.required && argument.fallback === undefined);

@@ -6,7 +6,7 @@ import type { Tool } from './tool.ts';
 
 type Remark = { path: string; message: string };
 
-/** What is valid in `oauth` and `authentication`, and will probably not work. */
+/** Warnings for settings of `oauth` and `authentication` that are valid but will probably not work. */
 export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[] {
   const warnings = authentication ? credentialWarnings(authentication) : [];
   if (!oauth) return warnings;
@@ -39,7 +39,7 @@ function credentialWarnings({ type, token }: Authentication): Remark[] {
   return [{ path: 'authentication.token', message: `begins with "${type} ", which the type ${type} adds already` }];
 }
 
-/** Arguments that give way to the credential in the query. */
+/** Arguments that the credential in the query replaces. */
 export function replacedArguments(tool: Tool, at: string, authentication: Authentication | undefined): Remark[] {
   const credential = credentialQueryNames(authentication);
   const inBody = tool.body === undefined || tool.body === 'json';

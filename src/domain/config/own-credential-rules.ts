@@ -6,12 +6,12 @@ import type { Tool } from './tool.ts';
 
 const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
 
-/** Characters of a configuration that are looked at; what is sent later is looked at again. */
+/** Most characters of a configuration that are searched; every request is searched again when it is sent. */
 const mostCharacters = 200_000;
 
 type Config = { authentication?: Authentication | undefined; oauth?: OAuth | undefined; tools: readonly Tool[] };
 
-/** The fields of a valid configuration whose text would carry a credential of ours to somebody else. */
+/** The fields of a valid configuration whose text would send one of our credentials to an upstream. */
 export function ownCredentialProblems({ authentication, oauth, tools }: Config): Problem[] {
   const texts: [path: string, text: string | undefined][] = [
     ['authentication.token', authentication?.token],

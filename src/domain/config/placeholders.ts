@@ -9,13 +9,13 @@ export function placeholderNames(value: string): string[] {
   return [...new Set([...value.matchAll(placeholder)].map((match) => match[1] as string))];
 }
 
-/** Whether something is left that looks like a placeholder but is not one; it would go out literally. */
+/** Whether a text has something that looks like a placeholder but is not one; it would be sent literally. */
 export function hasMalformedPlaceholder(value: string): boolean {
   const rest = value.replace(placeholder, '');
   return rest.includes('{{') || rest.includes('}}');
 }
 
-/** Fills every placeholder in one pass; what a secret contains is never filled again. */
+/** Fills every placeholder in one pass; placeholders inside a secret's value are not filled. */
 export function fillPlaceholders(value: string, secret: (name: string) => string): string {
   return value.replace(placeholder, (_, name: string) => secret(name));
 }

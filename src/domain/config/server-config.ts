@@ -15,7 +15,7 @@ export const maxTools = 200;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 export const hiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
 
-/** The configuration of a hosted server (spec 2.1). What is declared here is also the documentation and the published JSON Schema. */
+/** The configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and the published JSON Schema. */
 export const serverConfigSchema = z.strictObject({
   name: z
     .string()
@@ -33,7 +33,7 @@ export const serverConfigSchema = z.strictObject({
 
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
 
-/** What the deployment decides about configurations. */
+/** The deployment's settings for configurations. */
 export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 
 const keysByPlace: [RegExp, readonly string[]][] = [
@@ -49,8 +49,8 @@ function keysAt(path: string): readonly string[] {
 }
 
 /**
- * Judges a configuration as it came. Either it is valid as a whole, with its defaults filled in, or every problem is
- * listed at once; rules that cross fields are judged wherever the fields they need are well-formed.
+ * Checks a configuration as received. The result is the whole configuration with its defaults, or the list of all
+ * problems; rules across fields are checked where the fields they need are well-formed.
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
   const input = forgiving(raw);
@@ -105,7 +105,7 @@ function judgeToolNames(tools: readonly unknown[], problems: ProblemList): void 
   }
 }
 
-/** Methods are accepted in any case. Nothing else is repaired. */
+/** Accepts methods in any case. Nothing else is normalised. */
 function forgiving(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || !Array.isArray((raw as RawConfig).tools)) return raw;
   const tools = ((raw as RawConfig).tools as unknown[]).map((tool) => {
@@ -115,10 +115,10 @@ function forgiving(raw: unknown): unknown {
   return { ...raw, tools };
 }
 
-/** Stands wherever a stored secret would be; sent back in an update it keeps what is stored. */
+/** The mask shown for a stored secret; an update that sends it back keeps the stored value. */
 export const mask = '********';
 
-/** Names of the sealed values that are fields of the configuration; no `{{NAME}}` can be called so. */
+/** Names of the sealed values that are fields of the configuration; no `{{NAME}}` can have them. */
 export const configSecrets = { clientSecret: 'oauth.client_secret', token: 'authentication.token' } as const;
 
 /** Takes the secrets out of a configuration: the document to store and show, and the values to seal. */

@@ -44,7 +44,7 @@ function credentialHeaderProblem(header: string): string | undefined {
   return headerNameProblem(header);
 }
 
-/** The rules of `oauth` that its field types do not say; `oauth` may be half-formed. */
+/** Checks the rules of `oauth` that its field types do not express; `oauth` may be incomplete. */
 export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: UrlRule): Problem[] {
   return [
     ...providerUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
@@ -54,7 +54,7 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
   ];
 }
 
-/** `{{NAME}}` is filled in headers and in `authentication.token` only; here it would go out as it stands. */
+/** `{{NAME}}` is filled only in headers and in `authentication.token`; elsewhere it would be sent literally. */
 function unfilledProblems(oauth: { [field: string]: unknown }): Problem[] {
   const extra = oauthSchema.shape.extra_params.safeParse(oauth.extra_params).data ?? {};
   const scopes = oauthSchema.shape.scopes.safeParse(oauth.scopes).data ?? [];

@@ -13,12 +13,12 @@ import { maxUrlLength, toolSchema } from './tool.ts';
 
 type RawTool = { [field: string]: unknown };
 
-/** What the rules of a tool need besides it. */
+/** Context of the rules of a tool. */
 export type ToolSurroundings = { authentication: Authentication | undefined; urlProblem: UrlRule };
 
 /**
- * Adds what breaks the rules of a tool that cross its fields; paths are relative to it. `raw` may be half-formed: each
- * rule is judged where its fields are sound.
+ * Adds problems of rules across the fields of a tool; paths are relative to the tool. `raw` may be incomplete: each rule
+ * is checked where its fields are well-formed.
  */
 export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurroundings, problems: ProblemList): void {
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
@@ -29,7 +29,7 @@ export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurr
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
   if (schema.success) judgeInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
-  // Of an unsound schema there may be any number of arguments.
+  // A schema with problems may have any number of arguments.
   const declared = schema.success ? argumentsOf(schema.data).slice(0, maxArguments) : [];
 
   const url = typeof raw.url === 'string' && raw.url !== '' && raw.url.length <= maxUrlLength ? raw.url : undefined;
@@ -67,7 +67,7 @@ function judgePaths(raw: RawTool, problems: ProblemList): void {
   for (const [index, field] of fields.entries()) judge(() => `response_fields[${index}]`, field);
 }
 
-/** Judges where a URL leads, apart from its tokens. */
+/** Checks the destination of a URL, apart from its tokens. */
 function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
   if (base === undefined || !URL.canParse(base)) return URL.canParse(url) ? urlProblem(new URL(url)) : undefined;
@@ -178,7 +178,7 @@ function bodyProblems(
   }
   const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
   const implied = type === undefined ? undefined : encodingOf(type);
-  // Any type can be written over JSON or a form, but the one of multipart holds a boundary that is ours.
+  // The type of JSON or of a form can be replaced by any other, but that of multipart holds our boundary.
   const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
   if (isEncoding(body) && contradicts) {
     return [{ path: 'body', message: `"${body}" contradicts the Content-Type header; drop one of the two` }];

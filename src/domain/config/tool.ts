@@ -89,12 +89,12 @@ export const toolSchema = z.strictObject({
 export type Tool = z.infer<typeof toolSchema>;
 export type Annotations = z.infer<typeof annotationsSchema>;
 
-/** The tools that agents get, in their order. */
+/** The enabled tools, in their order. */
 export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
   return config.tools.filter((tool) => tool.disabled !== true);
 }
 
-/** The hints of a tool: what its owner said, and what the method implies (RFC 9110, 9.2) for the rest. */
+/** The hints of a tool: those set by its owner, and for the rest those that the method implies (RFC 9110, 9.2). */
 export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
   const { method } = tool;
   return {

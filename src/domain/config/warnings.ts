@@ -5,13 +5,13 @@ import { placeholderNames } from './placeholders.ts';
 import { hiddenCharacters, type ServerConfig } from './server-config.ts';
 import { enabledTools, type Tool } from './tool.ts';
 
-/** A configuration that is valid but will probably disappoint. */
+/** A warning about a configuration that is valid but will probably not work as intended. */
 export type Warning = { path: string; message: string };
 
 const manyTools = 40;
 const manyTokens = 10_000;
 
-/** What the list of tools costs an agent: about four characters of JSON make a token for the models in use. */
+/** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
 export function estimatedTokens(config: ServerConfig): number {
   const list = enabledTools(config).map((t) => ({
     name: t.name,
@@ -21,7 +21,7 @@ export function estimatedTokens(config: ServerConfig): number {
   return Math.ceil(JSON.stringify(list).length / 4);
 }
 
-/** The linter. `storedSecrets` are the names of the secrets that have a value. */
+/** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
     ...toolWarnings(tool, `tools[${index}]`, storedSecrets),
@@ -52,7 +52,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
   return warnings;
 }
 
-/** What to say of a server that has nothing to call. */
+/** The warning about a server without any enabled tool. */
 export function noTools(config: Pick<ServerConfig, 'tools'>): string {
   return config.tools.length === 0
     ? 'the server has no tools yet'

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * `thk_<id>_<secret><checksum>`: recognisable by secret scanners and by us, so that one of our keys is never sent to a
- * stranger's upstream. The checksum lets junk be refused without asking the database.
+ * `thk_<id>_<secret><checksum>`: recognisable by secret scanners and by us, so that one of our keys is never sent to an
+ * upstream. The checksum lets invalid text be refused without a query.
  */
 /** Characters of the parts of a key. */
 export const keyParts = { id: 12, secret: 43, checksum: 6 } as const;
@@ -11,7 +11,7 @@ const keyShape = /^thk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export const keyAlphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Bytes as base62 text of a fixed length; what does not fit the length is lost, so give enough characters. */
+/** Bytes as base62 text of a fixed length, which must have enough characters: higher digits are lost. */
 export function base62(bytes: Uint8Array, length: number): string {
   let number = 0n;
   for (const byte of bytes) number = (number << 8n) | BigInt(byte);
@@ -36,12 +36,12 @@ export function formatApiKey(idBytes: Uint8Array, secretBytes: Uint8Array): { id
   return { id: `key_${id}`, key: body + checksum(body) };
 }
 
-/** Whether two parts, as they stand in a key behind its prefix, are of one key: its checksum fits. */
+/** Whether the two parts of a key behind its prefix belong together: the checksum fits. */
 export function isKeyBody(id: string, secret: string): boolean {
   return apiKeyId(`thk_${id}_${secret}`) !== undefined;
 }
 
-/** The id of a well-formed key, or undefined for anything else. */
+/** The id of a well-formed key; undefined for any other text. */
 export function apiKeyId(key: string): string | undefined {
   const match = keyShape.exec(key);
   if (!match) return undefined;

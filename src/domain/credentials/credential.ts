@@ -2,26 +2,26 @@ import { Unauthenticated } from '../../errors.ts';
 import type { RequestHeaders } from '../visit.ts';
 
 /**
- * RFC 6750, 2.1, without its alphabet: many issuers put other visible characters into their tokens. Between two
- * credentials in one field stands a space, as it does between a scheme and what follows.
+ * RFC 6750, 2.1, but with all visible characters, because many issuers use others in their tokens. A space separates two
+ * credentials in one field, and the scheme from the credential.
  */
 const bearerPattern = /^Bearer +([\x21-\x7e]+)$/i;
 
 const outerSpace = /^[ \t]|[ \t]$/;
 
-/** One header's value without outer white space (RFC 9110, 5.5); several lines of one name count as none that fits. */
+/** One header's value without outer white space (RFC 9110, 5.5); undefined for several lines of one name. */
 export function headerValue(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (typeof value !== 'string') return undefined;
   return outerSpace.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
 }
 
-/** Whether a text can stand in a header as one credential: visible ASCII without spaces. */
+/** Whether a text can be one credential in a header: visible ASCII without spaces. */
 export function isCredential(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** The bearer token of a request, or undefined without one. @throws Unauthenticated when the header says something else */
+/** The bearer token of a request, or undefined without one. @throws Unauthenticated when the header has another form */
 export function bearerToken(headers: RequestHeaders): string | undefined {
   const authorization = headerValue(headers, 'authorization');
   if (authorization === undefined) return undefined;

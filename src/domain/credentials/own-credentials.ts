@@ -3,24 +3,24 @@ import { holdsKeyBody } from '../key-body.ts';
 import { isKeyBody } from './api-key.ts';
 
 /**
- * Finds a credential of ours inside a text that would be sent to somebody else, however it is wrapped: quoted, behind a
- * name, with a damaged prefix, in another case, with anything or nothing between its characters, backwards,
- * percent-encoded, escaped, in Base64, Base32 or hex, and in these again and again.
+ * Finds one of our credentials inside a text that would be sent to an upstream, in any wrapping: quoted, behind a name,
+ * with a damaged prefix, in another case, with or without separators between its characters, backwards,
+ * percent-encoded, escaped, in Base64, Base32 or hex, and in any nesting of these.
  *
- * The rule: what is left of a text without everything that is no letter or digit holds no part whose checksum makes it a
- * key, and the same is true of whatever the text may stand for, until there is nothing left to decode.
+ * The rule: the letters and digits of a text contain no part whose checksum makes it a key, and the same is true of every
+ * decoded form of the text, until there is nothing left to decode.
  */
 
 const idLength = 12;
 const keyLength = 49;
 const tokenLength = 43;
-/** Of an access token, `tha_…`; nothing shorter holds a credential, nor becomes one when it is decoded. */
+/** Length of an access token, `tha_…`; no shorter text holds a credential or decodes to one. */
 const shortest = 4 + tokenLength;
 const shortestBase64 = Math.ceil((shortest * 4) / 3);
 const shortestBase32 = Math.ceil((shortest * 8) / 5);
-/** Characters looked at for one text, its decoded forms included: some sixteen times of what a header can hold. */
+/** Most characters searched for one text, its decoded forms included: about sixteen times the size of a header. */
 const mostCharacters = 256 * 1024;
-/** A text of at most so many characters is looked at more closely: backwards, and as one run of Base64. */
+/** A text of at most this many characters is also searched backwards, and as one run of Base64. */
 const mostOfSuspicious = 2048;
 
 /** Whether a credential begins like one of ours (API keys, and the tokens of the OAuth proxy), valid or not. */
@@ -28,12 +28,12 @@ export function looksLikeOurs(credential: string): boolean {
   return /^th[a-z]_/i.test(credential);
 }
 
-/** Whether a credential is one of ours or holds one. A text with more layers than can be looked at counts as one. */
+/** Whether a credential is one of ours or holds one. A text with more layers than can be searched counts as one. */
 export function holdsOurCredential(credential: string): boolean {
   return looksLikeOurs(credential) || isWrapped(credential);
 }
 
-/** Whether an API key stands in a text just as it was made; quick for a text of any length that holds none. */
+/** Whether a text contains an API key in its plain form; quick for a text of any length without one. */
 export function holdsApiKey(text: string): boolean {
   return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
 }
@@ -42,7 +42,7 @@ function isWrapped(credential: string): boolean {
   if (credential.length < shortest) return false;
   let left = mostCharacters;
   let layer: Buffer[] = [Buffer.from(credential, 'latin1')];
-  // Every decoding is shorter than what it decodes, so this ends.
+  // Every decoded form is shorter than its source, so this ends.
   while (layer.length > 0) {
     const next: Buffer[] = [];
     for (const bytes of layer) {
@@ -57,13 +57,13 @@ function isWrapped(credential: string): boolean {
   return false;
 }
 
-/** Told of letters and digits between others: where they begin and end, and how many stood before the one in front. */
+/** Receives a run of letters and digits: its start and end, and the length of the run before it. */
 type Judge = (bytes: Buffer, start: number, end: number, before: number) => boolean;
 
 /** Which bytes are letters or digits. */
 const isAlphanumeric = charactersOf(/[0-9A-Za-z]/);
 
-/** Looks once at each byte for letters and digits that are a credential. */
+/** Searches the letters and digits for a credential, with one look at each byte. */
 function look(bytes: Buffer, judge: Judge): boolean {
   let before = 0;
   let start = 0;
@@ -76,7 +76,7 @@ function look(bytes: Buffer, judge: Judge): boolean {
   return false;
 }
 
-/** Whether nine of ten bytes can be printed: an encoding can, and what was decoded and is none hardly ever. */
+/** Whether nine of ten bytes are printable: true for a correct decoding, hardly ever for a wrong one. */
 function isText(bytes: Buffer): boolean {
   let printable = 0;
   for (let i = 0; i < bytes.length; i++) {
@@ -95,13 +95,13 @@ const isIntactKey: Judge = (bytes, start, end, before) =>
   );
 
 /**
- * In another case a checksum no longer fits, and tokens have none, so their shape has to do. It is narrower in a long
- * text: the Base64 of other issuers' tokens holds something alike by chance.
+ * A checksum does not fit in another case, and tokens have none, so these are recognised by their shape. The shape is
+ * narrower in a long text, because the Base64 of other issuers' tokens may match by chance.
  */
 const isOurs: Judge = (bytes, start, end, before) => {
   if (isIntactKey(bytes, start, end, before)) return true;
   const text = bytes.toString('latin1', Math.max(0, start - idLength - mostOfPrefix), start);
-  // Its checksum may be cut off: whoever has the rest can compute it.
+  // The checksum may be missing, because it can be computed from the rest.
   if (wholeKey.test(text)) return true;
   const isShort = bytes.length <= mostOfShort;
   if (end - start === tokenLength && (token.test(text) || (isShort && damagedToken.test(text)))) return true;
@@ -127,7 +127,7 @@ function charactersOf(pattern: RegExp): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, code) => (pattern.test(String.fromCharCode(code)) ? 1 : 0));
 }
 
-/** The runs of some characters that are long enough; one look at each character, and nothing is made of short ones. */
+/** The long enough runs of a set of characters; reads each character once, and makes no text of short runs. */
 function longRuns(text: string, characters: Uint8Array, least: number): string[] {
   const runs: string[] = [];
   let start = 0;
@@ -139,16 +139,16 @@ function longRuns(text: string, characters: Uint8Array, least: number): string[]
   return runs;
 }
 
-/** What a text may stand for, one layer less. */
+/** The possible decodings of a text, by one layer. */
 function decoded(text: string): Buffer[] {
   const found: Buffer[] = [];
   const plain = unescaped(text);
   if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
-  // What is written in groups, such as 74:68:6b, is one run without what stands between them.
+  // Groups such as 74:68:6b are one run without their separators.
   const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Characters, shortestBase64).length === 0;
   const joined = isGrouped ? text.replaceAll(/[^0-9A-Za-z+/_-]/g, '') : '';
   for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Characters, shortestBase64)))) {
-    // What stands in front of it without a separator moves the groups of four.
+    // A prefix without a separator shifts the groups of four.
     for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
   }
   for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexCharacters, 2 * shortest)))) {
@@ -160,12 +160,12 @@ function decoded(text: string): Buffer[] {
   return found;
 }
 
-/** In one case: what is written in both is no Base32. */
+/** Only in one case: text in mixed case is not Base32. */
 function base32Runs(text: string): string[] {
   return [upperBase32, lowerBase32].flatMap((characters) => longRuns(text, characters, shortestBase32));
 }
 
-/** So that two bytes a character (UTF-16) read like one. */
+/** Makes UTF-16 (two bytes a character) read like one byte a character. */
 function withoutNul(bytes: Buffer): Buffer {
   const first = bytes.indexOf(0);
   if (first < 0 || bytes[first + 2] !== 0 || bytes[first + 4] !== 0) return bytes;

@@ -1,11 +1,11 @@
-/** What a credential may do. `manage` is both halves of managing. */
+/** Permissions of a credential. `manage` includes both halves of managing. */
 export const keyScopes = ['manage', 'manage:read', 'manage:write', 'call'] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
 export const roles = ['owner', 'editor', 'viewer'] as const;
 export type Role = (typeof roles)[number];
 
-/** What an operation asks for. */
+/** Scopes that an operation requires. */
 export type Scope = 'manage:read' | 'manage:write' | 'call';
 
 export function covers(granted: readonly KeyScope[], needed: Scope): boolean {

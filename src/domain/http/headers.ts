@@ -2,7 +2,7 @@ import { foldedHeader } from './parameter-names.ts';
 
 /** Which header names and values a configuration may set on the upstream request (security: built from nothing). */
 
-/** On every request that this service sends; a request that comes in with it has passed through one of our tools already. */
+/** The header on every request that this service sends. An incoming request that has it was sent by one of our tools. */
 export const hopHeader = 'toolhost-hop';
 
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;

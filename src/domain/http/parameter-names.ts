@@ -1,12 +1,12 @@
 /**
- * The one comparison of parameter and header names. Receivers do not read names alike: PHP writes `.` and space as `_` and
- * cuts at `[` and NUL, Rails and Express take `[name]` and `name[]` for `name`, ASP.NET and Java ignore case, some decode
- * twice. What any of them could take for a name that the service sets itself must not stand beside it.
+ * The one comparison of parameter and header names. Receivers read names differently: PHP writes `.` and space as `_` and
+ * cuts at `[` and NUL, Rails and Express read `[name]` and `name[]` as `name`, ASP.NET and Java ignore case, some decode
+ * twice. A name that any of them could read as one that the service sets itself must not be sent beside it.
  */
 
 const maxDecodings = 5;
 
-/** Percent-encoding as receivers undo it: UTF-8, two bytes for an ASCII character, `%uXXXX` of ASP, and `+`. */
+/** Decodes percent-encoding as receivers do: UTF-8, two bytes for an ASCII character, `%uXXXX` of ASP, and `+`. */
 function decodedOnce(text: string): string {
   return text
     .replaceAll('+', ' ')
@@ -52,7 +52,7 @@ function foldedName(name: string): string {
   return underscored(plain(decoded(name)));
 }
 
-/** Every name that a receiver could read in a name that is decoded and plain. */
+/** Every name that a receiver could read in a decoded, folded name. */
 function readings(name: string): Set<string> {
   const found = new Set<string>();
   // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
@@ -78,16 +78,16 @@ function lettersOf(text: string): string {
   return text.replaceAll(/[^a-z0-9]/g, '');
 }
 
-/** Whether the letters of an owned name are in a text that is decoded and plain; hardly any text has them. */
+/** Whether a decoded, folded text contains the letters of an owned name; hardly any text does. */
 function hasLettersOf(text: string, owned: OwnedNames): boolean {
   const letters = lettersOf(text);
   return owned.letters.some((own) => letters.includes(own));
 }
 
-/** No receiver needs a longer name; one that holds the letters of an owned name counts as that. */
+/** No receiver needs a longer name; a longer one with the letters of an owned name counts as that name. */
 const maxOddName = 300;
 
-/** Whether some receiver could take `name` for one of `owned`. */
+/** Whether some receiver could read `name` as one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
   if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.folded.has(name.toLowerCase());
   const text = plain(decoded(name));
@@ -97,9 +97,9 @@ export function isReadAs(name: string, owned: OwnedNames): boolean {
   return false;
 }
 
-/** Names of the pairs of a query string, encoded as they stand there, that some receiver could take for one of `owned`. */
+/** Encoded names in a query string that some receiver could read as one of `owned`. */
 export function ownedInQuery(query: string, owned: OwnedNames): string[] {
-  // Once for all pairs: a query of thousands of odd names is judged at the price of one.
+  // Once for all pairs, so that a query of thousands of odd names costs no more than one.
   if (!hasLettersOf(plain(decoded(query)), owned)) return [];
   return query
     .split(/[&;]/)
@@ -107,13 +107,13 @@ export function ownedInQuery(query: string, owned: OwnedNames): string[] {
     .filter((name) => name !== '' && isReadAs(name, owned));
 }
 
-/** A query string, without its `?`, without the pairs that could be taken for one of `owned`. */
+/** A query string without its `?` and without the pairs that could be read as one of `owned`. */
 export function withoutOwned(query: string, owned: OwnedNames): string {
   const kept = query.split('&').filter((pair) => ownedInQuery(pair, owned).length === 0);
   return kept.join('&');
 }
 
-/** CGI and what descends from it write every character of a header name but letters and digits as `_`. */
+/** CGI and its descendants write every character of a header name except letters and digits as `_`. */
 export function foldedHeader(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
 }

@@ -2,7 +2,7 @@ import { type Problem, ToolFailure } from '../../errors.ts';
 import { encode } from './percent-encoding.ts';
 import { mostUrlLength, refuseLonger } from './values.ts';
 
-/** A piece of a template: text that goes out as it is, or the name of an argument. */
+/** A piece of a template: literal text, or the name of an argument. */
 export type Part = { text: string } | { argument: string };
 
 /** One `name=value` of the query; `parts` is undefined when there is no `=`. */
@@ -18,7 +18,7 @@ export type UrlTemplate = {
   segments: Part[][];
   query: QueryPair[];
   names: string[];
-  /** Whether a token stands there more than once. */
+  /** Whether a token occurs more than once. */
   hasRepeats: boolean;
 };
 
@@ -66,7 +66,7 @@ function canonical(parts: Part[], wrap: (text: string) => string): Part[] {
   return parts.map((part) => ('text' in part ? { text: wrap(part.text) } : part));
 }
 
-/** Between two letters, because a text that is dots alone would be taken for a dot segment and vanish. */
+/** Between two letters, because a text of only dots would be removed as a dot segment. */
 function canonicalPath(text: string): string {
   return new URL(`http://x/x${text}x`).pathname.slice(2, -1);
 }
@@ -134,7 +134,7 @@ function isDotSegment(segment: string): boolean {
 type EncodedText = (argument: string) => string | undefined;
 
 /**
- * The path and query of a template with its arguments in place, each value percent-encoded.
+ * The path and query of a template filled with arguments, each value percent-encoded.
  * `value` gives the text of an argument, or undefined when it is absent.
  * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment, or the URL is too long
  */

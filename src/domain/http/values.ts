@@ -1,7 +1,7 @@
 import { ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
 
-/** How arguments are written as text. */
+/** Formats of arguments as text. */
 export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
 
 /** Longest path and query of a request; most servers take no more than a quarter of it. */
@@ -11,7 +11,7 @@ export const mostHeaderLength = 16_384;
 /** Most pairs in a query or a form. */
 export const mostPairs = 20_000;
 
-/** What an argument becomes is too long for where it goes. @throws ToolFailure invalid_arguments */
+/** Refuses an argument whose text is too long for its location. @throws ToolFailure invalid_arguments */
 export function refuseLonger(name: string, length: number, most: number, where: string): void {
   if (length <= most) return;
   const what = `has ${length} characters; allowed in ${where}: ${most}`;

@@ -16,7 +16,7 @@ export type JsonScan = {
   isCompact: boolean;
 };
 
-/** What is used of it; TypeScript declares it with the types of browsers alone. */
+/** The used part of WebAssembly; TypeScript declares it only with the types of browsers. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { exports: object };
@@ -42,9 +42,9 @@ const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 4);
 const tooDeep = -2;
 
 /**
- * What `bytes` hold, or undefined when that is no JSON text. Nesting deeper than `maxDepth`, 131,000 at most, ends the
- * scan: `depth` is then `maxDepth + 1`, and the rest has not been looked at.
- * `escaped`, when it is given, gets the text as the inside of a JSON string, in pieces; that holds for compact text alone.
+ * The content of `bytes`, or undefined when they are not JSON text. Nesting deeper than `maxDepth`, 131,000 at most, ends
+ * the scan: `depth` is then `maxDepth + 1`, and the rest has not been read.
+ * `escaped`, when given, receives the text as the inside of a JSON string, in pieces; only for compact text.
  */
 export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: Uint8Array[]): JsonScan | undefined {
   wasm.begin(maxDepth);

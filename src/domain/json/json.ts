@@ -49,7 +49,7 @@ function withPlainNumbers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withPlainNumbers(inner)]));
 }
 
-/** How deep a value is nested, counted no further than `limit`; safe on values that would overflow a recursive walk. */
+/** Depth of a value's nesting, counted up to `limit`; safe on values that would overflow a recursive walk. */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= limit; depth++) {
@@ -74,7 +74,7 @@ export function holdsNul(value: unknown): boolean {
   return false;
 }
 
-/** Whether a value holds more values, or more characters in its texts and names, than that. Looks no further. */
+/** Whether a value holds more values, or more characters in its texts and names, than the limit. Stops there. */
 export function isLargerThan(value: unknown, most: { values: number; characters: number }): boolean {
   let { values, characters } = most;
   const count = (inner: unknown): boolean => {
@@ -92,12 +92,12 @@ export function isLargerThan(value: unknown, most: { values: number; characters:
 }
 
 /**
- * How much there may be in a posted body. Making a value takes a tenth of a microsecond, a name that is new three times as
- * long, and each is looked at several times.
+ * Limits of a posted body. Making a value takes a tenth of a microsecond, a new name three times as long, and each is
+ * read several times.
  */
 export const bodyLimits = { depth: 64, elements: 60_000, names: 30_000 } as const;
 
-/** What a posted body has too much of, or undefined. */
+/** The limit that a posted body exceeds, or undefined. */
 export function bodyProblem({ depth, elements, names }: JsonScan): string | undefined {
   if (depth > bodyLimits.depth) return `nested deeper than ${bodyLimits.depth} levels`;
   if (elements > bodyLimits.elements)

@@ -1,4 +1,4 @@
-/** Names as they stand in JSON text, found by their bytes: making a text of every name costs more than all the rest. */
+/** Names of JSON text, found by their bytes, because making a string of every name costs more than all the rest. */
 export class NameTable<Entry> {
   readonly #buckets = new Map<number, { bytes: Buffer; entry: Entry }[]>();
 

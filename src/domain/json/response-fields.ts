@@ -8,7 +8,7 @@ type Field = { order: number; inner: FieldTree | undefined };
 
 type Draft = Map<string, Draft | undefined>;
 
-/** Prepares the paths of `response_fields`. Whoever keeps `a` keeps all of `a.b`. */
+/** Prepares the paths of `response_fields`. Keeping `a` includes all of `a.b`. */
 export function fieldTree(paths: readonly DotPath[]): FieldTree {
   const whole = new Set(paths.map((path) => path.join('.')));
   const isInsideAnother = (path: DotPath) => path.some((_, i) => i > 0 && whole.has(path.slice(0, i).join('.')));

@@ -15,12 +15,12 @@ export type Range = { from: number; end: number };
 
 const maxKeysShown = 20;
 
-/** What was there where a path went no further. */
+/** Description of the value where a path went no further. */
 type Missing = { depth: number; keys: string[] | undefined; entries: number };
 
 /**
- * Where the part of a JSON text stands that a path names. Of a name that is repeated the last one counts, as it does for
- * JSON.parse. Reads every byte once.
+ * The position of the part of a JSON text that a path names. The last one of repeated names counts, as for JSON.parse.
+ * Reads every byte once.
  * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
  */
 export function findPart(json: Buffer, path: DotPath): Range {
@@ -60,7 +60,7 @@ class Search {
 
   #value(depth: number): void {
     const cursor = this.#cursor;
-    // What an earlier value of the same name had does not count any more.
+    // A repeated name replaces the earlier value.
     this.#found = undefined;
     if (depth === this.#path.length) {
       const from = cursor.at;

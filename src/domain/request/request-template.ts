@@ -27,11 +27,11 @@ import {
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
 export type Arguments = { [name: string]: unknown };
 
-/** Everything about a tool's request that does not depend on the call; compiled once per version of a server. */
+/** The part of a tool's request that does not depend on the call; compiled once per version of a server. */
 export type RequestTemplate = {
   method: Tool['method'];
   url: UrlTemplate;
-  /** Where each argument that the URL does not consume goes. */
+  /** The location of each argument that the URL does not consume. */
   locations: ReadonlyMap<string, Exclude<ArgumentLocation, 'path'>>;
   /** Headers that are the same in every call, names and values in turn. */
   fixedHeaders: readonly string[];
@@ -56,7 +56,7 @@ export type UpstreamRequest = {
   body: string | { fields: [name: string, value: string][] } | undefined;
 };
 
-/** What the call brings besides its arguments. `secret` throws when a value is missing. */
+/** The credentials of a call. `secret` throws when a value is missing. */
 export type Credentials = { token: string | undefined; secret: (name: string) => string };
 
 /** Compiles a tool of a valid configuration. */
@@ -83,7 +83,7 @@ export function compileRequest(
     if (template.names.includes(argument.name)) continue;
     const wanted = argument.name === bodyArgument ? 'body' : argument.location;
     const location = wanted === undefined || wanted === 'path' ? usual : wanted;
-    // Receivers merge the fields of a form with the query, so neither may hold what they could take for the credential.
+    // Receivers merge the fields of a form with the query, so neither may hold a name that they could read as the credential's.
     const isMerged = location === 'query' || (location === 'body' && isForm);
     if (!isMerged || !isReadAs(argument.name, credential)) locations.set(argument.name, location);
   }
@@ -135,7 +135,7 @@ function headersOf(
  */
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
   const { path, query } = renderUrl(template.url, (name) => templateText(name, own(args, name)));
-  // What a configuration says has been judged with it; what a secret says has not.
+  // The configuration was checked when it was stored; the values of its secrets were not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {
     headers.push(name, headerText(name, fillPlaceholders(value, credentials.secret)));
@@ -161,7 +161,7 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
   return { method: template.method, origin: template.url.origin, path: checked(path + search), headers, body };
 }
 
-/** An argument may be called `toString`; what every object inherits is not one. */
+/** An argument may be called `toString`, so inherited properties are left out. */
 function own(args: Arguments, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
@@ -169,7 +169,7 @@ function own(args: Arguments, name: string): unknown {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controlCharacters = /[\u0000-\u001f\u007f]/;
 
-/** Text of an argument that a template locations; control characters have no business in a path or a filter. */
+/** Text of an argument in a template; control characters are refused in a path or a filter. */
 function templateText(name: string, value: unknown): string | undefined {
   const text = valueText(name, value);
   if (text !== undefined && controlCharacters.test(text)) {
@@ -188,7 +188,7 @@ function queryPairs(name: string, value: unknown, format: ArrayFormat): string[]
   });
 }
 
-/** Name and value, or nothing for an argument without a text. */
+/** A pair of name and value; none for an argument without a text. */
 function argumentHeader(name: string, value: unknown): string[] {
   const text = valueText(name, value);
   if (text === undefined) return [];
@@ -203,7 +203,7 @@ function headerText(name: string, value: string): string {
   throw new ToolFailure('invalid_arguments', message);
 }
 
-/** A body, and its Content-Type where the tool does not say it. */
+/** A body, and its Content-Type where the tool does not set it. */
 type Content = { body: UpstreamRequest['body']; contentType?: string };
 const noContent: Content = { body: undefined };
 

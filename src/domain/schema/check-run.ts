@@ -3,7 +3,7 @@ import type { Steps } from '../steps.ts';
 /** A step into a value: a property name or an index, and the step before it. */
 export type Step = { outer: Step | undefined; key: string };
 
-/** What a value breaks: which keyword, what that says, and where. `names` are the names allowed beside an unknown one. */
+/** A violation: the keyword, its value, and the path. `names` are the names allowed beside an unknown one. */
 export type Fault = { keyword: string; limit: unknown; path: string[]; found: unknown; names?: readonly string[] };
 
 const mostFaults = 100;
@@ -11,9 +11,9 @@ const mostFaults = 100;
 /** One check of one value. */
 export class CheckRun {
   readonly steps: Steps;
-  /** Whether it goes on behind a fault. */
+  /** Whether the check continues after a fault. */
   readonly isThorough: boolean;
-  /** Undefined when nobody wants to know what is wrong. */
+  /** Undefined when only the verdict is needed. */
   readonly faults: Fault[] | undefined;
 
   constructor(steps: Steps, wanted: 'verdict' | 'first fault' | 'faults') {
@@ -22,18 +22,18 @@ export class CheckRun {
     this.faults = wanted === 'verdict' ? undefined : [];
   }
 
-  /** The step into an inner value; nobody asks for it where no faults are wanted. */
+  /** The step into an inner value; unused where faults are not collected. */
   into(outer: Step | undefined, key: string): Step | undefined {
     return this.faults && { outer, key };
   }
 
-  /** Notes a fault. Always false. */
+  /** Records a fault. Always returns false. */
   fault(at: Step | undefined, fault: Omit<Fault, 'path'>): false {
     if (this.faults && this.faults.length < mostFaults) this.faults.push({ ...fault, path: pathTo(at) });
     return false;
   }
 
-  /** Forgets the faults of alternatives, one of which turned out to fit. */
+  /** Drops the faults of alternatives after one of them fits. */
   forget(from: number): void {
     if (this.faults) this.faults.length = Math.min(this.faults.length, from);
   }

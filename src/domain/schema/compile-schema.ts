@@ -5,10 +5,10 @@ import { isSchemaObject, type JsonSchema } from './json-schema.ts';
 import { keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
 import { indexSchema, resolveReference, type SchemaIndex } from './schema-index.ts';
 
-/** A schema that is ready to judge values. Both methods throw TooMuchWork when they run out of steps. */
+/** A compiled schema that checks values. Both methods throw TooMuchWork when they run out of steps. */
 export type CompiledSchema = {
   fits(value: unknown, steps: Steps): boolean;
-  /** What is wrong with a value: everything, within reason, or the first thing found. */
+  /** The faults of a value: all, within bounds, or only the first. */
   faults(value: unknown, steps: Steps, wanted: 'first fault' | 'faults'): readonly Fault[];
   /** Whether a property may be null. */
   allowsNull(property: string): boolean;
@@ -16,7 +16,7 @@ export type CompiledSchema = {
 
 /**
  * Compiles a schema that its rules allow (`schema-rules.ts`), so references neither are missing nor run in circles.
- * Numbers that keep their digits are judged as ordinary ones.
+ * Numbers that keep their digits are checked as ordinary ones.
  */
 export function compileSchema(root: JsonSchema): CompiledSchema {
   const index = indexSchema(root);
@@ -106,7 +106,7 @@ class Compiler {
     return [...tests.map(forObjects), this.#propertiesTest(schema)];
   }
 
-  /** `propertyNames`, `properties` and `additionalProperties`, in one walk over what the object has. */
+  /** `propertyNames`, `properties` and `additionalProperties`, in one walk over the object. */
   #propertiesTest(schema: JsonSchema): Test | undefined {
     const { properties, additionalProperties, propertyNames } = schema;
     if (properties === undefined && additionalProperties === undefined && propertyNames === undefined) return undefined;
@@ -176,7 +176,7 @@ function allTest(tests: readonly Test[]): Test {
   return (value, run, at) => test(value, run, at);
 }
 
-/** `anyOf` and `oneOf`. What is wrong is told of each alternative; where nothing can be, of the keyword itself. */
+/** `anyOf` and `oneOf`. Faults are reported for each alternative, or for the keyword itself where no alternative has any. */
 function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
   return (value, run, at) => {
     const before = run.faultCount;

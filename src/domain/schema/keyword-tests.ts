@@ -3,7 +3,7 @@ import { type Steps, stepsOfText } from '../steps.ts';
 import type { CheckRun, Step } from './check-run.ts';
 import { formatTest } from './formats.ts';
 
-/** Judges a value; `at` is where it stands. @throws TooMuchWork */
+/** Checks a value; `at` is its path. @throws TooMuchWork */
 export type Test = (value: unknown, run: CheckRun, at: Step | undefined) => boolean;
 
 /** A test for values of one type only. */
@@ -15,7 +15,7 @@ export function kindOf(value: unknown): Kind {
   return typeof value as Kind;
 }
 
-/** Makes the test of a keyword from what it says. */
+/** Makes the test of a keyword from its value. */
 export type MakeTest = (limit: never) => Test;
 
 type Holds = (value: never, limit: never, steps: Steps) => boolean;
@@ -32,7 +32,7 @@ function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [str
   ];
 }
 
-/** The keywords that hold no schema, in the order in which their faults are told. */
+/** The keywords that hold no schema, in the order in which their faults are reported. */
 export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['type', typeTest],
   comparison('const', undefined, (value: unknown, limit: unknown, steps) => isEqual(value, limit, steps)),
@@ -51,7 +51,7 @@ export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['format', formatOf],
 ] as [string, MakeTest][]);
 
-/** The names of an object, which take twice as long to list as to look at. */
+/** The names of an object. Each takes two steps, because listing takes twice as long as reading. */
 export function namesOf(value: object, steps: Steps): string[] {
   const names = Object.keys(value);
   steps.take(1 + 2 * names.length);

@@ -6,7 +6,7 @@ import { mostSchemas, pathOf, resolveReference, type SchemaIndex, type SchemaPar
 const deepestUnfolded = 200;
 
 /**
- * References must lead to a schema of the document (not into its examples, whose keywords nobody judged), never in a
+ * References must lead to a schema of the document (not into its examples, whose keywords are not checked), never in a
  * circle, and the schema they unfold to must stay small. Takes time in proportion to the document.
  */
 export function judgeReferences(index: SchemaIndex, problems: ProblemList): void {

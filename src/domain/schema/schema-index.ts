@@ -1,6 +1,6 @@
 import { isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
 
-/** A schema inside a document, and how it is reached from the one that holds it. */
+/** A schema inside a document, and its position in the schema that holds it. */
 export type SchemaPart = {
   schema: JsonSchema;
   parent: SchemaPart | undefined;
@@ -68,7 +68,7 @@ function addInner(parent: SchemaPart, parts: SchemaPart[]): boolean {
   return true;
 }
 
-/** Where a part stands in its document: `properties.tags.items`, empty at the root. */
+/** The path of a part in its document: `properties.tags.items`, empty at the root. */
 export function pathOf(part: SchemaPart): string {
   const steps: string[] = [];
   for (let at: SchemaPart | undefined = part; at?.parent; at = at.parent) {
@@ -78,7 +78,7 @@ export function pathOf(part: SchemaPart): string {
   return steps.reverse().join('.');
 }
 
-/** What a `$ref` into the same document leads to, whatever it is; undefined when nothing is there. */
+/** The target of a `$ref` into the same document, of any type; undefined when there is none. */
 export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | 'anchors'>, ref: string): unknown {
   if (ref === '#') return root;
   if (!ref.startsWith('#/')) return anchors.get(ref.slice(1));

@@ -18,9 +18,9 @@ const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
   isSchemaObject(value) && Object.values(value).every(fits);
 
 /**
- * What a stranger's schema may use, and the form that each keyword has. `pattern` and `patternProperties` are missing
- * because a regular expression can take exponential time, `uniqueItems` because comparing all pairs takes quadratic
- * time, `$id` and `$dynamicRef` because they redirect references.
+ * The allowed keywords of an untrusted schema, and the form of each. `pattern` and `patternProperties` are missing because
+ * a regular expression can take exponential time, `uniqueItems` because comparing all pairs takes quadratic time, `$id`
+ * and `$dynamicRef` because they redirect references.
  */
 const forms = new Map<string, Form>(
   (
@@ -61,7 +61,7 @@ const forms = new Map<string, Form>(
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
 );
 
-/** A document nested too deep for what walks it, or undefined. To be asked before anything else looks at it. */
+/** The problem of a document that is nested too deeply to walk, or undefined. To be checked before any other rule. */
 export function depthProblem(schema: unknown): Problem | undefined {
   return isDeeperThan(schema, maxDepth) ? { path: '', message: `nested deeper than ${maxDepth} levels` } : undefined;
 }

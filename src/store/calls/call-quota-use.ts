@@ -3,7 +3,7 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 /**
- * One minute or day (UTC) of the quota of a server, a workspace, a key, or the unauthenticated callers of a server.
+ * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server.
  * `startsAt` is in epoch ms.
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };

@@ -25,7 +25,7 @@ export const recordColumns = [
 
 export type RecordValue = string | number | null;
 
-/** Records one after the other, each as the values of `recordColumns`: as text they are half as long as with their names. */
+/** Records in sequence, each as the values of `recordColumns`: their text is half as long as with the names. */
 export function recordValues(rows: readonly CallRow[]): RecordValue[] {
   const values: RecordValue[] = [];
   for (const row of rows) for (const column of recordColumns) values.push(row[column] ?? null);

@@ -9,10 +9,10 @@ import {
 } from './call-counts.ts';
 import { batchRows, type RecordValue, recordColumns } from './call-writer.ts';
 
-/** Records one after the other, each as the values of `recordColumns`. */
+/** Records in sequence, each as the values of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** A `CallWriter` for the thread that writes records, which come as `recordValues` gives them; each gives how many calls were counted. */
+/** A `CallWriter` for the thread that writes records, which arrive in the form of `recordValues`. Its methods return the number of counted calls. */
 export type SqliteCallWriter = { write(records: Values): number; countOlder(most: number): number };
 
 export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWriter {
@@ -34,7 +34,7 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   const insertOne = insertText(1);
   const insertBatch = insertText(batchRows);
 
-  /** Those of the records that were not there before. */
+  /** The records that were not stored before. */
   function insertEach(records: Values): Values {
     return recordsOf(records)
       .filter((record) => run(insertOne, record) === 1)

@@ -1,6 +1,6 @@
 import { AppError, messageOf } from '../../errors.ts';
 
-/** What can be wrong when the database does not do what it was asked. */
+/** Kinds of failures of the database. */
 export const faultKinds = [
   'unavailable',
   'connections',
@@ -18,7 +18,7 @@ export type FaultKind = (typeof faultKinds)[number];
 
 type Thrown = Error & { code?: string; errcode?: number; severity?: string; errors?: readonly Thrown[] };
 
-/** Primary result codes of SQLite (sqlite.org/rescode.html), which are the lowest byte of what is reported. */
+/** Primary result codes of SQLite (sqlite.org/rescode.html): the lowest byte of the reported code. */
 const sqliteKinds: { readonly [code: number]: FaultKind } = {
   5: 'busy',
   6: 'busy',
@@ -33,7 +33,7 @@ const sqliteKinds: { readonly [code: number]: FaultKind } = {
   26: 'corrupt',
 };
 
-/** SQLSTATE codes (PostgreSQL, appendix A), the first that fits. */
+/** SQLSTATE codes (PostgreSQL, appendix A); the first match counts. */
 const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
   [/^53100$/, 'full'],
   [/^53300$/, 'connections'],
@@ -47,13 +47,13 @@ const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
   [/^(08|28|3D|53|57|25P0[34])/, 'unavailable'],
 ];
 
-/** Errors of the connection itself: those of the system, of TLS, and those that pg and Kysely tell by their words alone. */
+/** Errors of the connection itself: those of the system, of TLS, and those that pg and Kysely report only by their message. */
 const connectionCodes =
   /^(E[A-Z]+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|ERR_STREAM_\w+)$/;
 const connectionWords =
   /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|thread that writes to the database has ended/;
 
-/** Which kind of fault an error is that came out of a driver. */
+/** The kind of fault of a driver's error. */
 export function faultKindOf(error: unknown): FaultKind {
   if (!(error instanceof Error)) return 'internal';
   const { code = '', errcode, message, errors } = error as Thrown;
@@ -64,13 +64,13 @@ export function faultKindOf(error: unknown): FaultKind {
   return errors?.some((inner) => faultKindOf(inner) === 'unavailable') ? 'unavailable' : 'internal';
 }
 
-/** What a client is told of each; the kinds that are missing are faults of this program. */
+/** The message for clients; kinds without one are faults of this program. */
 const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?: number } } = {
   unavailable: { message: 'the database does not answer; try again in a moment', retryAfterS: 2 },
   connections: { message: 'the database takes no more connections just now; try again in a moment', retryAfterS: 5 },
   full: {
     message:
-      'the disk is full, so nothing can be changed; reading and calls go on; try again when the operator has made room',
+      'the disk is full, so nothing can be changed; reading and calls go on; try again when the operator has freed space',
     retryAfterS: 30,
   },
   read_only: {
@@ -83,7 +83,7 @@ const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?:
   corrupt: { message: 'the database is damaged; its operator must restore it from a backup' },
 };
 
-/** A fault of the database as clients are told of it: 503 when trying again helps, 500 when it does not. */
+/** A fault of the database as clients see it: 503 when trying again helps, 500 when it does not. */
 export class StoreFault extends AppError {
   readonly fault: FaultKind;
 
@@ -94,7 +94,7 @@ export class StoreFault extends AppError {
   }
 }
 
-/** What to throw for an error out of a driver. Faults of this program stay as they are, so that they are logged with their stack. */
+/** The error to throw for a driver's error. Faults of this program stay as they are, so that they are logged with their stack. */
 export function toStoreFault(error: unknown): unknown {
   if (error instanceof AppError) return error;
   const kind = faultKindOf(error);
@@ -102,7 +102,7 @@ export function toStoreFault(error: unknown): unknown {
   return answer ? new StoreFault(kind, answer.message, { ...answer, cause: error }) : error;
 }
 
-/** The words of an error and of what it stands for: a host with several addresses fails once for each of them. */
+/** The messages of an error and of the errors that it contains: a host with several addresses fails once for each of them. */
 export function reasonOf(error: unknown): string {
   const { errors } = error as Thrown;
   return errors && errors.length > 0 ? [...new Set(errors.map(messageOf))].join('; ') : messageOf(error);

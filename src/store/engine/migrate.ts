@@ -17,14 +17,14 @@ type Applied = Tables['migrations'];
 
 /** Any number; the same in every replica, so that only one of them migrates at a time. */
 const advisoryLock = 7_236_491;
-/** "tool" in ASCII: tells a SQLite file of ours from one of another application. */
+/** "tool" in ASCII: the application id that marks our SQLite files. */
 const applicationId = 0x746f6f6c;
-/** Columns that the table of migrations did not have at first. */
+/** Columns that were added to the table of migrations later. */
 const laterColumns = ['checksum', 'version', 'readable_by'] as const;
 
 /**
- * Applies the files of the folder that were not applied yet, in the order of their names, all in one transaction.
- * Forward only: a file that was applied is never changed.
+ * Applies the pending files of the folder, in the order of their names, all in one transaction. Forward only: an applied
+ * file is never changed.
  * @throws AppError conflict when the database belongs to a newer version or another application, or when a file that
  * was applied has changed
  */
@@ -53,7 +53,7 @@ async function isCurrent(db: Db, engine: Engine, files: readonly MigrationFile[]
   return files.every((file) => checked.has(file.name));
 }
 
-/** Makes the table of migrations, or brings it up to date, and gives its rows. */
+/** Makes or updates the table of migrations, and returns its rows. */
 async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<Applied[]> {
   const columns = await columnsOf(db, engine);
   if (columns.size === 0) await refuseForeignTables(db, engine, files);
@@ -75,7 +75,7 @@ async function apply(db: Db, file: MigrationFile, { version, now }: MigrateOptio
     .execute();
 }
 
-/** For a file that was applied before checksums were recorded. */
+/** Adds the checksum of a file that was applied before checksums were recorded. */
 async function fillChecksum(db: Db, { name, checksum }: MigrationFile): Promise<void> {
   await db.updateTable('migrations').set({ checksum }).where('name', '=', name).where('checksum', 'is', null).execute();
 }
@@ -114,8 +114,8 @@ function foreign(tables: readonly string[]): AppError {
 }
 
 /**
- * What this version must know of what was applied: all of it, unchanged, but for what says that this version may read
- * it unknown.
+ * Checks the applied migrations: this version must know each of them, unchanged, except those that declare that older
+ * versions work without knowing them.
  */
 function refuseStrangers(files: readonly MigrationFile[], applied: readonly Applied[], version: string): void {
   const own = new Map(files.map((file) => [file.name, file]));

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 export type MigrationFile = {
   name: string;
   statements: string[];
-  /** SHA-256 of the statements in hex. Comments are not part of it, so they may be improved. */
+  /** SHA-256 of the statements in hex. Comments are left out, so they may be improved. */
   checksum: string;
-  /** The first version that works on a database with this migration without knowing it; undefined where none does. */
+  /** The oldest version that works on a database with this migration without knowing it; undefined where none does. */
   readableBy: string | undefined;
 };
 
@@ -41,7 +41,7 @@ export function statements(text: string): string[] {
     .filter((statement) => statement !== '');
 }
 
-/** Whether version `a` is `b` or newer, by its three numbers (Semantic Versioning 2.0.0, 11). */
+/** Whether version `a` is at least `b`, by its three numbers (Semantic Versioning 2.0.0, 11). */
 export function isAtLeast(a: string, b: string): boolean {
   const [left, right] = [a, b].map((version) => version.split(/[.+-]/).slice(0, 3).map(Number));
   for (let i = 0; i < 3; i++) {

@@ -13,7 +13,7 @@ const sqliteSentences: { readonly [kind in FaultKind]?: string } = {
   corrupt: 'is damaged or not a SQLite database; restore it from a backup, or move it away to begin with an empty one',
   read_only: 'cannot be written; let the user that runs toolhost write in its folder, or set DATA_DIR to another one',
   unavailable: 'cannot be opened; let the user that runs toolhost write in its folder, or set DATA_DIR to another one',
-  full: 'cannot be written because the disk is full; make room, then start again',
+  full: 'cannot be written because the disk is full; free some space, then start again',
   io: 'cannot be read or written; look for faults of the disk in the log of the system',
   busy: 'is locked by another program; stop that, then start again',
 };

@@ -1,9 +1,9 @@
-/** A PostgreSQL server, and how it is connected to. */
+/** The connection settings of a PostgreSQL server. */
 export type PostgresLocation = {
   /** `postgres://…` */
   url: string;
   /** Most connections at once for the requests of this process. */
   connections: number;
-  /** Certificates of authorities in PEM, which the server's certificate must come from; they also switch TLS on. */
+  /** Certificate authorities in PEM that must have issued the server's certificate; they also switch TLS on. */
   authorities: string | undefined;
 };

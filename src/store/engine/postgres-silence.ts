@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 
-/** What pg's connection has and its types leave out. */
+/** Members of pg's connection that its types leave out. */
 type Connection = {
   stream: Socket;
   ssl: pg.ClientConfig['ssl'];
@@ -12,13 +12,13 @@ type Connection = {
 type Client = { connection: Connection; host: string; port: number; processID: number; secretKey: unknown };
 type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connection & pg.Connection;
 
-/** How long the server may take to answer a request to cancel, in ms; then it, or the network to it, is taken for lost. */
+/** How long the server may take to answer a request to cancel, in ms; after that the connection counts as lost. */
 const graceMs = 1000;
 
 /**
- * Ends a statement whose answer does not begin within `ms`: first by asking the server to cancel it, and when that does
- * not help by closing the connection. pg's own `query_timeout` would leave the statement running, and its connection in
- * use by the next request.
+ * Ends a statement whose answer does not begin within `ms`: asks the server to cancel it, and closes the connection when
+ * that does not help. pg's own `query_timeout` would leave the statement running on a connection that the next request
+ * uses.
  */
 export function limitSilence(pgClient: pg.PoolClient, ms: number): void {
   const client = pgClient as unknown as Client;
@@ -41,10 +41,10 @@ export function limitSilence(pgClient: pg.PoolClient, ms: number): void {
   });
 }
 
-/** Asks the server, over a connection of its own, to cancel what this client waits for (PostgreSQL protocol, 54.2.8). */
+/** Asks the server, over a separate connection, to cancel this client's statement (PostgreSQL protocol, 54.2.8). */
 function requestCancel({ connection: { ssl }, host, port, processID, secretKey }: Client): void {
   const connection = new (pg.Connection as unknown as ConnectionClass)({ ssl });
-  // Whoever waits is told by the connection that it waits on.
+  // The caller gets the error from the connection that it waits on.
   connection.on('error', () => undefined);
   connection.once(ssl ? 'sslconnect' : 'connect', () => connection.cancel(processID, secretKey));
   if (ssl) connection.once('connect', () => connection.requestSsl());

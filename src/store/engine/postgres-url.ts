@@ -1,10 +1,10 @@
 import type { PoolConfig } from 'pg';
 
-/** `sslmode` as we understand it: all but these two check the certificate and the name of the server. */
+/** Values of `sslmode` that do not check the server; all others check its certificate and its name. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
 /**
- * What pg needs of a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
+ * pg's options for a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
  * server's certificate with.
  */
 export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
@@ -17,7 +17,7 @@ export function postgresConfig(url: string, authorities: string | undefined): Po
   return mode === undefined ? { connectionString } : { connectionString, ssl: true };
 }
 
-/** What is wrong with a URL, in sentences that do not repeat it: it holds a password. */
+/** Problems of a URL, in sentences that do not repeat it because it holds a password. */
 export function postgresUrlProblems(url: string, hasAuthorities: boolean): string[] {
   const problem = urlProblem(url);
   if (problem !== undefined) return [`DATABASE_URL: ${problem}`];

@@ -4,13 +4,13 @@ import type { PostgresLocation } from './postgres-location.ts';
 import { limitSilence } from './postgres-silence.ts';
 import { postgresConfig } from './postgres-url.ts';
 
-/** What a pool of connections is for: how many it may open, and what its statements may wait for. */
+/** The purposes of connection pools: how many connections each may open, and how long its statements may take. */
 export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
 
-/** `max` undefined: as many as the operator gives. `statementMs` undefined: no limit. */
+/** `max` undefined: as many as the operator configures. `statementMs` undefined: no limit. */
 const pools: { [Use in PoolUse]: { max?: number; statementMs?: number } } = {
   requests: { statementMs: 5000 },
-  // However many people ask for statistics, calls find a connection.
+  // A separate pool, so that statistics leave connections for calls.
   reports: { max: 2, statementMs: 3000 },
   // A process that waits for a connection to learn of changes would serve what was revoked.
   changes: { max: 1, statementMs: 5000 },
@@ -29,8 +29,8 @@ const idleInTransactionMs = 5000;
  *
  * Nothing depends on a session, so that a pooler such as PgBouncer may give each transaction another connection to the
  * server: no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within
- * each transaction; a statement outside of one is cancelled from here. `onLost` is told of a connection that was lost
- * while nobody used it.
+ * each transaction; a statement outside of one is cancelled by this process. `onLost` reports an idle connection that
+ * was lost.
  */
 export function postgresDialect(location: PostgresLocation, onLost: (error: Error) => void, use: PoolUse): Dialect {
   const { max = location.connections, statementMs } = pools[use];
@@ -44,7 +44,7 @@ export function postgresDialect(location: PostgresLocation, onLost: (error: Erro
       getTypeParser: (oid, format) => (oid === int8 ? Number : pg.types.getTypeParser(oid, format as 'text')),
     },
   });
-  // Without a listener a connection that is lost would end the process: the pool listens to idle ones, we to those in use.
+  // Without a listener a lost connection would end the process. The pool listens to idle ones, this to those in use.
   pool.on('error', onLost);
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
@@ -53,7 +53,7 @@ export function postgresDialect(location: PostgresLocation, onLost: (error: Erro
   return Object.assign(new PostgresDialect({ pool }), { createDriver: () => new LimitedDriver(pool, statementMs) });
 }
 
-/** Begins transactions together with what the server shall not wait longer for, in one round trip. */
+/** Begins transactions and sets their time limits in one round trip. */
 class LimitedDriver extends PostgresDriver {
   readonly #begin: string;
 

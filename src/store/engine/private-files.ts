@@ -1,18 +1,18 @@
 import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The bits of a mode that let the group and everybody else in. */
+/** The mode bits that give access to the group and to all other users. */
 const othersMask = 0o077;
 const privateFolderMode = 0o700;
 const privateFileMode = 0o600;
 
-/** Names of what this service writes into its data folder. */
+/** Names of the files that this service writes into its data folder. */
 const ownNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|unwritten-calls)/;
 
 /**
- * Makes the data folder, or takes it over, so that nobody but its owner reads what this service keeps there. Files of
- * ours are closed to others; the folder itself only when it holds nothing else.
- * Gives sentences about what other users of the machine can still read, for the log.
+ * Makes the data folder, or takes over an existing one, so that only its owner reads the service's files. Our files are
+ * closed to others; the folder itself only when it holds nothing else.
+ * Returns sentences for the log about files that other users of the machine can still read.
  */
 export function makeDataFolderPrivate(folder: string): string[] {
   mkdirSync(folder, { recursive: true, mode: privateFolderMode });
@@ -24,12 +24,12 @@ export function makeDataFolderPrivate(folder: string): string[] {
   return open.map((path) => `other users of this machine may read ${path}; close it with: chmod go= ${path}`);
 }
 
-/** Makes an empty file that only its owner reads, unless there is one. What SQLite puts beside it gets the same mode. */
+/** Makes an empty file that only its owner reads, unless it exists. SQLite gives the files beside it the same mode. */
 export function makePrivateFile(file: string): void {
   closeSync(openSync(file, 'a', privateFileMode));
 }
 
-/** Whether the path is closed to everybody but its owner now. Somebody else's stays as it is. */
+/** Closes a path to everyone except its owner. False for a path of another owner, which stays as it is. */
 function closeToOthers(path: string): boolean {
   try {
     if (!isOpen(path)) return true;

@@ -5,27 +5,27 @@ import { LRUCache } from 'lru-cache';
 import { makePrivateFile } from './private-files.ts';
 
 /**
- * `FULL` syncs at every commit: what was acknowledged survives a power cut. `NORMAL` leaves the disk its time: the
- * process may die, but a power cut can take the last commits of this connection with it.
+ * `FULL` syncs at every commit, so that acknowledged changes survive a power cut. `NORMAL` does not wait for the disk:
+ * commits survive the death of the process, but a power cut can lose the last ones of this connection.
  */
 export type Synchronous = 'FULL' | 'NORMAL';
 
 export type SqliteOptions = {
   synchronous: Synchronous;
-  /** How long a statement may hold up its thread while another connection writes, in ms. */
+  /** How long a statement may block its thread while another connection writes, in ms. */
   busyMs: number;
-  /** Pages of 4 KB in the write-ahead log from which on a commit also brings it into the file, and waits for the disk. */
+  /** Pages of 4 KB in the write-ahead log above which a commit also runs a checkpoint, and waits for the disk. */
   checkpointPages: number;
 };
 
-/** The write-ahead log grows while much is written, and is cut to this afterwards. */
+/** Size to which the write-ahead log is cut after it has grown under many writes. */
 const journalBytes = 4_000_000;
 const openBusyMs = 5000;
 const openAttempts = 100;
 const pauseMs = 20;
 const maxPrepared = 200;
 
-/** Opens a connection as Kysely wants it. Statements are prepared once, as long as they are in use. */
+/** Opens a connection in the form that Kysely uses. Prepared statements are kept while they are in use. */
 export async function openSqlite(file: string, options: SqliteOptions): Promise<SqliteDatabase> {
   makePrivateFile(file);
   const database = await openFile(file, options);
@@ -52,7 +52,7 @@ function prepare(database: DatabaseSync, sql: string): SqliteStatement {
   };
 }
 
-/** Of several processes that turn one new file to WAL at once, SQLite lets one wait and tells the others to try again. */
+/** Retries a switch to WAL: when several processes switch a new file at once, SQLite fails all but one of those that wait. */
 async function openFile(file: string, options: SqliteOptions): Promise<DatabaseSync> {
   const database = new DatabaseSync(file);
   const pragmas = [

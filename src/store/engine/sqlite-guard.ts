@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { AppError } from '../../errors.ts';
 
 /**
- * Refuses to make a database where the write-ahead log of one lies: its main file was lost or not restored, and a new
- * one would begin empty and destroy what the log still holds.
+ * Refuses to make a database beside an existing write-ahead log: the main file was lost or not restored, and a new one
+ * would begin empty and destroy the content of the log.
  * @throws AppError conflict
  */
 export function refuseOrphanedLog(file: string): void {
@@ -17,8 +17,8 @@ export function refuseOrphanedLog(file: string): void {
 }
 
 /**
- * Refuses a database file of no bytes beside the key that local mode makes after the database: it was cut off, or made by
- * something else, and would begin as an empty service.
+ * Refuses an empty database file beside the key that local mode makes after the database: the file was truncated, or made
+ * by another program, and would begin as an empty service.
  * @throws AppError conflict
  */
 export function refuseEmptied(file: string): void {
@@ -31,14 +31,14 @@ export function refuseEmptied(file: string): void {
   );
 }
 
-/** Where a process saves what it had open when its database file was deleted under it. */
+/** The file to which a process saves the open database when its file was deleted. */
 export function rescuedCopy(file: string): string {
   return `${file}.rescued-${process.pid}`;
 }
 
 /**
- * Refuses to make a database beside what was saved of one: a supervisor that starts the service again would otherwise
- * begin an empty one.
+ * Refuses to make a database beside a saved copy of one: a supervisor that restarts the service would otherwise begin an
+ * empty one.
  * @throws AppError conflict
  */
 export function refuseBesideRescued(file: string): void {
@@ -51,7 +51,7 @@ export function refuseBesideRescued(file: string): void {
   );
 }
 
-/** In bytes; 0 for a file that is not there. */
+/** Size in bytes; 0 for a missing file. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -2,11 +2,11 @@ import { type Stats, statSync } from 'node:fs';
 
 export type WatchedFiles = {
   file: string;
-  /** The file whose lock says that a process serves. */
+  /** The file whose lock shows that a process serves. */
   lockFile: string;
-  /** Takes the lock again on a file that is made anew. @throws AppError conflict when another process was first */
+  /** Takes the lock again on a new file. @throws AppError conflict when another process was first */
   lockAgain(): void;
-  /** Told how the database got lost, or why this process may not serve any longer. */
+  /** Receives how the database was lost, or why this process may no longer serve. */
   onLost(why: string): void;
   onWarning(sentence: string): void;
 };
@@ -14,8 +14,8 @@ export type WatchedFiles = {
 const intervalMs = 1000;
 
 /**
- * Looks once a second whether the files of the database are still those that this process has open: what is written into
- * a file that was deleted or replaced is gone with the process, and without its lock file a second process would serve.
+ * Checks once a second that the files of the database are still those that this process has open. Writes to a deleted or
+ * replaced file would be lost with the process, and without the lock file a second process would serve.
  */
 export function watchSqlite(watched: WatchedFiles): { stop(): void } {
   const { file, lockFile } = watched;

@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import { makePrivateFile } from './private-files.ts';
 import { isBusy, openSqlite } from './sqlite-file.ts';
 
-/** A checkpoint holds up the process while the disk syncs; the thread that writes records makes them long before. */
+/** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
 const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
 /** How long a statement may wait for another process that writes. */
 const patienceMs = 5000;
@@ -19,8 +19,8 @@ export function sqliteDialect(file: string): Dialect {
 }
 
 /**
- * Of several processes on one file one writes at a time. SQLite itself would wait for the others without giving the
- * event loop back, so the waiting is done here. A statement that found the file taken has done nothing yet.
+ * One of several processes on a file writes at a time. SQLite itself would block the event loop while it waits, so the
+ * waiting is done here. A statement that found the file locked has done nothing yet.
  */
 class PatientDriver extends SqliteDriver {
   override async acquireConnection(): Promise<DatabaseConnection> {
@@ -44,20 +44,20 @@ class PatientDriver extends SqliteDriver {
 
 const sqliteBusy = 5;
 
-/** Another process writes. The lower byte is the kind of error, the upper ones say more. */
+/** Whether another process writes. The lowest byte is the kind of error, the higher ones are details. */
 function isTaken(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
 export type SqliteLock = {
   readonly file: string;
-  /** Takes it again, on a file that was deleted and is made anew. @throws AppError conflict */
+  /** Takes the lock again, on a new file after the old one was deleted. @throws AppError conflict */
   again(): void;
   release(): void;
 };
 
 /**
- * Holds a file for one serving process: the lock is SQLite's own, so it goes with the process however that ends.
+ * Locks a file for one serving process. The lock is SQLite's own, so it ends with the process in any case.
  * @throws AppError conflict when another process serves from the file
  */
 export function lockSqlite(file: string): SqliteLock {
@@ -95,8 +95,8 @@ const noticedMs = 2500;
 const lookMs = 50;
 
 /**
- * Where a database is in use, or was left by a crash, and has no lock file, somebody may have deleted that of a process
- * which serves; such a process makes it anew. So this waits for it.
+ * Waits for a serving process to make its lock file again: a database that is in use, or was left by a crash, and has no
+ * lock file may belong to a serving process whose lock file was deleted.
  */
 export async function awaitLockFile(file: string): Promise<void> {
   const until = performance.now() + noticedMs;

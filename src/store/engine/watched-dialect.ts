@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult, TransactionSettings } from 'kysely';
 import { type FaultKind, faultKindOf, StoreFault, toStoreFault } from './faults.ts';
 
-/** Told of every fault of the database, with what the driver threw. */
+/** Receives every fault of the database, with the driver's error. */
 export type OnFault = (kind: FaultKind, error: unknown) => void;
 
-/** How often work is begun in all when the database ends it in favour of other work. */
+/** Total attempts of work that the database ends in favour of other work. */
 export const mostAttempts = 4;
-/** How long to wait before it is begun again, the first time, in ms. */
+/** Pause before the first repetition, in ms. */
 export const retryPauseMs = 5;
 
 /**
- * Any dialect, but its faults are reported and come out as a `StoreFault`. A statement outside of a transaction that was
- * ended in favour of others (serialisation failure, deadlock) has done nothing and is sent again.
+ * A dialect whose faults are reported and thrown as a `StoreFault`. A statement outside of a transaction that was ended
+ * in favour of others (serialisation failure, deadlock) has done nothing and is sent again.
  */
 export function watchedDialect(dialect: Dialect, onFault: OnFault): Dialect {
   return {
@@ -55,7 +55,7 @@ class WatchedDriver implements Driver {
     connection.isInTransaction = false;
   }
 
-  /** A fault often ends the transaction, or its connection, by itself; then the rollback fails and the fault is to be reported. */
+  /** A fault often ends the transaction or its connection already. Then the rollback fails, and the first fault is thrown. */
   async rollbackTransaction(connection: WatchedConnection): Promise<void> {
     try {
       await this.#inner.rollbackTransaction(connection.inner);
@@ -84,7 +84,7 @@ class WatchedConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
   readonly #onFault: OnFault;
   isInTransaction = false;
-  /** What was thrown for the last statement, or commit, that failed. */
+  /** The error of the last statement, or commit, that failed. */
   fault: unknown;
 
   constructor(inner: DatabaseConnection, onFault: OnFault) {
@@ -111,7 +111,7 @@ class WatchedConnection implements DatabaseConnection {
   }
 }
 
-/** Whether the database ended work in favour of other work, so that the same may succeed a moment later. */
+/** Whether the database ended work in favour of other work, so that a repetition may succeed. */
 export function isOvertaken(error: unknown): boolean {
   return error instanceof StoreFault && error.fault === 'serialization';
 }

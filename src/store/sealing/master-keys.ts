@@ -6,9 +6,9 @@ import { transact } from '../transact.ts';
 import { contexts } from './sealed-columns.ts';
 import { createKeyring, identityOf, type Keyring } from './sealing.ts';
 
-// No query here names a workspace: the master key is that of the whole service.
+// No query here names a workspace: the whole service has one master key.
 
-/** A master key that this database has met. */
+/** A master key that this database knows. */
 export type KnownKey = Selectable<Tables['master_keys']>;
 
 /** Any number; the same in every replica, so that one of them at a time is admitted with its keys. */
@@ -19,7 +19,7 @@ export async function listKnownKeys(db: Db): Promise<KnownKey[]> {
   return db.selectFrom('master_keys').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
-/** The key that a process was last started to seal with. */
+/** The sealing key of the process that was started last. */
 export function sealingKeyOf(known: readonly KnownKey[]): KnownKey | undefined {
   return known.reduce<KnownKey | undefined>(
     (latest, key) => ((key.sealing_since ?? -1) > (latest?.sealing_since ?? -1) ? key : latest),
@@ -27,17 +27,17 @@ export function sealingKeyOf(known: readonly KnownKey[]): KnownKey | undefined {
   );
 }
 
-/** Whether this is the very key that the database knows by its id. */
+/** Whether this key is the one that the database knows by its id. */
 export function isSameKey(known: KnownKey, master: Buffer): boolean {
   try {
     return createKeyring([master]).open(known.canary, canaryContext(known.id)) === canaryText;
   } catch {
-    // Not opening is the answer.
+    // A canary that does not open shows another key.
     return false;
   }
 }
 
-/** Runs work that judges and changes the known keys while no other process does. */
+/** Runs work on the known keys while no other process changes them. */
 export function whileAlone<Result>(db: Kysely<Tables>, work: (db: Db) => Promise<Result>): Promise<Result> {
   return transact(db, async (transaction) => {
     if (isPostgres(transaction)) await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
@@ -45,7 +45,7 @@ export function whileAlone<Result>(db: Kysely<Tables>, work: (db: Db) => Promise
   });
 }
 
-/** Keeps a canary of each key that is new, and that the first of them seals from now on. */
+/** Stores a canary of each new key, and records that the first key seals from now on. */
 export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: Keyring, at: number): Promise<void> {
   for (const master of masters) {
     const { id, macKey } = identityOf(master);
@@ -62,7 +62,7 @@ export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: 
       .execute();
   }
   const known = await listKnownKeys(db);
-  // Never before the time of another one, however the clock went.
+  // Never before the time of another key, even if the clock stepped back.
   const since = Math.max(at, (sealingKeyOf(known)?.sealing_since ?? 0) + 1);
   await db
     .updateTable('master_keys')
@@ -71,20 +71,20 @@ export async function rememberKeys(db: Db, masters: readonly Buffer[], keyring: 
     .execute();
 }
 
-/** Notes that nothing is sealed with these keys any more. */
+/** Records that no value is sealed with these keys any more. */
 export async function retireKeys(db: Db, ids: readonly string[], at: number): Promise<void> {
   if (ids.length === 0) return;
   await db.updateTable('master_keys').set({ retired_at: at }).where('id', 'in', ids).execute();
 }
 
-/** What authenticates of the keys that are not in the ring any more, as far as the ring opens it. */
+/** The authenticating parts of keys that left the ring, as far as the ring opens them. */
 export function retiredMacKeys(known: readonly KnownKey[], keyring: Keyring): Buffer[] {
   const left = known.filter(({ id }) => !keyring.keyIds.includes(id));
   return left.flatMap(({ id, sealed_mac_key }) => {
     try {
       return [Buffer.from(keyring.open(sealed_mac_key, contexts.macKey(id)), 'base64')];
     } catch {
-      // It was sealed with a key that is lost; the agents that it proved register anew.
+      // Sealed with a lost key; agents that it authenticated register again.
       return [];
     }
   });

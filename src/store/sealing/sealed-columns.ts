@@ -1,6 +1,6 @@
 import type { Tables } from '../schema.ts';
 
-/** What each sealed value is bound to, besides its key: its table, column and row. */
+/** The context that each sealed value is bound to: its table, column and row. */
 export const contexts = {
   secret: (server: { workspaceId: string; id: string }, name: string) =>
     `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`,
@@ -10,21 +10,21 @@ export const contexts = {
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
 };
 
-/** The columns of a row that a context is made of. */
+/** The columns of a row that make up a context. */
 type Row = { readonly [column: string]: string };
 
 /** A column that holds values sealed with the master key. */
 export type SealedColumn = {
   table: keyof Tables;
   column: string;
-  /** The columns that tell a row from others. */
+  /** The columns that identify a row. */
   key: readonly [string, ...string[]];
   /** The other columns that the context needs. */
   needs: readonly string[];
   contextOf: (row: Row) => string;
 };
 
-/** Every one of them; a test compares them with the tables. An empty value is no sealed one. */
+/** All sealed columns; a test compares them with the tables. An empty value is not sealed. */
 export const sealedColumns: readonly SealedColumn[] = [
   {
     table: 'secrets',

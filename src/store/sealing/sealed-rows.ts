@@ -3,9 +3,9 @@ import type { Db } from '../db.ts';
 import { type SealedColumn, sealedColumns } from './sealed-columns.ts';
 import type { Keyring } from './sealing.ts';
 
-// No query here names a workspace: the master key is that of the whole service.
+// No query here names a workspace: the whole service has one master key.
 
-/** How many values of a table are sealed with a key. */
+/** Number of values of a table that are sealed with a key. */
 export type KeyUse = { table: string; keyId: string; rows: number };
 
 /** Reads every sealed value. */
@@ -22,7 +22,7 @@ export async function countSealed(db: Db): Promise<KeyUse[]> {
   return uses;
 }
 
-/** The secrets that none of these keys opens, the first of them. */
+/** The first secrets that none of these keys opens. */
 export async function secretsWithout(
   db: Db,
   keyIds: readonly string[],
@@ -41,14 +41,14 @@ export async function secretsWithout(
     .execute();
 }
 
-/** What became of a batch: `next` is where the following one begins, undefined after the last. */
+/** The result of a batch: `next` is the start of the following one, undefined after the last. */
 export type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
 
 type SealedRow = { [column: string]: string };
 
 /**
- * Seals the next values of a column with the first key of the ring. Each is replaced only if it is still the one that
- * was read, so what somebody else stores meanwhile stays. Those that no key of the ring opens are left as they are.
+ * Seals the next values of a column with the first key of the ring. Each is replaced only if it has not changed since it
+ * was read, so concurrent writes stay. Values that no key of the ring opens are left as they are.
  */
 export async function resealBatch(
   db: Db,
@@ -85,12 +85,12 @@ export async function resealBatch(
   return { ...batch, next: last && key.map((name) => last[name] as string) };
 }
 
-/** Undefined when no key opens the value, or somebody changed it. */
+/** Undefined when no key opens the value, or it was tampered with. */
 function sealAnew(keyring: Keyring, value: string, context: string): string | undefined {
   try {
     return keyring.seal(keyring.open(value, context), context);
   } catch {
-    // It is counted, and told with the key that is missing.
+    // Counted, and reported with the missing key.
     return undefined;
   }
 }

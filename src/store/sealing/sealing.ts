@@ -19,7 +19,7 @@ export type Keyring = {
   seal(value: string, context: string): string;
   /** @throws AppError internal when no key of the ring opens it */
   open(sealed: string, context: string): string;
-  /** Proves later that we wrote a text, for one purpose alone. */
+  /** Authenticates a text as written by us, for one purpose only. */
   mac(text: string, purpose: string): string;
   isMac(mac: string, text: string, purpose: string): boolean;
 };
@@ -35,16 +35,16 @@ function ringKey(master: Buffer): RingKey {
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key, macKey };
 }
 
-/** What may be known of a master key: its id, and the part of it that only authenticates. */
+/** The part of a master key that may be stored: its id, and the key that only authenticates. */
 export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
   const { id, macKey } = ringKey(master);
   return { id, macKey };
 }
 
 export type KeyringOptions = {
-  /** Of master keys that were left out since; what they proved stays proven. */
+  /** Authenticating keys of removed master keys; texts that they authenticated stay valid. */
   retiredMacKeys?: readonly Buffer[];
-  /** Told the id of a key that would open a value and is not in the ring. */
+  /** Receives the id of a key that would open a value and is not in the ring. */
   onMissingKey?: (id: string) => void;
 };
 
