@@ -45,7 +45,7 @@ describe('one fault of a configuration', () => {
   });
   after(() => toolhost?.stop());
 
-  it('[find D1] has one line, whatever stands in a field', async () => {
+  it('[find D1] has one line, whatever a field holds', async () => {
     const twice: string[] = [];
     for (const config of [stored, login]) {
       for (const path of leaves(config)) {

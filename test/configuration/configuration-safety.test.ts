@@ -49,7 +49,7 @@ describe('a configuration that would be dangerous', () => {
     ]);
   });
 
-  it('[sec A9] refuses header names and values that are not HTTP, and placeholders that are none', async () => {
+  it('[sec A9] refuses header names and values that are not HTTP, and malformed placeholders', async () => {
     const cases: [string, string][] = [
       ['X A', 'v'],
       ['X:A', 'v'],

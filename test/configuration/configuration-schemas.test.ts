@@ -125,7 +125,7 @@ describe('the input_schema of a tool', () => {
     }
   });
 
-  it('[behaviour Configuration] refuses places that an argument cannot go to', async () => {
+  it('[behaviour Configuration] refuses impossible locations of an argument', async () => {
     const of = (field: Json, fields: Json = {}) =>
       refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
     const at = 'tools[0].input_schema.a';
@@ -190,7 +190,7 @@ describe('the input_schema of a tool', () => {
     assert.equal(upstream.connections, 0);
   });
 
-  it('[mcp 31] refuses a root that is no object, an unknown dialect and a bad tool name, each with the reason', async () => {
+  it('[mcp 31] refuses a root that is not an object, an unknown dialect and a bad tool name, each with the reason', async () => {
     const at = 'tools[0].input_schema';
     assert.deepEqual(await schemaProblems({ type: 'array' }), [`${at}.type: found "array"; allowed: "object"`]);
     assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
@@ -204,7 +204,7 @@ describe('the input_schema of a tool', () => {
     assert.match((await refused({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
   });
 
-  it('[mcp 31] refuses an x-mcp-header that is no token, used twice, of another type or out of reach', async () => {
+  it('[mcp 31] refuses an x-mcp-header that is not a token, used twice, of another type or out of reach', async () => {
     const mirrored = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name });
     assert.deepEqual(await schemaProblems({ a: mirrored('Region'), b: mirrored('Zone', 'integer') }), []);
     const problem = async (schema: Json) => (await schemaProblems(schema)).join().replace('tools[0].input_schema.', '');

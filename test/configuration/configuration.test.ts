@@ -147,7 +147,7 @@ describe('a configuration', () => {
     assert.match((await judge(configWith({ name: 'a\u202eb' }))).problems.join(), /^name: .*invisible character/);
   });
 
-  it('[behaviour Configuration] forgives absent headers, input_schema, response_transform and timeout_ms, and any case of method', async () => {
+  it('[behaviour Configuration] accepts absent headers, input_schema, response_transform and timeout_ms, and any case of method', async () => {
     await toolhost.createServer(configWith({ slug: 'forgiven', tools: [toolWith({ method: 'dElEtE' })] }));
     const { body } = await toolhost.rest('GET', '/servers/forgiven');
     const [tool] = (body.config as { tools: Json[] }).tools;
@@ -174,7 +174,7 @@ describe('a configuration', () => {
     }
   });
 
-  it('[behaviour Configuration] takes tool names of 1 to 64 letters, digits, _ . - and descriptions that say something', async () => {
+  it('[behaviour Configuration] takes tool names of 1 to 64 letters, digits, _ . - and descriptions that are not blank', async () => {
     for (const name of ['a', 'A.b-c_9', 'x'.repeat(64)]) assert.deepEqual(await refused({ name }), []);
     for (const name of ['', 'x'.repeat(65), 'a b', 'a/b', 'ä', 'a:b']) {
       assert.match((await refused({ name })).join(), /^tools\[0\]\.name: found ".*"; allowed: 1 to 64 letters/);

@@ -28,7 +28,7 @@ function shape(value: unknown): { depth: number; elements: number; names: number
   };
 }
 
-describe('judging JSON without making values of it', () => {
+describe('checking JSON without parsing it into values', () => {
   it('takes what JSON.parse takes, and counts as a walk over the value does', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  '), (value, indent) => {
@@ -82,7 +82,7 @@ describe('judging JSON without making values of it', () => {
     );
   });
 
-  it('judges a long text as it judges a short one, wherever it is cut into pieces', () => {
+  it('checks a long text like a short one, wherever it is cut into pieces', () => {
     const pieceBytes = 65_536;
     fc.assert(
       fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, back, isBroken) => {
@@ -109,7 +109,7 @@ describe('judging JSON without making values of it', () => {
     );
   });
 
-  it('runs what was compiled from its source: npm run wasm', () => {
+  it('runs the module compiled from its source: npm run wasm', () => {
     const source = readFileSync(join(import.meta.dirname, '..', '..', 'wasm', 'json.ts'));
     assert.equal(sourceHash, hash('sha256', source, 'hex'));
   });

@@ -87,8 +87,8 @@ const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) 
   };
 });
 
-describe('judging values by a JSON Schema', () => {
-  it('agrees with a validator of other make, whatever the schema and the value', () => {
+describe('checking values against a JSON Schema', () => {
+  it('agrees with another validator, for any schema and value', () => {
     const seen = { true: 0, false: 0 };
     fc.assert(
       fc.property(withDefinitions, value, (root, instance) => {
@@ -106,7 +106,7 @@ describe('judging values by a JSON Schema', () => {
     assert.ok(seen.true > 300 && seen.false > 300, JSON.stringify(seen));
   });
 
-  it('ends after its steps, whatever the schema and the value', () => {
+  it('ends after its steps, for any schema and value', () => {
     const parts = { allOf: Array.from({ length: 900 }, () => ({ items: { maxLength: 5, enum: ['x', 1] } })) };
     const compiled = compileSchema({ type: 'array', ...parts });
     const list = Array.from({ length: 10_000 }, () => 1);

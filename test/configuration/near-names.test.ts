@@ -11,7 +11,7 @@ const origin = 'https://api.example.com';
 const foreign = ['github-rest', 'projects-x', 'weather-api'];
 
 for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
-  describe(`a name that is not there, on ${engine}`, () => {
+  describe(`an unknown name on ${engine}`, () => {
     let world: EngineToolhost;
     let toolhost: TestToolhost;
     before(async () => {
@@ -52,7 +52,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.match((await detail('GET', '/servers/weather-report')).said, /did you mean `weather`\?/);
     });
 
-    it('[find D5] of a server is answered with all of few, or with how to list many, where none is near', async () => {
+    it('[find D5] of a server with no near one is answered with all names, or with how to list many', async () => {
       const { said } = await detail('GET', '/servers/something-else-entirely');
       assert.equal(said, 'there is no such server in this workspace; it has: github-read, projects, weather');
       const key = await toolhost.key({ workspace: 'eleven' });
@@ -67,7 +67,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.equal(other.said, 'there is no such server in this workspace; the credential is limited to: weather');
     });
 
-    it('[find D5] [sec E1] never tells a slug of another workspace, nor one that a limited key may not see', async () => {
+    it('[find D5] [sec E1] never reveals a slug of another workspace, or one that a limited key may not see', async () => {
       const limited = await toolhost.key({ servers: ['weather'] });
       const keys = [undefined, limited, await toolhost.key({ workspace: 'third' })];
       const near = fc.constantFrom('github-rest', 'projects-x', 'weather-api', 'projects', 'github-read');
@@ -119,7 +119,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.match(management.text, /did you mean `listMcpServers`/);
     });
 
-    it('[find D5] of a secret or of a version says which there are', async () => {
+    it('[find D5] of a secret or of a version is answered with those that exist', async () => {
       await toolhost.createServer(serverAt('with-secrets', origin));
       assert.match(
         (await detail('DELETE', '/servers/with-secrets/secrets/API_KEY')).said,
@@ -146,7 +146,7 @@ for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {
       assert.equal(String(theirs.body.detail), 'slug: "weather-api" is taken or was used before; choose another');
     });
 
-    it('[find D3] a key is not made for a server that is not there', async () => {
+    it('[find D3] a key is not made for an unknown server', async () => {
       const make = (servers: string[], key?: string) =>
         toolhost.rest('POST', '/keys', { ...(key && { key }), body: { name: 'n', scopes: ['call'], servers } });
       const before = (await toolhost.rest('GET', '/keys')).text;

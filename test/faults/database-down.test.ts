@@ -66,7 +66,7 @@ describe('a PostgreSQL that fails', () => {
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
     });
 
-    it('[sec G5] its metrics say so, and from when on it cannot serve', async () => {
+    it('[sec G5] the metrics show it, and the time from which the service cannot serve', async () => {
       const metrics = await eventually(async () => {
         const metrics = await scrape(toolhost.url);
         assert.equal(metrics.value('toolhost_database_up'), 0);
@@ -95,7 +95,7 @@ describe('a PostgreSQL that fails', () => {
       assert.equal((managed.body.error as Json).code, 503);
     });
 
-    it('[sec G5] it recovers by itself, and the calls of the meantime are recorded', async () => {
+    it('[sec G5] the service recovers, and the calls of the meantime are recorded', async () => {
       const since = new Date().toISOString();
       for (let n = 0; n < 5; n += 1) await served('storing', key);
       await postgres.restart();
@@ -113,7 +113,7 @@ describe('a PostgreSQL that fails', () => {
       await postgres.crash();
     });
 
-    it('[sec G5] what is remembered is trusted for a minute, and then the service is not ready', async () => {
+    it('[sec G5] cached values are trusted for a minute, and then the service is not ready', async () => {
       ahead = 50_000;
       await served('storing', key);
       ahead = 61_000;
@@ -138,7 +138,7 @@ describe('a PostgreSQL that fails', () => {
       await proxy.close();
     });
 
-    it('[sec G5] a request waits for seconds and not for ever, and what is remembered is served meanwhile', async () => {
+    it('[sec G5] a request waits for seconds at most, and cached values are served meanwhile', async () => {
       await toolhost.createServer(serverAt('remembered', upstream.url));
       await toolhost.callTool('remembered', 'some-token', 'get');
       proxy.silence();
@@ -151,7 +151,7 @@ describe('a PostgreSQL that fails', () => {
       assert.ok(performance.now() - begun < 8000);
     });
 
-    it('[sec G5] it recovers by itself, although nobody closed the old connections', async () => {
+    it('[sec G5] the service recovers, although the old connections stay open', async () => {
       proxy.heal();
       const write = async () =>
         assert.equal((await toolhost.rest('PATCH', '/servers/remembered', { body: { name: 'Healed' } })).status, 200);

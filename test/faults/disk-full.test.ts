@@ -56,7 +56,7 @@ for (const [name, make] of kinds) {
     };
     const called = async () => ((await rest('GET', '/calls?limit=200')).body.calls as Json[]).length;
 
-    it('[sec G5] writes answer 503, what is stored is read and called, and it recovers by itself with nothing lost', async () => {
+    it('[sec G5] writes answer 503, reads and calls go on, and the service recovers with nothing lost', async () => {
       assert.equal((await rest('POST', '/servers', serverAt('kept', upstream.url))).status, 201);
       disk.fill(child.pid);
       for (let n = 0; n < 3; n += 1) {

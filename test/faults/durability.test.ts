@@ -90,7 +90,7 @@ describe('durability on SQLite', () => {
     await database.close();
   });
 
-  it('a thread that ends in the middle of a transaction fails it, and nobody waits for ever', async () => {
+  it('a thread that ends in the middle of a transaction fails it at once', async () => {
     const database = await openApart();
     const cut = database.records.transaction().execute(async (transaction) => {
       await sql`select 1`.execute(transaction);
@@ -102,7 +102,7 @@ describe('durability on SQLite', () => {
     await database.db.destroy();
   });
 
-  it('a process ends only after the thread, whatever it still writes', async () => {
+  it('a process ends only after the writes of its thread', async () => {
     const program = `
       const { STORE, FILE: file, MIGRATIONS: migrations } = process.env;
       const { openDatabase } = await import(STORE);

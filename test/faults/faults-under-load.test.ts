@@ -14,7 +14,7 @@ import { type HostileUpstream, startHostileUpstream } from '../support/upstreams
 import { freePort, type Listener, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** For faults that nothing but the deadline ends. */
+/** For faults that only the deadline ends. */
 const shortMs = 400;
 /** For the others, whose end must not be the deadline, however busy the machine is. */
 const longMs = 15_000;
@@ -40,7 +40,7 @@ const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstrea
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
 const wholeAnswers = 9;
-/** Every way in which the hostile upstream misbehaves, and what a tool then says. */
+/** Every fault of the hostile upstream, and the tool's message for it. */
 const faults: Record<string, Ending> = {
   silence: late,
   'drip-headers': late,
@@ -175,7 +175,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     return { fine: await Promise.all(fine), wrong: await Promise.all(wrong) };
   };
 
-  it('[sec G1] each call says what its own upstream did, in time, and the good calls among them get their own answers', async () => {
+  it('[sec G1] each call reports its own fault in time, and good calls get their own answers', async () => {
     const { fine, wrong } = await round();
     // What a call takes on this machine at this moment besides waiting for its upstream.
     const slack = 500 + Math.max(...fine);
@@ -191,7 +191,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
     assert.deepEqual(recorded.toSorted(), expected.toSorted());
   });
 
-  it('[sec G3] POST was sent once whatever happened to it, GET twice only when no byte of an answer had come', async () => {
+  it('[sec G3] POST was sent once in every case, GET twice only before the first byte of an answer', async () => {
     const sent = new Map<string, number>();
     const seen = hostile.requests.length;
     await round();

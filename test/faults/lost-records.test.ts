@@ -86,13 +86,13 @@ describe('a service that stops while its database is down', () => {
     });
   }
 
-  it('[find C5] ends with 1 and says how many are lost where there is no data folder', async () => {
+  it('[find C5] ends with 1 and reports the number of lost records where there is no data folder', async () => {
     const none = join(dataDir, 'none');
     assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
     assert.match(child?.output() ?? '', /\d+ call records could not be written.*they are lost, because the folder/);
   });
 
-  it('[find C5] reads what it can of a file whose last line was cut off', async () => {
+  it('[find C5] reads a file whose last line was cut off up to that line', async () => {
     await stopInOutage({}, 5);
     const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
     writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });

@@ -10,7 +10,7 @@ import { scrape } from '../support/service/scrape.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
-describe('what an outage of the database leaves in the log', () => {
+describe('the log of an outage of the database', () => {
   let postgres: TestPostgres;
   let proxy: SilentProxy;
   let dataDir: string;
@@ -40,14 +40,14 @@ describe('what an outage of the database leaves in the log', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('[find C4] is a line of each loop at its beginning and one at its end with a count, without stacks', () => {
+  it('[find C4] has one line per loop at the beginning and one with a count at the end, without stacks', () => {
     assert.equal(logged.match(/could not look for changes/g)?.length, 1, logged);
     const last = logged.split('\n').find((line) => line.includes('looking for changes succeeds again')) ?? '{}';
     assert.ok((JSON.parse(last) as { failures: number }).failures >= 2, last);
     assert.doesNotMatch(logged, /\.ts:\d+/);
   });
 
-  it('[find C4] holds neither the password nor the settings of a connection', () => {
+  it('[find C4] has neither the password nor the settings of a connection', () => {
     assert.match(logged, /a database connection was lost/);
     assert.ok(!logged.includes(url.password));
     assert.doesNotMatch(logged, /"client"|connectionParameters|secretKey|processID|_events/);

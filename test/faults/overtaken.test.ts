@@ -43,7 +43,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
   const rename = (db: Database['db'], id: string, to: string) =>
     db.updateTable('workspaces').set({ name: to }).where('id', '=', id).execute();
 
-  it('[find C4] is begun again after a serialisation failure (40001), and is done once', async () => {
+  it('[find C4] is repeated after a serialisation failure (40001), and takes effect once', async () => {
     let attempts = 0;
     faults.length = 0;
     await transact(database.db, async (db) => {
@@ -56,7 +56,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
     assert.deepEqual([attempts, faults, await name('one')], [2, ['serialization'], 'first second']);
   });
 
-  it('[find C4] is begun again after a deadlock (40P01), so both of two are done', async () => {
+  it('[find C4] is repeated after a deadlock (40P01), so both transactions succeed', async () => {
     faults.length = 0;
     const met = barrier(2);
     let attempts = 0;
@@ -72,7 +72,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
     assert.equal(await name('one'), await name('two'));
   });
 
-  it('[find C4] is told as unavailable when it is overtaken again and again', async () => {
+  it('[find C4] fails as unavailable when it is overtaken again and again', async () => {
     let attempts = 0;
     const overtaken = transact(database.db, async (db) => {
       attempts++;
@@ -108,7 +108,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
         assert.equal(rows.length, 1);
       });
 
-    it('[find C4] a request whose transaction was overtaken is answered as if nothing had been', async () => {
+    it('[find C4] a request whose transaction was overtaken gets its ordinary answer', async () => {
       await other.query('begin');
       await other.query("update servers set name = 'theirs' where slug = 'contended'");
       const reply = toolhost.rest('PATCH', '/servers/contended', { body: { name: 'Ours' } });

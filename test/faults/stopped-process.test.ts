@@ -80,7 +80,7 @@ describe('a process that is stopped for a while and goes on', () => {
     return Promise.all(replies);
   };
 
-  it('[find C5] reads the answers that came meanwhile, instead of blaming the upstream for its own pause', async () => {
+  it('[find C5] reads the answers that arrived during its pause', async () => {
     const texts = await stopDuring(25, 'get', () => {
       for (const request of upstream.requests) request.release({ body: { fine: true } });
     });
@@ -89,12 +89,12 @@ describe('a process that is stopped for a while and goes on', () => {
     assert.deepEqual([state, failed], ['closed', 0]);
   });
 
-  it('[find C5] leaves an upstream that did not answer the rest of its time, and then says so', async () => {
+  it('[find C5] gives a silent upstream the rest of its time, and then reports the time-out', async () => {
     const texts = await stopDuring(1, 'get', () => undefined);
     assert.match(texts[0] ?? '', /upstream did not answer within 1000 ms/);
   });
 
-  it('[find C5] does not count connections that were lost meanwhile as failures of the upstream', async () => {
+  it('[find C5] does not count connections lost during its pause as failures of the upstream', async () => {
     const texts = await stopDuring(25, 'post', () => {
       for (const socket of asked) socket.destroy();
     });

@@ -105,7 +105,7 @@ describe('stopping', () => {
     assert.equal(await serving.end('SIGTERM'), 1);
   });
 
-  it('says that something was cut off when a call takes longer than the time that is left', async () => {
+  it('logs a cut-off call when the call takes longer than the remaining time', async () => {
     const toolhost = await startToolhost({ egress: [upstream.port] });
     await toolhost.createServer(serverAt('slow', upstream.url));
     const cut = assert.rejects(toolhost.callTool('slow', await toolhost.key(), 'get'));

@@ -73,7 +73,7 @@ describe('an upstream that cannot be reached', () => {
     for (const { server } of servers) server.close();
   });
 
-  it('[find D5] each says which host and what is wrong with it, without address, path or query', async () => {
+  it('[find D5] each error names the host and its fault, without address, path or query', async () => {
     const tools = cases.map(([origin], n) => toolAt(`${origin}/secret-path?q=secret-query`, { name: `get_${n}` }));
     await toolhost.createServer({ name: 'Unreachable', slug: 'unreachable', tools });
     for (const [n, [, said]] of cases.entries()) {
@@ -84,7 +84,7 @@ describe('an upstream that cannot be reached', () => {
     assert.deepEqual(new Set(outcomes), new Set(['unreachable']));
   });
 
-  it('[find D5] whatever the system reports becomes a sentence about the host, with nothing of the report in it', async () => {
+  it('[find D5] any report of the system becomes a sentence about the host that repeats none of it', async () => {
     await toolhost.createServer({ name: 'Coded', slug: 'coded', tools: [toolAt('http://coded.example:1/')] });
     const host = 'coded.example:1';
     const sentences = {

@@ -68,7 +68,7 @@ describe('[find B1] a process whose clock is wrong', () => {
     }
   });
 
-  it('logs it once when that begins; a server started so serves, judges by the database, and is not ready', async () => {
+  it('logs it once; a server started so judges by the database’s time, and is not ready', async () => {
     const child = await startChildToolhost({ ...env, ...wrongClock(hour), DATA_DIR: right.dataDir });
     try {
       const { status, reason } = await readiness(child.url);
@@ -130,7 +130,7 @@ describe('[find B1] a process whose clock is wrong', () => {
 });
 
 describe('[find B1] a database whose clock moves', () => {
-  it('takes its processes along, at their next look', async () => {
+  it('moves the time of its processes, at their next look', async () => {
     const postgres = await startPostgres();
     const url = await postgres.createDatabase();
     const clock = await movableClock(url);

@@ -62,7 +62,7 @@ describe('[find B1] replicas on one PostgreSQL whose clocks are hours apart', ()
     for (const [n, writer] of replicas.entries()) await round(writer, n + replicas.length);
   };
 
-  it('refuse a revoked key within seconds, without being told', async () => {
+  it('refuse a revoked key within seconds', async () => {
     await world.toolhost.createServer(serverAt('keyed', world.upstream.url, stored));
     const key = await world.toolhost.key();
     await everywhere(async (replica) => assert.equal((await replica.rpc('keyed', key, 'ping')).status, 200));
@@ -84,7 +84,7 @@ describe('[find B1] replicas on one PostgreSQL whose clocks are hours apart', ()
     });
   });
 
-  it('serve what any of them changed, and no longer what it deleted', async () => {
+  it('serve the changes of any of them, and no longer a deleted server', async () => {
     await eachWriter(async (writer, n) => {
       const slug = `moving-${n}`;
       await everywhere(async (replica) => assert.equal((await replica.rpc(slug, 'token', 'ping')).status, 404));
@@ -123,7 +123,7 @@ describe('[find B1] replicas on one PostgreSQL whose clocks are hours apart', ()
     const list = async (replica: TestToolhost, token: string) => (await replica.rpc(slug, token, 'tools/list')).status;
     const client = (n: number) => clients[n % clients.length] as OAuthClient;
 
-    it('redeem a code at whichever of them, once', async () => {
+    it('redeem a code once, at any of them', async () => {
       await eachWriter(async (_writer, n) => {
         const { code, verifier } = await world.logIn(client(0));
         const { access_token } = tokensOf(await client(n).redeem(code, verifier));

@@ -130,7 +130,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     await end.stop();
   });
 
-  it('[find C2] in any other order is refused at the start, before a replica seals what another cannot open', async () => {
+  it('[find C2] in any other order is refused at the start, before a replica seals a value that another cannot open', async () => {
     const [old, fresh] = [newKey(), newKey()];
     const env = await environment();
     const attempt = (MASTER_KEY: string) =>
@@ -177,7 +177,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     await Promise.all([world.provider.close(), world.upstream.close()]);
   });
 
-  it('[find C2] finds every value: after all that the product seals, no other column holds anything of the master key', async () => {
+  it('[find C2] finds every value: no other column holds anything sealed with the master key', async () => {
     const MASTER_KEY = newKey();
     const { DATABASE_URL } = await environment();
     const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY } });

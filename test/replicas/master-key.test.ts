@@ -87,7 +87,7 @@ for (const engine of engines) {
       return stderr;
     };
 
-    it('[find C2] every sealed column of the tables is known to reseal', async () => {
+    it('[find C2] resealing covers every sealed column of the tables', async () => {
       const database = await stores.open();
       const tables = await database.db.introspection.getTables();
       const inTables = tables.flatMap(({ name, columns }) =>
@@ -110,12 +110,12 @@ for (const engine of engines) {
       await using(old, (toolhost) => assertSends(toolhost, 'kept'));
     });
 
-    it('[find C2] another key is refused also when nothing was sealed yet', async () => {
+    it('[find C2] another key is refused even when nothing was sealed yet', async () => {
       await using(old, async () => undefined);
       assert.match(await refused(newKey()), new RegExp(`sealed with ${idOf(old)}`));
     });
 
-    it('[find C2] an old key that still opens something may not be left out, and is told', async () => {
+    it('[find C2] an old key that still opens something may not be left out, and the refusal names it', async () => {
       await using(old, (toolhost) => store(toolhost, 'kept'));
       const fresh = newKey();
       await using(`${fresh},${old}`, (toolhost) => store(toolhost, 'later'));
@@ -214,7 +214,7 @@ for (const engine of engines) {
       assert.deepEqual((await status(fresh)).unreadable_secrets, []);
     });
 
-    it('[find C2] resealing that was killed goes on where it was', async () => {
+    it('[find C2] resealing that was killed continues where it stopped', async () => {
       const fresh = newKey();
       const names = Array.from({ length: 450 }, (_, n) => `SECRET_${n}`);
       await using(old, async ({ createServer, running: { app } }) => {
@@ -252,7 +252,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] what a lost key sealed can be given up, so that the service starts, and its owners see what is gone', async () => {
+    it('[find C2] values sealed with a lost key can be discarded, so that the service starts, and their owners see which', async () => {
       await using(old, (toolhost) => store(toolhost, 'lost'));
       const fresh = newKey();
       const id = idOf(old);

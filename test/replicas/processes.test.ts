@@ -36,7 +36,7 @@ describe('[find C6] processes that serve from one database', () => {
   const sees = (count: number, url = first.url) => eventually(async () => assert.equal(await seen(url), count), 10_000);
   const rows = () => first.running.app.runner.db.selectFrom('processes').selectAll().execute();
 
-  it('know how many they are, from the first moment, and who', async () => {
+  it('know their number and names from the first moment', async () => {
     assert.equal(await seen(), 1);
     // Its clock is an hour ahead, which nobody notices here.
     const second = await startToolhost({ env, surroundings: { now: () => Date.now() + 3_600_000 } });
@@ -68,7 +68,7 @@ describe('[find C6] processes that serve from one database', () => {
     await sees(1);
   });
 
-  it('keep the count that they know while the database does not answer', async () => {
+  it('keep the last known count while the database does not answer', async () => {
     const second = await startToolhost({ env });
     await sees(2);
     await postgres.crash();

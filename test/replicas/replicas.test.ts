@@ -32,7 +32,7 @@ describe('two replicas on one PostgreSQL', () => {
     (await toolhost.callTool(slug, token, 'get')).content[0]?.text ?? '';
   const stored = { authentication: { type: 'Bearer', token: '{{KEY}}' } };
 
-  it('serve what the other one was told', async () => {
+  it('serve the changes of the other one', async () => {
     await one.createServer(serverAt('shared', upstream.url, stored));
     await two.rest('PUT', '/servers/shared/secrets/KEY', { body: { value: 'from-two' } });
     const key = await one.key();
@@ -87,7 +87,7 @@ describe('two replicas on one PostgreSQL', () => {
     }
   });
 
-  it('keep every one of several changes that are made at the same time, or say that they are not kept', async () => {
+  it('keep each of several concurrent changes, or refuse it', async () => {
     await one.createServer(serverAt('edited', upstream.url));
     const asked = [one, two, one, two].map((toolhost, n) =>
       toolhost.rest('PATCH', '/servers/edited', { body: { description: `Change ${n}` } }),
@@ -101,7 +101,7 @@ describe('two replicas on one PostgreSQL', () => {
     assert.equal(((await one.rest('GET', '/servers/edited/versions')).body.versions as Json[]).length, 1 + kept);
   });
 
-  it('answer a text that PostgreSQL cannot store like any other wrong input', async () => {
+  it('refuse a text that PostgreSQL cannot store as wrong input', async () => {
     const nul = '\u0000';
     const asked: [string, string, Json?][] = [
       ['GET', `/servers/${encodeURIComponent(nul)}`],

@@ -27,7 +27,7 @@ function workersOf(child: ChildToolhost): number[] {
   return [...child.output().matchAll(/"worker":(\d+),"msg":"a worker serves"/g)].map(([, pid]) => Number(pid));
 }
 
-/** Ends a worker and waits until another one serves in its place. */
+/** Ends a worker and waits until its replacement serves. */
 async function killOne(child: ChildToolhost, pid: number): Promise<void> {
   const before = workersOf(child).length;
   process.kill(pid, 'SIGKILL');
@@ -87,7 +87,7 @@ for (const engine of engines) {
       assert.equal(child.output().match(/^toolhost ready /gm)?.length, 1);
     });
 
-    it('each serve what one of them was told, within two seconds', async () => {
+    it('each serve a change of one of them within two seconds', async () => {
       assert.deepEqual(
         new Set((await everyone(() => freshCall(child.url, 'things', { key }))).map((r) => r.status)),
         new Set([200]),
@@ -104,7 +104,7 @@ for (const engine of engines) {
       }, 2000);
     });
 
-    it('fail alone: when one dies its calls end, the others go on, and another one takes its place', async () => {
+    it('fail independently: when one dies its calls end, the others go on, and a new one replaces it', async () => {
       upstream.on('*', () => 'hold');
       const calls = Array.from({ length: 8 * count }, () => freshCall(child.url, 'things', { key }));
       const ends = Promise.allSettled(calls);
@@ -122,7 +122,7 @@ for (const engine of engines) {
       assert.match(child.output(), new RegExp(`"worker":${victim},"exitCode":null,"signal":"SIGKILL"`));
     });
 
-    it('[find C6] take a quota once together, and all of it over one connection', async () => {
+    it('[find C6] share one quota, and all of it can be used over one connection', async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       for (const slug of ['spread', 'kept']) {
         const body = serverAt(slug, upstream.url);
@@ -248,7 +248,7 @@ describe('the first process of several', () => {
     assert.equal(await child.end(), 0);
   });
 
-  it('complains once about a port in use, and does not start', async () => {
+  it('reports a port in use once, and does not start', async () => {
     child = await startChildToolhost({ ...env, WORKERS: '1' });
     const other = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
     const PORT = new URL(child.url).port;

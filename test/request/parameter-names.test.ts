@@ -79,7 +79,7 @@ describe('names that the service sets itself', () => {
     );
   const oauthProblems = (fields: Json) => problemsOf(configWith({ oauth: { ...oauth, ...fields } }));
 
-  it('[find B5] no spelling of the name of the credential stands in the URL of a tool', async () => {
+  it('[find B5] no spelling of the credential’s name is allowed in the URL of a tool', async () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
         const problems = await urlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
@@ -90,7 +90,7 @@ describe('names that the service sets itself', () => {
     assert.match(await urlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
-  it('[find B5] no spelling of an OAuth parameter of ours stands in extra_params or in the URLs of the provider', async () => {
+  it('[find B5] no spelling of our OAuth parameters is allowed in extra_params or in the URLs of the provider', async () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
         const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;
@@ -116,7 +116,7 @@ describe('names that the service sets itself', () => {
     );
   });
 
-  it('[find B5] no argument goes beside the credential under a name that could be taken for it', async () => {
+  it('[find B5] no argument is sent beside the credential under a name that could be read as it', async () => {
     const names = [
       'api_key',
       'API_KEY',
@@ -149,7 +149,7 @@ describe('names that the service sets itself', () => {
     assert.deepEqual(parts, harmless);
   });
 
-  it('[find B5] says which arguments give way to the credential', async () => {
+  it('[find B5] warns of arguments that the credential replaces', async () => {
     const input_schema = { 'Api.Key': { type: 'string' }, other: { type: 'string' } };
     const config = (tool: Json) =>
       configWith({ authentication: { type: 'QueryParam' }, tools: [toolWith({ input_schema, ...tool })] });
@@ -158,7 +158,7 @@ describe('names that the service sets itself', () => {
     assert.match(await of({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
   });
 
-  it('[find B5] no header stands beside the credential that CGI would take for it, nor one that HTTP or we set', async () => {
+  it('[find B5] no header is sent that CGI could read as the credential, or that HTTP or the service sets', async () => {
     const at = (headers: Json, more: Json) => problemsOf(configWith({ tools: [toolWith({ headers, ...more })] }));
     const authentication = { type: 'ApiKey', header: 'X-Api-Key' };
     for (const name of ['x_api_key', 'X.Api-Key', 'x-API_key', 'X!Api~Key']) {
@@ -190,7 +190,7 @@ describe('names that the service sets itself', () => {
     assert.equal(await at({ 'X-A': '1' }, argument('x_ab')), '');
   });
 
-  it('an argument that is a describing header takes the place of ours', async () => {
+  it('an argument that is a describing header replaces ours', async () => {
     const input_schema = { Accept: { type: 'string', in: 'header' }, user_agent: { type: 'string', in: 'header' } };
     const { headers, rawHeaders } = await one.sent(await one.serve({ input_schema }), {
       Accept: 'text/csv',
@@ -220,7 +220,7 @@ describe('names that the service sets itself', () => {
     assert.equal(await urlProblems('API_KEY=x', { type: 'Bearer' }), '');
   });
 
-  it('[find B5] drops such names from what was stored before they were compared', async () => {
+  it('[find B5] drops such names from configurations stored before the comparison', async () => {
     const { db } = one.toolhost.running.app.runner;
     const slug = await one.serve({ url: '/v1/things?zz_key=1&b=2' }, { authentication: { type: 'QueryParam' } });
     const { config } = await db

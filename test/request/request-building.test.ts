@@ -101,7 +101,7 @@ describe('building the upstream request: URL and body', () => {
     assert.deepEqual(await built(inPath, { id: 'a' }), ['GET /items/a', '']);
   });
 
-  it('[behaviour request 1] takes the longest declared name, in one pass, and leaves other colons alone', async () => {
+  it('[behaviour request 1] takes the longest declared name, in one pass, and keeps other colons', async () => {
     const input_schema = { id: text, id_long: text, 'user.name': text, 'ids[]': optional, cancel: optional };
     const args = { id: 'A', id_long: ':id', 'user.name': 'U' };
     assert.equal(await builtUrl('/:id_long/:id/:user.name', input_schema, args), '/%3Aid/A/U');
@@ -213,7 +213,7 @@ describe('building the upstream request: URL and body', () => {
     assert.equal(await builtUrl('/:v', full), '/d');
   });
 
-  it('takes arguments that are called like what every object inherits', async () => {
+  it('takes arguments with names of inherited object properties', async () => {
     const input_schema = { toString: optional, valueOf: optional, hasOwnProperty: optional };
     assert.equal(await builtUrl('/a/b?x=:valueOf', input_schema), '/a/b');
     assert.equal(await builtUrl('/a', input_schema, { toString: 'x' }), '/a?toString=x');

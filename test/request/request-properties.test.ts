@@ -188,7 +188,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[behaviour The tool result] any JSON answer comes back whole, compact and with every digit', async () => {
+  it('[behaviour The tool result] any JSON answer is returned whole, compact and with every digit', async () => {
     const slug = await one.serve({ url: '/whole' });
     const space = fc.constantFrom('', ' ', '  ', '\n\t', '\r\n ');
     let answer = '';

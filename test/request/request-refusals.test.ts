@@ -121,7 +121,7 @@ describe('arguments that try to be more than arguments', () => {
     }
   });
 
-  it('[sec C7] [behaviour The tool result] that do not fit are refused by name, with what was given and what is allowed', async () => {
+  it('[sec C7] [behaviour The tool result] that do not fit are refused by name, with the found and the allowed values', async () => {
     const input_schema = {
       status: { type: 'string', enum: ['active', 'archived'] },
       count: { type: 'integer', minimum: 1, optional: true },

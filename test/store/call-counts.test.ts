@@ -103,7 +103,7 @@ for (const engine of engines) {
         await writeCalls([...rows.slice(Math.floor(rows.length / 2)), aCall({ ...rows[0], id: `call_${++made}` })]);
     };
 
-    it('are what a recount of the records gives, however often a batch was written', async () => {
+    it('equal a recount of the records, however often a batch was written', async () => {
       const database = await stores.open();
       await fc.assert(
         fc.asyncProperty(history, fc.array(scopes, { minLength: 3, maxLength: 6 }), async (steps, wanted) => {

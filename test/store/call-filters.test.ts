@@ -67,7 +67,7 @@ for (const engine of engines) {
     });
     after(() => stores.stop());
 
-    it('has every call that fits, in order, however few are looked through for a page', async () => {
+    it('has every matching call, in order, however few are read for a page', async () => {
       const { db, calls: writer } = await stores.open();
       const walk = fc.record({ limit: fc.integer({ min: 1, max: 7 }), atOnce: fc.integer({ min: 1, max: 70 }) });
       await fc.assert(

@@ -52,7 +52,7 @@ for (const engine of engines) {
       });
     });
 
-    it('can be waited for while others come without a pause, with captures; none is lost but those given up', async () => {
+    it('can be awaited under continuous calls with captures; only those given up are lost', async () => {
       const before = await written();
       let added = 0;
       let over = false;

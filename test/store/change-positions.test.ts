@@ -56,7 +56,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
   });
   after(() => stores.stop());
 
-  it('let every reader see every commit once, at its next look, however commits, rollbacks and looks are mixed', async () => {
+  it('show every reader every commit once, at its next look, in any mix of commits, rollbacks and looks', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (plan) => {
         const open: (ControlledTransaction<Tables> | undefined)[] = [];
@@ -97,7 +97,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     );
   });
 
-  it('show what a transaction commits that was open while thousands of others began and ended', async () => {
+  it('show the commit of a transaction that was open while thousands of others began and ended', async () => {
     const one = await reader();
     const late = await db.startTransaction().execute();
     const held = await record(late);
@@ -120,7 +120,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     assert.equal(one.told.length, quick.length + 1);
   });
 
-  it('are not trusted across a restart of the database, which may have lost what was seen', async () => {
+  it('are not trusted across a restart of the database', async () => {
     const read = createReadChanges(db);
     await read();
     assert.equal((await read()).isContinuous, true);
@@ -140,7 +140,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
 });
 
 describe('[find B1] the positions of changes on SQLite', () => {
-  it('let every reader see every commit of every process once, at its next look', async () => {
+  it('show every reader every commit of every process once, at its next look', async () => {
     const stores = await startStores('sqlite');
     const options = await stores.newOptions();
     const connections = [await openDatabase(options), await openDatabase(options), await openDatabase(options)];

@@ -199,7 +199,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
     };
   };
 
-  it('serve nothing that was revoked or has expired, and refuse nothing that is good, after each has looked', async () => {
+  it('serve nothing revoked or expired, and refuse nothing valid, after each has looked', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (plan) => {
         const run = await startRun();

@@ -7,15 +7,15 @@ const hour = 3_600_000;
 const epoch = 1_800_000_000_000;
 const step = fc.integer({ min: -hour, max: hour });
 
-describe('[find B1] the time of a database, told by a process', () => {
-  it('is never further off than the round trip of the last reading, whatever the clock of the process does', () => {
+describe('[find B1] the time of a database, as a process estimates it', () => {
+  it('is never further off than the round trip of the last reading, for any steps of the process’s clock', () => {
     const reading = fc.record({
       /** Monotonic ms since the reading before, on the way there, and on the way back. */
       pause: fc.integer({ min: 0, max: 5000 }),
       there: fc.integer({ min: 0, max: 3000 }),
       back: fc.integer({ min: 0, max: 3000 }),
       step,
-      /** The clock of the database is set, or another one takes its place. */
+      /** The clock of the database is set, or another server replaces it. */
       moved: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: step }),
     });
     fc.assert(
@@ -57,7 +57,7 @@ describe('[find B1] the time of a database, told by a process', () => {
   });
 });
 
-describe('[find B1] the time of a machine, as one process tells it', () => {
+describe('[find B1] the time of a machine, as a process uses it', () => {
   const change = fc.record({ pass: fc.integer({ min: 0, max: 10 * 60_000 }), step: fc.oneof(fc.constant(0), step) });
 
   it('never goes back, is never behind the clock of the machine, and passes at half its speed at least', () => {

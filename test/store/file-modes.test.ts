@@ -41,7 +41,7 @@ describe('the data folder', () => {
     /^projects-example\.sqlite$/,
   ];
 
-  it('[find B8] is made for its owner only, with every file in it, whatever the umask says', async () => {
+  it('[find B8] is private to its owner, with every file in it, under any umask', async () => {
     const before = process.umask(0);
     try {
       for (const WORKERS of ['1', '2']) {
@@ -55,7 +55,7 @@ describe('the data folder', () => {
     }
   });
 
-  it('[find B8] is made so by the command line too', async () => {
+  it('[find B8] is private when the command line makes it', async () => {
     const args = ['keys', 'create', '--name', 'x', '--scopes', 'call'];
     assert.equal((await toolhost(args, { env: { DATA_DIR: folder } })).code, 0);
     assertPrivate([/^toolhost\.sqlite$/]);
@@ -72,7 +72,7 @@ describe('the data folder', () => {
     assert.doesNotMatch(child.output(), /may read/);
   });
 
-  it('[find B8] that holds other things as well stays as it is: files of ours are closed, and the log says what is open', async () => {
+  it('[find B8] with foreign files stays open: only our files are closed, and the log names what is readable', async () => {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, 'notes.txt'), 'not ours', { mode: 0o644 });

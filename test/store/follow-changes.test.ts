@@ -48,7 +48,7 @@ for (const engine of engines) {
     });
     afterEach(() => follower.stop());
 
-    it('[find B1] reports each change once, whatever the clock of its writer says', async () => {
+    it('[find B1] reports each change once, whatever the clock of its writer', async () => {
       await record('first');
       await follower.look();
       await record('behind', now - 60 * minute);
@@ -60,7 +60,7 @@ for (const engine of engines) {
       assert.equal(gaps, 1);
     });
 
-    it('sees a change of another within a second without being asked', async () => {
+    it('sees a change of another process within a second', async () => {
       await record('theirs');
       const begun = performance.now();
       await eventually(() => assert.deepEqual(seen, ['theirs']));
@@ -74,7 +74,7 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['meanwhile']);
     });
 
-    it('reports everything that happened while it could not look', async () => {
+    it('reports all changes from a time when it could not look', async () => {
       await record('long ago', now + minute);
       await record('lately', now + 3 * 60 * minute);
       now += 4 * 60 * minute;
@@ -84,14 +84,14 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['long ago', 'lately']);
     });
 
-    it('reports that it may have missed some when it did not look for half a day', async () => {
+    it('reports after half a day without a look that it may have missed changes', async () => {
       await record('pruned by others');
       now += 13 * 60 * minute;
       await follower.look();
       assert.equal(gaps, 2);
     });
 
-    it('forgets changes when every process has had a day to see them, and still counts on', async () => {
+    it('deletes changes after a day, and continues their positions', async () => {
       for (const ref of ['old', 'older', 'oldest']) await record(ref);
       const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
       const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
@@ -109,7 +109,7 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['new']);
     });
 
-    it('reports so many that all is forgotten at once, and then goes on as before', async () => {
+    it('reports very many changes as a reset, and then goes on as before', async () => {
       const position = nextPosition(database.db);
       const change = (n: number) => ({ id: `chg_${n}`, at: now, kind: 'key' as const, ref: `${n}`, position });
       const changes = Array.from({ length: 2500 }, (_, n) => change(n));
@@ -121,7 +121,7 @@ for (const engine of engines) {
       assert.deepEqual([seen, gaps], [['after'], 2]);
     });
 
-    it('[find B1] sees what a process of the previous version writes, and so does every other process', async () => {
+    it('[find B1] sees the changes of a process of the previous version, in every process', async () => {
       const others: string[] = [];
       const second = followChanges({ ...options(), onChanges: (list) => others.push(...list.map(({ ref }) => ref)) });
       await second.look();
@@ -147,7 +147,7 @@ for (const engine of engines) {
 describe('following changes of a database that does not answer', () => {
   const time = machineClock({ now: Date.now, clock: () => performance.now() });
 
-  it('does not trust what it knows for longer than it may, and a failure to look undoes no commit', async () => {
+  it('trusts cached values for a limited time, and a failed look undoes no commit', async () => {
     const stores = await startStores('sqlite');
     const { db } = await stores.open();
     let now = 0;
@@ -175,7 +175,7 @@ describe('following changes of a database that does not answer', () => {
     await follower.stop();
   });
 
-  it('does not pile up looks, and says after a second that there is no answer', async () => {
+  it('does not pile up looks, and reports after a second that there is no answer', async () => {
     const waiting: ((error: Error) => void)[] = [];
     const pool = {
       connect: () => new Promise<never>((_, reject) => waiting.push(reject)),

@@ -46,7 +46,7 @@ for (const engine of engines) {
     });
 
     if (engine === 'postgres') {
-      it('[sec G5] wait for those of another replica for as long as it takes, which no other statement may', async () => {
+      it('[sec G5] wait for those of another replica without a time limit', async () => {
         const options = await stores.newOptions();
         const other = new pg.Client({ connectionString: options.postgres?.url });
         await other.connect();
@@ -108,7 +108,7 @@ describe('serving from one SQLite file', () => {
   });
   after(() => stores.stop());
 
-  it('[sec E7] is for one process: of four that start at once three refuse with a sentence', async () => {
+  it('[sec E7] is for one process: three of four that start at once refuse with a sentence', async () => {
     const starters = await startStarters(4);
     try {
       for (let round = 0; round < 10; round += 1) {

@@ -83,7 +83,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[find C1] is refused when a migration that was applied has another text now, and not for its comments', async () => {
+    it('[find C1] is refused when the statements of an applied migration have changed, but not for its comments', async () => {
       const own = withFile('9997-own.sql', 'create table own (id text);\n', { ...options, folder });
       await (await openDatabase(own)).close();
       withFile('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', { ...options, folder });
@@ -92,7 +92,7 @@ for (const engine of engines) {
       await assert.rejects(openDatabase(own), /another text .*9997-own\.sql \(by version \d.*never changed/);
     });
 
-    it('[find C1] fills in the checksums of migrations that were applied before there were any', async () => {
+    it('[find C1] adds the checksums of migrations that were applied without', async () => {
       await prepare(async ({ db }) => {
         for (const column of ['checksum', 'version', 'readable_by'])
           await sql`alter table migrations drop column ${sql.id(column)}`.execute(db);
@@ -128,7 +128,7 @@ function withFile(name: string, text: string, options: DatabaseOptions & { folde
   return { ...options, migrations };
 }
 
-describe('a start on files that are no whole SQLite database', () => {
+describe('a start on files that are not a whole SQLite database', () => {
   let folder: string;
   let env: Record<string, string>;
   let file: string;

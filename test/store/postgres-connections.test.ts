@@ -149,7 +149,7 @@ describe('the connections of a process', () => {
     });
   });
 
-  it('[find C3] that the server refuses are told in a sentence, at the start and later', async () => {
+  it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {
     const admin = await postgres.createDatabase();
     await query(admin, "create role few login password 'few' connection limit 2");
     await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
@@ -171,7 +171,7 @@ describe('the connections of a process', () => {
     );
   });
 
-  it('[find C3] that cannot be are refused at the start with a sentence, which never holds the password', async () => {
+  it('[find C3] that are impossible are refused at the start in a sentence without the password', async () => {
     const url = await postgres.createDatabase();
     const { host, pathname } = new URL(url);
     const cases: [url: string, said: RegExp][] = [
@@ -271,7 +271,7 @@ describe('PostgreSQL with TLS', () => {
     return rows[0]?.ssl;
   };
 
-  it('[find C3] is used and checked when DATABASE_CA_FILE is set, whatever sslmode says of it', async () => {
+  it('[find C3] is used and checked when DATABASE_CA_FILE is set, with any sslmode', async () => {
     for (const mode of [
       '',
       '?sslmode=require',
@@ -303,7 +303,7 @@ describe('PostgreSQL with TLS', () => {
     for (const [env, said] of cases) assert.match(await refusal(env), said);
   });
 
-  it('[find C3] that the server does not speak refuses the start with a sentence', async () => {
+  it('[find C3] that the server does not support refuses the start with a sentence', async () => {
     const plain = await startPostgres();
     try {
       const DATABASE_URL = await plain.createDatabase();

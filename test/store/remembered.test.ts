@@ -16,7 +16,7 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 
 const minute = 60_000;
 
-describe('what a process remembers of the database', () => {
+describe('the cached values of a process', () => {
   let stores: Stores;
   let db: Db;
   let at = 0;
@@ -49,7 +49,7 @@ describe('what a process remembers of the database', () => {
       defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
     });
 
-  it('a key is read once, until it is reported to have changed, or changes are no longer seen', async () => {
+  it('a key is read once, until its change is reported or changes are no longer seen', async () => {
     const { id, key } = await storeKey();
     const check = keyCheck();
     assert.equal((await check.verify(key))?.id, id);
@@ -75,7 +75,7 @@ describe('what a process remembers of the database', () => {
     assert.equal(await check.verify(key), undefined);
   });
 
-  it('a key whose secret is another one is not valid, whatever its id', async () => {
+  it('a key with a wrong secret is not valid, whatever its id', async () => {
     const { id } = await storeKey();
     const idBytes = randomBytes(9);
     const other = formatApiKey(idBytes, randomBytes(32));
@@ -83,7 +83,7 @@ describe('what a process remembers of the database', () => {
     assert.equal(await keyCheck().verify(other.key), undefined);
   });
 
-  it('what is no key does not reach the database', async () => {
+  it('a text that is not a key does not reach the database', async () => {
     const { key } = await storeKey();
     const check = keyCheck();
     await db.destroy();
@@ -99,7 +99,7 @@ describe('what a process remembers of the database', () => {
     await assert.rejects(async () => check.verify(key));
   });
 
-  it('a server that changes while it is being read is read again, and several who ask at once share one reading', async () => {
+  it('a server that changes while it is being read is read again, in one reading for concurrent callers', async () => {
     const first = aServer();
     await insertServer(db, first);
     const servers = hostedServers();
@@ -114,7 +114,7 @@ describe('what a process remembers of the database', () => {
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
   });
 
-  it('a slug that nobody served is served as soon as it is reported', async () => {
+  it('an unknown slug is served as soon as its server is reported', async () => {
     const servers = hostedServers();
     assert.equal(await servers.find('sample'), undefined);
     await insertServer(db, aServer());
@@ -122,7 +122,7 @@ describe('what a process remembers of the database', () => {
     assert.equal((await servers.find('sample'))?.slug, 'sample');
   });
 
-  it('[find B1] nothing is used for more than a minute without being read again, also if its change is never seen', async () => {
+  it('[find B1] every value is read again after a minute, even if its change was never seen', async () => {
     const { id, key } = await storeKey();
     const first = aServer();
     await insertServer(db, first);
@@ -141,7 +141,7 @@ describe('what a process remembers of the database', () => {
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
   });
 
-  it('[find B1] a server that was read again and is the same keeps what was compiled', async () => {
+  it('[find B1] a server that was read again without a change is not compiled again', async () => {
     const first = aServer();
     await insertServer(db, first);
     const servers = hostedServers();
@@ -153,7 +153,7 @@ describe('what a process remembers of the database', () => {
     assert.notEqual(await servers.find('sample'), compiled);
   });
 
-  it('[sec G5] while the database does not answer, what was read serves until a minute after the last look', async () => {
+  it('[sec G5] while the database does not answer, cached values serve until a minute after the last look', async () => {
     const { key } = await storeKey();
     const check = keyCheck();
     await check.verify(key);
@@ -169,7 +169,7 @@ describe('what a process remembers of the database', () => {
     await assert.rejects(async () => check.verify(key));
   });
 
-  it('[find A1] large values are forgotten for one another, however few they are', async () => {
+  it('[find A1] large values displace one another, however few they are', async () => {
     const sizes = createRemembered<{ size: number }>({
       max: 1000,
       maxSize: 100,
@@ -184,7 +184,7 @@ describe('what a process remembers of the database', () => {
     assert.ok(sizes.get('c'), 'what fits is kept beside what does not');
   });
 
-  it('many who need the same value at its end share one reading', async () => {
+  it('concurrent callers share one reading when a value expires', async () => {
     let readings = 0;
     const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });
     const read = async () => {
@@ -199,7 +199,7 @@ describe('what a process remembers of the database', () => {
     }
   });
 
-  it('[sec E3] what changes at any moment is never served in an older form after that was reported', async () => {
+  it('[sec E3] after the report of a change the old form is never served', async () => {
     const keys = ['a', 'b', 'c'];
     const ask = fc.record({ kind: fc.constant('ask' as const), key: fc.constantFrom(...keys) });
     const change = fc.record({ kind: fc.constant('change' as const), key: fc.constantFrom(...keys) });

@@ -15,7 +15,7 @@ const refuses = (keyring: Keyring, sealed: string, context: string, why = /store
   );
 
 describe('sealed values', () => {
-  it('open to what was sealed, and look different each time', () => {
+  it('open to the sealed text, and differ each time', () => {
     fc.assert(
       fc.property(text, text, (value, context) => {
         const sealed = ring.seal(value, context);
@@ -34,7 +34,7 @@ describe('sealed values', () => {
     );
   });
 
-  it('do not open when any one character of them was changed or cut off', () => {
+  it('do not open when any character was changed or cut off', () => {
     const sealed = ring.seal('a value of some length', 'context');
     for (let at = 0; at < sealed.length; at += 1) {
       refuses(ring, sealed.slice(0, at), 'context');
@@ -44,7 +44,7 @@ describe('sealed values', () => {
     }
   });
 
-  it('do not open when somebody made them up', () => {
+  it('do not open when they are made up', () => {
     const id = ring.seal('x', 'context').split('.')[1];
     const letters = fc.string({ unit: fc.constantFrom(...'AZaz09-_'), maxLength: 40 });
     fc.assert(
@@ -65,7 +65,7 @@ describe('sealed values', () => {
     assert.throws(() => createKeyring([]), /needs a key/);
   });
 
-  it('are told apart from text that was only authenticated', () => {
+  it('are distinct from text that was only authenticated', () => {
     const mac = ring.mac('text', 'purpose');
     assert.equal(ring.isMac(mac, 'text', 'purpose'), true);
     assert.equal(createKeyring([second, first]).isMac(mac, 'text', 'purpose'), true);

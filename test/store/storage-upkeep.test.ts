@@ -24,7 +24,7 @@ const { config } = readConfig(
 );
 
 for (const engine of engines) {
-  describe(`what is past its time, on ${engine}`, () => {
+  describe(`expired data on ${engine}`, () => {
     let stores: Stores;
     before(async () => {
       stores = await startStores(engine);
@@ -80,7 +80,7 @@ for (const engine of engines) {
       request_id: 'r',
     });
 
-    it('[find A5] is forgotten by one process; when that dies another takes over within the lease', async () => {
+    it('[find A5] is deleted by one process; when that dies another takes over within the lease', async () => {
       const world = await open();
       const { one, two, insert, ids, wait, now } = world;
       const old = (id: string) => insert('audit_events', audit(id, now() - 21 * day));
@@ -115,7 +115,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] goes from every table, and what is younger stays', async () => {
+    it('[find A5] is deleted from every table, and younger rows stay', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const at = now();
@@ -218,7 +218,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] is a workspace with nothing in it whose people were not there for long', async () => {
+    it('[find A5] includes empty workspaces whose members were not seen for long', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const at = now();
@@ -241,7 +241,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] are versions and configurations that an older version of the program kept', async () => {
+    it('[find A5] includes versions and configurations that an older version of the program kept', async () => {
       const world = await open();
       const { db, ids } = world;
       let server = aServer();
@@ -261,7 +261,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] goes a thousand rows at a time', async () => {
+    it('[find A5] is deleted a thousand rows at a time', async () => {
       const world = await open();
       const { db, insert, ids } = world;
       for (let n = 0; n < 25; n++)
@@ -275,7 +275,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] are sessions of a person beyond 50, and grants of a server that were used long ago', async () => {
+    it('[find A5] includes sessions of a person beyond 50, and the least recently used grants of a server', async () => {
       const world = await open();
       const { db, insert, ids } = world;
       await insert('users', { id: 'u', issuer: 'x', subject: 'u', email: null, name: null, created_at: 1 });
@@ -309,7 +309,7 @@ for (const engine of engines) {
 }
 
 describe('the file of SQLite', () => {
-  it('[find A5] does not grow where as much is forgotten as is added', async () => {
+  it('[find A5] does not grow while as much is deleted as is added', async () => {
     const stores = await startStores('sqlite');
     try {
       const { db } = await stores.open();

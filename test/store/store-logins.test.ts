@@ -115,7 +115,7 @@ for (const engine of engines) {
       assert.equal(won(begun), 1);
     });
 
-    it('[sec D3] gives a login to its own browser and server alone, before it expires', async () => {
+    it('[sec D3] gives a login only to its own browser and server, before it expires', async () => {
       await insertAuthorization(db, login);
       for (const wrong of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
         assert.equal(await takeAuthorization(db, { ...taking, ...wrong }), undefined);
@@ -126,7 +126,7 @@ for (const engine of engines) {
       assert.equal((await takeAuthorization(db, taking))?.client_id, 'client');
     });
 
-    it('[sec D12] gives a login once, also when several callbacks come at once, and its consent stays used', async () => {
+    it('[sec D12] gives a login to one of several concurrent callbacks, and its consent stays used', async () => {
       await insertAuthorization(db, login);
       const taken = await Promise.all([1, 2, 3].map(() => takeAuthorization(db, taking)));
       assert.equal(taken.filter((row) => row !== undefined).length, 1);
@@ -251,7 +251,7 @@ for (const engine of engines) {
       assert.deepEqual([rows.length, typeof next], [2, 'string']);
     });
 
-    it('[find B6] knows what was agreed to when a token was handed out, until it expires or the server has too many', async () => {
+    it('[find B6] keeps the agreement of an issued token until it expires or the server has too many', async () => {
       const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
         saveHandedOutToken(db, { server_id, hash, agreement, expires_at });
       assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
@@ -276,7 +276,7 @@ for (const engine of engines) {
       assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
     });
 
-    it('forgets logins, codes and tokens that have expired', async () => {
+    it('deletes expired logins, codes and tokens', async () => {
       await insertGrant(db, grant);
       for (const [name, expires_at] of [
         ['old', 10],

@@ -117,7 +117,7 @@ for (const engine of engines) {
       assert.deepEqual((await listInvitations(db, 'ours', all)).rows, []);
     });
 
-    it('keeps a session until it expires, is ended or moves on', async () => {
+    it('keeps a session until it expires, is ended or changes its workspace', async () => {
       await insertSession(db, session);
       assert.deepEqual(await findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
       assert.equal(await findSession(db, 'h', 100), undefined);

@@ -141,20 +141,20 @@ for (const engine of engines) {
       assert.deepEqual((await pages(2, (page) => findCalls(db, 'ours', {}, page))).map(ids), [['c', 'b'], ['a']]);
     });
 
-    it('takes a batch of calls again whose first writing was not heard of', async () => {
+    it('accepts a batch of calls again after its first answer was lost', async () => {
       await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' })]);
       await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
       assert.deepEqual(ids((await findCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
     });
 
-    it('takes a full batch of calls, and forgets those that began before a time', async () => {
+    it('takes a full batch of calls, and deletes those that began before a time', async () => {
       await database.calls.write(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
       assert.equal(await pruneCalls(db, 2490), 2490);
       assert.equal((await findCalls(db, 'ours', {}, all)).rows.length, 10);
       assert.equal(await pruneCalls(db, 2490), 0);
     });
 
-    it('knows a person again by issuer and subject, whatever else has changed', async () => {
+    it('recognises a person by issuer and subject, whatever else has changed', async () => {
       const person = { id: 'usr_1', issuer: 'https://id.example', subject: 's', email: 'a@b.example', name: null };
       assert.deepEqual({ ...(await saveUser(db, { ...person, at: 1 })) }, person);
       const later = await saveUser(db, { ...person, id: 'usr_2', email: null, name: 'Ada', at: 2 });

@@ -10,7 +10,7 @@ import { engines } from '../support/store/stores.ts';
 const minute = 60_000;
 
 for (const engine of engines) {
-  describe(`[find B1] what changes in the database on ${engine} without being reported`, () => {
+  describe(`[find B1] a change in the database on ${engine} that is not reported`, () => {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
     /** How much time has passed beside what really has. */
@@ -33,7 +33,7 @@ for (const engine of engines) {
       await postgres?.stop();
     });
 
-    it('counts after a minute at the latest: keys, servers, logins and limits', async () => {
+    it('takes effect within a minute: keys, servers, logins and limits', async () => {
       const { toolhost } = world;
       const { db } = toolhost.running.app.runner;
       const key = await toolhost.key();

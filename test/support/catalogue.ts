@@ -2,7 +2,7 @@ import { inputSchemaOf } from '../../src/operations/describe.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Json } from './service/toolhost.ts';
 
-/** The input of an operation that has no more than it must. */
+/** The smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {
   const { properties, required } = inputSchemaOf(op) as { properties: Record<string, Json>; required?: string[] };
   const least = ({ type, minimum }: Json) =>
@@ -10,7 +10,7 @@ export function leastInput(op: Operation): Json {
   return Object.fromEntries((required ?? []).map((name) => [name, least(properties[name] ?? {})]));
 }
 
-/** How the REST API is asked for an operation: the inputs that its path names, and the others as its body. */
+/** The REST request of an operation: the inputs that its path names, and the others as its body. */
 export function restRequest(op: Operation, input: Json): { method: string; path: string; body?: Json } {
   const { method, path: template } = op.route;
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input[name])));

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 export function reachableBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // What a finaliser frees is gone at the second.
+  // The second collection frees memory released by finalisers.
   collect();
   collect();
   const { heapUsed, external } = process.memoryUsage();

@@ -25,7 +25,7 @@ export const oauth: Json = {
 
 type Remark = { path: string; message: string };
 
-/** What `checkMcpServer` says of a configuration, each remark as "path: message". */
+/** The remarks of `checkMcpServer` about a configuration, each as "path: message". */
 export async function check(
   toolhost: TestToolhost,
   config: Json,

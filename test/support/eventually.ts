@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const deadlineMs = 5000;
 const pauseMs = 10;
 
-/** Tries until the check passes; after the deadline with its last failure. */
+/** Repeats a check until it passes; throws its last failure after the deadline. */
 export async function eventually<Result>(
   check: () => Result | Promise<Result>,
   withinMs = deadlineMs,

@@ -19,15 +19,15 @@ export interface McpClient {
 export interface McpAccess {
   url: string;
   token: string;
-  /** Where the client may leave files. */
+  /** The folder for the client's files. */
   home: string;
 }
 
 export interface McpClientKind {
   name: string;
-  /** The revision that it must come to with this service. */
+  /** The revision that it must negotiate with this service. */
   revision: string;
-  /** What it says when its credential is refused. */
+  /** Its message when its credential is refused. */
   refusal: RegExp;
   connect(access: McpAccess): Promise<McpClient>;
 }
@@ -137,7 +137,7 @@ export async function inspect(
   return result;
 }
 
-/** Every method is a run of its own, which connects anew. */
+/** Every method is a separate run, with a new connection. */
 export function inspectorClient(invoke: (method: string, ...more: string[]) => Promise<Json>): McpClient {
   return {
     revision: async () => (await invoke('initialize')).protocolVersion as string,

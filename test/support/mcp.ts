@@ -14,10 +14,10 @@ export function resultOf(reply: Reply): Json {
   return reply.body.result as Json;
 }
 
-/** Stands for the id of an error that answers nothing readable: the member is absent then, not null. */
+/** The id of an error that answers an unreadable message: the member is absent, not null. */
 export const noId = Symbol('no id');
 
-/** The whole of a refusal: status, JSON-RPC code and the id that is echoed. Gives the message. */
+/** Checks a whole refusal: status, JSON-RPC code and echoed id. Returns the message. */
 export function assertRefused(reply: Reply, status: number, code: number, id: unknown = 1): string {
   const failure = failureOf(reply);
   const echoed = 'id' in reply.body ? reply.body.id : noId;

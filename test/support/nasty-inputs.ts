@@ -40,13 +40,13 @@ const numbers = [
   `1e${'0'.repeat(60)}9`,
 ];
 
-/** As often as fits into so many bytes, and no more often than that. */
+/** A part repeated as often as fits into so many bytes. */
 function filled(piece: string, bytes: number, mostTimes: number): string[] {
   const times = Math.min(mostTimes, Math.floor(bytes / (Buffer.byteLength(piece) + 1)));
   return Array.from({ length: Math.max(1, times) }, () => piece);
 }
 
-/** What is repeated: at most so many elements as a body may have, or short of that by one part of what comes next. */
+/** Repeated parts: as many elements as a body may have, or one part fewer. */
 const count = fc.constantFrom(30, 1000, 28_000, 59_000);
 
 /** JSON texts that are as much work as so many bytes allow. */
@@ -79,7 +79,7 @@ export function nastyJson(bytes: number): fc.Arbitrary<string> {
   return fc.oneof(text, list, wide, same, deep, parts);
 }
 
-/** Texts of many small parts as they stand in forms, queries and headers. */
+/** Texts of many small parts, as in forms, queries and headers. */
 export function nastyText(bytes: number): fc.Arbitrary<string> {
   const separators = [
     '&',

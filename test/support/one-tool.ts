@@ -9,7 +9,7 @@ import {
 /** The bearer of every call; a server without stored credentials forwards it as its `authentication` says. */
 export const callerToken = 'caller-token-0123456789';
 
-/** The service, an upstream that remembers what it was asked, and servers of one tool called `run`. */
+/** The service, an upstream that records its requests, and servers of one tool called `run`. */
 export type OneTool = {
   toolhost: TestToolhost;
   upstream: RecordingUpstream;
@@ -18,9 +18,9 @@ export type OneTool = {
   call(slug: string, args?: Json): Promise<ToolReply>;
   /** Calls with the arguments as JSON text, whose numbers keep their digits. */
   callText(slug: string, args: string): Promise<ToolReply>;
-  /** The one request that a call came to. */
+  /** The one request of a call. */
   sent(slug: string, args?: Json): Promise<RecordedRequest>;
-  /** What a call says that was refused before anything was sent. */
+  /** The message of a call that was refused before anything was sent. */
   refused(slug: string, args?: Json): Promise<string>;
   stop(): Promise<void>;
 };

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { createCookieJar } from './cookie-jar.ts';
 
-/** What a browser got. Nothing is followed by itself: a test decides about every step. */
+/** An answer to a browser. Redirects are not followed: a test decides about every step. */
 export type Page = { url: URL; status: number; headers: Headers; html: string };
 
 /** Fields or headers that differ from what the browser would send; undefined leaves one out. */
 export type Changes = Record<string, string | undefined>;
 
-/** A browser without script that keeps cookies; every one is another person's. */
+/** A browser without script that keeps cookies; each belongs to another person. */
 export type Browser = {
   get(url: string | URL, headers?: Changes): Promise<Page>;
   /** Presses a button of the page's only form. */
@@ -27,7 +27,7 @@ function attribute(tag: string, name: string): string | undefined {
   return value === undefined ? undefined : decoded(value);
 }
 
-/** What a person reads on a page. */
+/** The text of a page. */
 export function visibleText({ html }: Page): string {
   const body = /<body>(.*)<\/body>/s.exec(html)?.[1] ?? '';
   return decoded(body.replaceAll(/<(?!\/?(bdi|code|b|a)\b)[^>]*>/g, ' ').replaceAll(/<[^>]*>/g, '')).replaceAll(
@@ -36,7 +36,7 @@ export function visibleText({ html }: Page): string {
   );
 }
 
-/** Where a page leads by itself: its redirect, or its refresh. */
+/** The target of a page's redirect or refresh. */
 export function leadsTo({ status, headers, html, url }: Page): URL | undefined {
   const location = headers.get('location');
   if (status >= 300 && status < 400 && location !== null) return new URL(location, url);
@@ -45,7 +45,7 @@ export function leadsTo({ status, headers, html, url }: Page): URL | undefined {
   return target === undefined ? undefined : new URL(target, url);
 }
 
-/** Where a page leads, which must be somewhere. */
+/** The target of a page, which must have one. */
 export function next(page: Page): URL {
   return leadsTo(page) ?? assert.fail(`${page.url} leads nowhere: ${page.status} ${page.html}`);
 }
@@ -62,7 +62,7 @@ function formOf(page: Page, button: string): { action: URL; fields: Record<strin
   };
 }
 
-/** What is left of an object with its changes made. */
+/** An object with its changes made, without undefined members. */
 export function changed(given: Record<string, string>, changes: Changes = {}): Record<string, string> {
   const all = Object.entries({ ...given, ...changes });
   return Object.fromEntries(all.filter((entry): entry is [string, string] => entry[1] !== undefined));

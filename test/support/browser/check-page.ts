@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** Nothing to scroll sideways, and nothing serious that axe finds once what moves has come to rest. */
+/** Checks that a page does not scroll sideways, and that axe finds nothing serious after animations have ended. */
 export async function checkPage(page: Page): Promise<void> {
   const ending = 'document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity)';
   await page.evaluate(`Promise.allSettled(${ending}.map((animation) => animation.finished))`);

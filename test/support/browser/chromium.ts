@@ -1,7 +1,7 @@
 import { type Browser, chromium } from 'playwright-core';
 import { needProgram } from './debian-program.ts';
 
-/** Where systems keep Chromium or Chrome; the first that is there is used. */
+/** Paths of Chromium or Chrome; the first that exists is used. */
 const knownPaths: [string, ...string[]] = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',

@@ -1,6 +1,6 @@
 import { createCookieJar } from './cookie-jar.ts';
 
-/** A browser of its own: cookies by host, no script, nothing followed by itself. */
+/** A separate browser: cookies by host, no script, no redirects followed. */
 export type CookieBrowser = {
   /** Names and values for a host that was visited; a test may change them. */
   cookies(host: string): Map<string, string>;

@@ -1,4 +1,4 @@
-/** What a browser keeps of `Set-Cookie`, by host. Paths are not looked at: those of all that the tests meet are /. */
+/** Cookies by host. Paths are ignored, because all cookies of the tests have the path /. */
 export type CookieJar = {
   /** Names and values for a host; a test may change them. */
   of(host: string): Map<string, string>;

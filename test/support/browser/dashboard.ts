@@ -16,7 +16,7 @@ import { launchChromium } from './chromium.ts';
 export type Person = { name: string; role?: Role; workspace?: string };
 
 const sessionMs = 3_600_000;
-/** For anything to appear, on a machine that has much to do. */
+/** Time for anything to appear on a busy machine. */
 export const patienceMs = 20_000;
 
 /** A member of a workspace with a live session; gives the session's cookie. */
@@ -75,13 +75,13 @@ export async function saysAtField(input: Locator, message: RegExp): Promise<void
   }, patienceMs);
 }
 
-/** What went wrong in a page without being told to the person. */
+/** Faults of a page that the person does not see. */
 export type Seen = {
   /** Errors of scripts, and what the Content-Security-Policy has blocked. */
   complaints: string[];
   /** Answers that the console calls errors, such as a 404. */
   refusals: string[];
-  /** What pages have asked of other sites; to go there is another thing. */
+  /** Requests of pages to other sites, without navigations. */
   foreign: string[];
 };
 
@@ -119,7 +119,7 @@ export type Dashboard = {
   browser: Browser;
   /** The configuration of a server with one tool, `read`, whose argument `count` is required. */
   config(slug: string, more?: Json): Json;
-  /** A person's page at this address. At the end nothing may have been blocked, failed or asked of other sites. */
+  /** A person's page at this address. At the end nothing may have been blocked, failed or requested from other sites. */
   at(path: string, use: (page: Page, context: BrowserContext) => Promise<void>, visit?: Visit): Promise<void>;
   stop(): Promise<void>;
 };

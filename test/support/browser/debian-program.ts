@@ -8,8 +8,8 @@ const installMs = 300_000;
 const lockFile = join(tmpdir(), 'toolhost-apt-get.lock');
 
 /**
- * Where a program is that a test needs: the first of the paths that exists. When there is none and this process is root
- * on Debian, the package is installed, which brings the first path.
+ * The path of a program that a test needs: the first that exists. When there is none and this process is root on Debian,
+ * the package is installed, which provides the first path.
  * @throws Error that says what to install
  */
 export async function needProgram(paths: readonly [string, ...string[]], debianPackage: string): Promise<string> {

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 
 export type Claims = { [claim: string]: unknown };
 
-/** What the next ID token is made of; undefined leaves a claim out. */
+/** The claims and header of the next ID token; undefined leaves a claim out. */
 export type Forgery = { claims?: Claims; alg?: string; isOtherKey?: boolean };
 
-/** An OpenID Connect provider that signs whatever a test wants. */
+/** An OpenID Connect provider that signs any claims that a test sets. */
 export type ForgingProvider = {
   readonly url: string;
   readonly clientId: string;

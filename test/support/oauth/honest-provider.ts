@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type AdapterFactory, type AdapterPayload, Provider } from 'oidc-provider';
 
-/** The password of everybody at the provider. */
+/** The password of every person at the provider. */
 export const password = 'correct horse battery staple';
 
 /** A real OpenID Connect provider: PKCE, a login form, opaque access tokens, rotating refresh tokens. */
@@ -14,7 +14,7 @@ export type HonestProvider = {
   readonly port: number;
   /** Every access token that it has given, oldest first. */
   readonly issued: readonly string[];
-  /** How often somebody has filled in its login form. */
+  /** Number of submissions of its login form. */
   readonly logins: number;
   /** Makes a client with this redirect URI; gives the `oauth` of a hosted server that logs people in here. */
   oauthFor(callback: string): Promise<{ [field: string]: unknown }>;
@@ -31,7 +31,7 @@ export type HonestProviderOptions = { accessTokenSeconds?: number };
 
 const scopes = ['openid', 'offline_access', 'items:read'];
 
-/** A store of its own for each provider; the package's is one for the whole process, and says that nobody should use it. */
+/** A separate store for each provider; the package's own is shared by the whole process, and only for development. */
 function createMemory(): AdapterFactory {
   const kept = new Map<string, AdapterPayload>();
   return (model) => {

@@ -4,10 +4,10 @@ import { type Answer, type RecordedRequest, startRecordingUpstream } from '../up
 /** How the token endpoint answers a form. */
 export type TokenHandler = (form: URLSearchParams) => Answer | 'hold';
 
-/** What the login page sends the browser back with, besides `state`. */
+/** Parameters of the login page's redirect, besides `state`. */
 export type LoginAnswer = (query: URLSearchParams) => Record<string, string>;
 
-/** An OAuth provider that logs everybody in at once and rotates its refresh tokens, until a test makes it misbehave. */
+/** An OAuth provider that logs every person in at once and rotates its refresh tokens, until a test makes it misbehave. */
 export type HostileProvider = {
   readonly url: string;
   /** Of the login page and of the token endpoint. */

@@ -19,7 +19,7 @@ import {
   tokensOf,
 } from './oauth-client.ts';
 
-/** What the browser brought back to the client. */
+/** The parameters of the redirect to the client. */
 export type Answer = Authorization & { params: URLSearchParams; code: string };
 
 /** The service with a clock that can be moved, a provider, an upstream, and servers whose people log in at the provider. */

@@ -5,13 +5,13 @@ import type { Json, TestToolhost } from '../service/toolhost.ts';
 export type Tool = { name: string; description: string; inputSchema: Schema; outputSchema: Schema; annotations: Json };
 export type Answer = { text: string; isError: boolean; output: Json };
 
-/** An agent at the management server, which holds every answer against the schema that its tool is listed with. */
+/** An agent at the management server that checks every answer against the listed schema of its tool. */
 export type ManagingAgent = {
   tools: ReadonlyMap<string, Tool>;
   manage(name: string, args?: Json, token?: string): Promise<Answer>;
   /** A call that must succeed. */
   done(name: string, args?: Json): Promise<Answer>;
-  /** A call that must be refused with these words. */
+  /** A call that must be refused with this text. */
   refused(name: string, args: Json, why: RegExp): Promise<void>;
 };
 

@@ -18,9 +18,9 @@ import { freePort } from '../upstreams/listener.ts';
 
 export interface LoginAccess {
   url: string;
-  /** Where the client may leave files. */
+  /** The folder for the client's files. */
   home: string;
-  /** A person who follows the authorization URL to the end; gives the address that tells the client of it. */
+  /** A person who follows the authorization URL to the end; returns the redirect to the client. */
   visit(authorizationUrl: string | URL): Promise<URL>;
 }
 
@@ -29,17 +29,17 @@ export interface LoginClient extends McpClient {
   token?(): string | undefined;
 }
 
-/** A client that knows nothing but the address of a server and logs a person in. */
+/** A client that knows only the address of a server and logs a person in. */
 export interface LoginClientKind {
   name: string;
-  /** The revision that it must come to with this service. */
+  /** The revision that it must negotiate with this service. */
   revision: string;
   connect(access: LoginAccess): Promise<LoginClient>;
 }
 
 const redirectUrl = 'https://agent.example/callback';
 
-/** What an agent keeps of a login, and the person whom it sends away. */
+/** An agent's stored data of a login, and the person whom it redirects. */
 function createAgent({ visit }: LoginAccess) {
   let client: v2.StoredOAuthClientInformation | undefined;
   let tokens: v2.StoredOAuthTokens | undefined;
@@ -125,7 +125,7 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
   };
 }
 
-/** Tells a client with a listener of its own of the login. */
+/** Sends the redirect of the login to a client with its own listener. */
 async function visitAndReturn({ visit }: LoginAccess, authorizationUrl: string): Promise<void> {
   const answer = await fetch(await visit(authorizationUrl));
   assert.equal(answer.status, 200, await answer.text());

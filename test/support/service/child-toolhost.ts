@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** `bin/toolhost serve` in a process of its own. */
+/** `bin/toolhost serve` in a separate process. */
 export type ChildToolhost = {
-  /** The line that said that it is ready. */
+  /** The log line of its readiness. */
   readyLine: string;
   url: string;
   pid: number;
-  /** Everything it wrote so far, on both outputs, or on one of them. */
+  /** Its output so far, of both streams or of one. */
   output(from?: 'stdout' | 'stderr'): string;
-  /** Resolves like `end` when it ends by itself. */
+  /** Resolves like `end` when it ends without a signal of the test. */
   ended(): Promise<number | NodeJS.Signals>;
   signal(signal: NodeJS.Signals): void;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */

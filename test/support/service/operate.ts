@@ -2,7 +2,7 @@ import { type Input, type Output, operatorOperations } from '../../../src/operat
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import type { TestToolhost } from './toolhost.ts';
 
-/** Does what only the operator of the service can, inside its process. */
+/** Runs work of the service's operator inside its process. */
 export function operate<Name extends keyof typeof operatorOperations>(
   toolhost: TestToolhost,
   name: Name,

@@ -15,7 +15,7 @@ export function environmentIn(home: string): Record<string, string> {
     TMPDIR: home,
     XDG_CACHE_HOME: home,
     XDG_CONFIG_HOME: home,
-    // What opens a browser opens nothing.
+    // Programs that open a browser open nothing.
     BROWSER: 'true',
     // The same large programs start again and again.
     NODE_COMPILE_CACHE: home,
@@ -56,7 +56,7 @@ export async function runScript(
   return { code, signal, stdout, stderr };
 }
 
-/** Everything that a person would want to see of a run that failed. */
+/** The details of a failed run for the test's report. */
 export function transcript({ code, signal, stdout, stderr }: Ended): string {
   return `exit ${code ?? signal}\n--- stdout\n${stdout}\n--- stderr\n${stderr}`;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** What `/metrics` said, read as strictly as Prometheus does. */
+/** The answer of `/metrics`, parsed as strictly as by Prometheus. */
 export type Scrape = {
   text: string;
   families: Map<string, { type: string; help: string; labels: Set<string> }>;

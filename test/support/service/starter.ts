@@ -3,7 +3,7 @@ import { type Database, openDatabase } from '../../../src/store/database.ts';
 import { ignored } from '../store/stores.ts';
 
 /**
- * A process of its own that opens the databases named on its standard input, one JSON line each, and says how it went.
+ * A separate process that opens the databases named on its standard input, one JSON line each, and prints the results.
  * Each is kept open until the next line.
  */
 let held: Database | undefined;

@@ -6,7 +6,7 @@ import type { DatabaseOptions } from '../../../src/store/database.ts';
 
 /** Several processes that open one database at the same moment. */
 export type Starters = {
-  /** What each of them says: `opened`, or its error. They keep it open until they are asked again. */
+  /** The result of each: `opened`, or its error. They keep the database open until the next request. */
   open(options: DatabaseOptions): Promise<string[]>;
   stop(): Promise<void>;
 };

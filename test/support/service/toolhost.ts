@@ -20,7 +20,7 @@ export type ToolReply = {
   isError?: boolean;
 };
 
-/** The real service in this process, driven through its doors. */
+/** The real service in this process, driven through its public interfaces. */
 export type TestToolhost = {
   url: string;
   running: Running;
@@ -96,7 +96,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     },
     {
       ...usualSurroundings,
-      // Everything that the tests do beside it makes this process late; no test is about that but those that say so.
+      // The tests in the same process delay its event loop; only tests of overload may be affected by that.
       startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
       reportShare: 1,
       ...options.surroundings,

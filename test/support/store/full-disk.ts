@@ -75,7 +75,7 @@ export function readOnlyFolder(): { folder: string; remove(): void } {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=1m', 'tmpfs', folder], { stdio: 'ignore' });
   } catch {
-    // Nobody makes a file there, root included.
+    // No user can make a file there, root included.
     rmdirSync(folder);
     return { folder: '/proc/self', remove: () => undefined };
   }

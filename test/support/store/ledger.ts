@@ -4,20 +4,20 @@ import type { Json } from '../service/toolhost.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
 
-/** What a service has acknowledged, and the check that it is all there. */
+/** The changes that a service has acknowledged, and the check that all of them are stored. */
 export class Ledger {
   readonly #servers = new Map<string, Entry>();
   readonly #keys = new Map<string, string>();
   /** Acknowledged changes so far. */
   acknowledged = 0;
 
-  /** Changes things through the API, one after the other, until `isOver` says so or the service is gone. */
+  /** Makes changes through the API, one after the other, until `isOver` is true or the service is gone. */
   async write(url: string, key: string, prefix: string, isOver: () => boolean): Promise<void> {
     for (let n = 0; !isOver(); n += 1) {
       try {
         await this.#writeOne(url, key, `${prefix}-${n}`, n);
       } catch (error) {
-        // The connection is gone, and with it the answer: nobody was told anything.
+        // The connection is lost, and with it the answer: the change was not acknowledged.
         if (!(error instanceof TypeError)) throw error;
       }
     }
@@ -43,7 +43,7 @@ export class Ledger {
       this.acknowledged += 1;
     }
     if (n % 3 === 2) {
-      // Until the answer comes it may be there or not.
+      // Until the answer arrives the change may be stored or not.
       this.#servers.delete(slug);
       if ((await send(url, key, 'DELETE', `/servers/${slug}`)).status !== 200) return;
       this.#servers.set(slug, { ...entry, deleted: true });
@@ -51,7 +51,7 @@ export class Ledger {
     }
   }
 
-  /** Every acknowledged change is there, and nothing is half there. */
+  /** Checks that every acknowledged change is stored, and none in part. */
   async check(url: string, key: string): Promise<void> {
     const servers = new Map(
       (await list(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),

@@ -2,7 +2,7 @@ import type { ApiKey } from '../../../src/store/api-keys.ts';
 import type { CallRecord } from '../../../src/store/calls/call-writer.ts';
 import type { StoredServer } from '../../../src/store/servers/servers.ts';
 
-/** Rows with everything filled in; a test says only what it is about. */
+/** Complete rows; a test gives only the values that matter to it. */
 export function aServer(more: Partial<StoredServer> = {}): StoredServer {
   const slug = more.slug ?? 'sample';
   return {

@@ -19,7 +19,7 @@ export type Stores = {
   stop(): Promise<void>;
 };
 
-/** What a test that is not about it does with what the database tells. */
+/** Callbacks for tests that ignore the reports of the database. */
 export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', '..', 'migrations');

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream';
 export interface AuthorizingProxy {
   /** Its origin; a service behind it must list this in ALLOWED_ORIGINS. */
   readonly url: string;
-  /** Says where requests go, and the bearer that every one of them gets. */
+  /** Sets the target of requests, and the bearer that each of them gets. */
   forwardTo(target: string, token: string): void;
   close(): Promise<void>;
 }

@@ -29,7 +29,7 @@ export type EchoingUpstream = {
   close(): Promise<void>;
 };
 
-/** The true answer to a request: who asked, and what. */
+/** The true answer to a request: its user and its text. */
 export function echo({ user, text }: EchoedRequest, fields: Record<string, string | number> = {}): string {
   return said(JSON.stringify({ user, text }), fields);
 }
@@ -40,7 +40,7 @@ export function said(body: string, fields: Record<string, string | number> = {})
 }
 
 export type EchoingOptions = {
-  /** What is sent for a request; its true answer when absent. */
+  /** The bytes sent for a request; its true answer when absent. */
   answer?: (request: EchoedRequest) => readonly Piece[];
 };
 
@@ -50,7 +50,7 @@ function readHead(fields: string): Pick<EchoedRequest, 'user' | 'text'> {
   return { user: authorization ?? searchParams.get('api_key') ?? '', text: searchParams.get('text') ?? '' };
 }
 
-/** An upstream that says back who asked and what, and may send what nobody asked for besides. */
+/** An upstream that echoes the user and text of a request, and may send unrequested bytes besides. */
 export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
   const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }] } = options;
   const sockets = new Set<Socket>();

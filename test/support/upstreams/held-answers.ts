@@ -6,11 +6,11 @@ type Release = () => Promise<void>;
 
 /** Answers of the service that reach a page only when a test lets them. */
 export type HeldAnswers = {
-  /** Waits for the answer to the next request, and gives what lets it go; done when the page has drawn what it makes of it. */
+  /** Waits for the answer to the next request, and returns a function that releases it and resolves when the page has drawn it. */
   next(): Promise<Release>;
-  /** Lets the newest answer that waits go, if one does. */
+  /** Releases the newest held answer, if there is one. */
   release(): Promise<void>;
-  /** From now on answers are not held; those that wait go. */
+  /** Stops holding answers, and releases the held ones. */
   stop(): Promise<void>;
 };
 

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
-/** Accepts connections, counts them, and says nothing: the proof that nobody was contacted. */
+/** Accepts and counts connections, and never answers: it proves that nothing connected. */
 export type Listener = { readonly port: number; readonly connections: number; close(): Promise<void> };
 
 export async function startListener(host = '127.0.0.1', port = 0): Promise<Listener> {

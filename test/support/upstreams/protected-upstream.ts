@@ -1,16 +1,16 @@
 import type { HonestProvider } from '../oauth/honest-provider.ts';
 import { type RecordedRequest, startRecordingUpstream } from './recording-upstream.ts';
 
-/** A token of the provider as it came: `location` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
+/** A token of the provider as received: `location` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
 export type Presented = { location: string; token: string; live: boolean };
 
 /** An API that takes only live access tokens of one provider. */
 export type ProtectedUpstream = {
   readonly url: string;
   readonly port: number;
-  /** Every request so far, whatever it presented. */
+  /** Every request so far, with any credential or none. */
   readonly requests: readonly RecordedRequest[];
-  /** What the requests presented since the last take, and forgets it. */
+  /** Removes and returns the tokens presented since the last take. */
   take(): Presented[];
   close(): Promise<void>;
 };

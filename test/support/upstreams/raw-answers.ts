@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 /** One request that a raw upstream has read, and the connection on which it may misbehave. */
 export interface RawExchange {
   socket: Socket;
-  /** What stands behind the behaviour's name: '418' in /status/418. */
+  /** The path segment after the behaviour's name: '418' in /status/418. */
   argument: string;
   query: URLSearchParams;
 }

@@ -19,7 +19,7 @@ export interface RecordedRequest {
   readonly body: Buffer;
   /** True once the client has gone before its answer was complete. */
   readonly aborted: boolean;
-  /** Resolves when the exchange is over, whoever ended it. */
+  /** Resolves when either side has ended the exchange. */
   readonly closed: Promise<'answered' | 'aborted'>;
   /** Gives the answer to a request whose handler said 'hold'. */
   release(answer?: Answer): void;
@@ -123,7 +123,7 @@ async function exchange(
   send(response, answer);
 }
 
-/** An upstream that remembers everything it was asked and answers as the test says; by default it echoes. */
+/** An upstream that records every request and answers as the test sets; by default it echoes. */
 export async function startRecordingUpstream(): Promise<RecordingUpstream> {
   const handlers = new Map<string, Handler>();
   const requests: RecordedRequest[] = [];

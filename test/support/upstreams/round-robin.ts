@@ -3,7 +3,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A load balancer as they all are: it asks for readiness now and then, and sends requests to those in turn that said yes. */
+/** An ordinary load balancer: it checks readiness periodically, and sends requests in turn to the ready targets. */
 export type RoundRobin = {
   url: string;
   add(target: string): void;
