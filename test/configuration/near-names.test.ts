@@ -7,7 +7,7 @@ import { type EngineToolhost, startOn } from '../support/service/engine-toolhost
 import type { Json, TestToolhost } from '../support/service/toolhost.ts';
 
 const origin = 'https://api.example.com';
-/** Slugs that only another workspace has; nobody else may learn them. */
+/** Slugs of another workspace, which must not be revealed. */
 const foreign = ['github-rest', 'projects-x', 'weather-api'];
 
 for (const engine of ['sqlite', 'postgres'] as const satisfies Engine[]) {

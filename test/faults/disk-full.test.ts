@@ -17,7 +17,7 @@ const kinds: [name: string, make: () => Disk | undefined][] = [
 
 for (const [name, make] of kinds) {
   const disk = make();
-  // The other kind is there for whoever may not mount one.
+  // The other kind is for users that may not mount one.
   if (!disk) continue;
   describe(`a full disk under SQLite: ${name}`, { timeout: 60_000 }, () => {
     let upstream: RecordingUpstream;

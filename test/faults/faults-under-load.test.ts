@@ -88,7 +88,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
   let toolhost: TestToolhost;
   let key: string;
   let endings: Map<string, Ending & { timeoutMs: number }>;
-  /** Tools that say what they are told, with the connections of each fault and elsewhere. */
+  /** Echoing tools, on the connections of each fault and elsewhere. */
   let sayings: string[];
   let socketsBefore: number;
   before(async () => {
@@ -151,7 +151,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
   };
   after(stop);
 
-  /** What a good call took, in ms, when its answer was its own. */
+  /** The duration of a good call with the right answer, in ms. */
   const goodCall = async (name: string, text: string): Promise<number> => {
     const begun = performance.now();
     assert.equal(textOf(await toolhost.callTool('good', key, name, { text })), JSON.stringify({ said: text }));
@@ -177,7 +177,7 @@ describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
 
   it('[sec G1] each call reports its own fault in time, and good calls get their own answers', async () => {
     const { fine, wrong } = await round();
-    // What a call takes on this machine at this moment besides waiting for its upstream.
+    // The current duration of a call on this machine, without the wait for its upstream.
     const slack = 500 + Math.max(...fine);
     for (const { name, text, took } of wrong) {
       const expected = endings.get(name);

@@ -14,7 +14,7 @@ import { type Json, startToolhost } from '../support/service/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const timeoutMs = 1000;
-/** Well beyond the time-out of the tools: the time itself is what the test is about. */
+/** Well beyond the time-out of the tools, because the test is about that time. */
 const stoppedMs = 3000;
 
 describe('a process that is stopped for a while and goes on', () => {

@@ -17,7 +17,7 @@ import { startRoundRobin } from '../support/upstreams/round-robin.ts';
 const host = 'tools.example.com';
 const headers = { host };
 
-/** What production mode asks for; nobody signs in here. */
+/** Settings that production mode requires; no test signs in. */
 function production(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
   return {
     BASE_URL: `https://${host}`,

@@ -28,7 +28,7 @@ describe('an upstream that cannot be reached', () => {
   let toolhost: TestToolhost;
   let servers: { server: tls.Server; port: number }[];
   let cases: [origin: string, said: string][];
-  /** What a connection to `coded.example` fails with. */
+  /** The error code of connections to `coded.example`. */
   let nextCode = '';
   before(async () => {
     tls.setDefaultCACertificates([...trusted, certificates.expired.cert, certificates.elsewhere.cert]);
@@ -50,7 +50,7 @@ describe('an upstream that cannot be reached', () => {
         `https://plain.example:${plain.port}`,
         `no TLS connection to plain.example:${plain.port} could be made; does it speak https on this port?`,
       ],
-      // An address is not told, not even one that the configuration says.
+      // An address is not repeated, not even one from the configuration.
       [`http://127.0.0.1:${closed}`, 'the upstream refused the connection'],
     ];
     toolhost = await startToolhost({

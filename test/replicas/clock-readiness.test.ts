@@ -77,7 +77,7 @@ describe('[find B1] a process whose clock is wrong', () => {
         .body as Key;
       const servers = () => fetch(`${child.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
       assert.equal((await servers()).status, 200, 'by its own clock the key ended long ago');
-      // Some more looks, each of which makes what is known young again.
+      // Some more looks, each of which renews the trust in cached values.
       const age = async () => (await scrape(child.url)).value('toolhost_changes_age_seconds');
       for (let looks = 0; looks < 3; looks += 1) {
         const old = await eventually(async () => {

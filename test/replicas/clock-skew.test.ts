@@ -55,7 +55,7 @@ describe('[find B1] replicas on one PostgreSQL whose clocks are hours apart', ()
         await check(replica);
       }),
     );
-  /** What each replica does counts on every one, before and after all clocks step. */
+  /** A change at any replica takes effect on every one, before and after all clocks step. */
   const eachWriter = async (round: (writer: TestToolhost, n: number) => Promise<void>) => {
     for (const [n, writer] of replicas.entries()) await round(writer, n);
     step();

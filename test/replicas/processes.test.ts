@@ -38,7 +38,7 @@ describe('[find C6] processes that serve from one database', () => {
 
   it('know their number and names from the first moment', async () => {
     assert.equal(await seen(), 1);
-    // Its clock is an hour ahead, which nobody notices here.
+    // Its clock is an hour ahead, which has no effect here.
     const second = await startToolhost({ env, surroundings: { now: () => Date.now() + 3_600_000 } });
     assert.equal(await seen(second.url), 2);
     await sees(2);

@@ -17,7 +17,7 @@ function spellingsOf(character: string): fc.Arbitrary<string> {
   return fc.constantFrom(character, character, character.toUpperCase(), ...encoded);
 }
 
-/** What receivers leave out before a name, and cut off behind it. */
+/** Text that receivers drop before and after a name. */
 const lead = fc.constantFrom('', '', '%20', '+', '[', '%5B', '%09', '%E2%80%8B');
 const tail = fc.constantFrom(
   '',

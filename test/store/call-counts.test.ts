@@ -33,7 +33,7 @@ const call = fc.record({
   duration_ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 40_000 })),
 });
 
-/** What the service does with calls: it writes whole batches and parts of them, some again, and finds older ones. */
+/** Steps of the service: it writes whole batches and parts of them, some again, and counts older calls. */
 const history = fc.array(
   fc.record({
     calls: fc.oneof(

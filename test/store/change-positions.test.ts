@@ -11,7 +11,7 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 const writers = 4;
 const readers = 2;
 const writer = fc.nat(writers - 1);
-/** What one of several writers, or one of several readers, does next. */
+/** The next step of one of several writers or readers. */
 const steps = fc.array(
   fc.oneof(
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('begin' as const), writer }) },
@@ -36,7 +36,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     await recordChange(on, { id, at, kind: 'key', ref: id });
     return id;
   };
-  /** A reader, and the ids that it was told at each look. */
+  /** A reader, and the ids reported at each look. */
   const reader = async () => {
     const read = createReadChanges(db);
     await read();

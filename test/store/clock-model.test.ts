@@ -25,7 +25,7 @@ type Session = Good & { cookie: string };
 
 const replica = fc.nat(replicaCount - 1);
 const pick = fc.nat(5);
-/** What happens next, at which replica, and to which of the things that there are. */
+/** The next step, its replica, and the thing that it changes. */
 const steps = fc.array(
   fc.record({
     kind: fc.constantFrom(
@@ -87,7 +87,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
   const look = () => Promise.all(replicas.map((one) => one.running.app.runner.onCommitted()));
   const isGood = (good: Good) => !good.isOver && now < good.until;
 
-  /** What was made in one run of the property, and how each step changes or checks it. */
+  /** The things made in one run of the property, and the effect or check of each step. */
   const startRun = async () => {
     const keys: Key[] = [];
     const codes: Code[] = [];
@@ -157,7 +157,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
         const one = chosen(tokens, n);
         if (!one || one.refresh === '' || one.isOver) return;
         await clientAt(at).revoke(one.refresh);
-        // Whatever came of the same login ends with it; here only that of one refresh is told apart.
+        // All tokens of a login end with it; the model follows only those of one refresh.
         tokens.splice(0, tokens.length, ...tokens.filter((other) => other === one));
         one.isOver = true;
       },

@@ -11,7 +11,7 @@ import { toolhost } from '../support/service/toolhost-command.ts';
 import { readOnlyFolder } from '../support/store/full-disk.ts';
 import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
 
-/** What the program says on its standard error when it refuses to start. */
+/** The program's standard error when it refuses to start. */
 async function refusal(args: readonly string[], env: Record<string, string>): Promise<string> {
   const { code, stdout, stderr } = await toolhost(args, { env: { PORT: '0', DEMO: '0', LOG_LEVEL: 'warn', ...env } });
   assert.equal(code, 1, stdout + stderr);

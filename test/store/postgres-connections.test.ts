@@ -29,7 +29,7 @@ async function query(url: string, text: string): Promise<Json[]> {
   }
 }
 
-/** What the command line says when it cannot open this database. */
+/** The message of the command line when it cannot open this database. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const { code, stderr } = await command(['keys', 'list'], { env });
   assert.equal(code, 1, stderr);
