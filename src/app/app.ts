@@ -40,15 +40,15 @@ export type App = {
   runner: Runner;
   /** The metrics of this process, as plain data. */
   metrics(): Metric[];
-  /** Says no to readiness probes, so that a load balancer looks elsewhere. */
+  /** Fails readiness probes, so that load balancers send requests elsewhere. */
   drain(): void;
   /** See `Database`. */
   lost: Promise<string>;
-  /** False when something was lost that waited to be written. */
+  /** False when data that waited to be written was lost. */
   close(): Promise<boolean>;
 };
 
-/** Builds every part and introduces them to one another. */
+/** Builds the parts of a serving process and connects them. */
 export async function createApp(
   config: FullConfig,
   secrets: Secrets,
@@ -89,7 +89,7 @@ export async function createApp(
     },
     onCommitted: caches.changes.lookAfterCommit,
   };
-  // Loaded at its first request: a process that only serves agents is ready sooner and smaller without it.
+  // Loaded at its first request: a process that only serves agents starts faster and smaller without it.
   const web = loadedOnce<Web>(async () => {
     const { createWeb } = await import('./web.ts');
     return createWeb({ config, caches, runner, observability, onUnexpected, ...addresses });
@@ -120,7 +120,7 @@ export async function createApp(
   };
 }
 
-/** What plays a client at a hosted server, to see whether one could connect. */
+/** Connection checks that act as a client of a hosted server. */
 function connectionParts(
   { servers, grants, oauthParts: oauth }: Caches,
   endpointOf: (server: HostedServer) => McpEndpoint,
@@ -140,20 +140,20 @@ function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
   };
 }
 
-/** Becomes one of the processes that serve from the database. What it remembers from now on is kept up to date. */
+/** Joins the processes that serve from the database. From now on the caches are kept up to date. */
 async function join(presence: Presence, store: Store, { changes }: Caches, log: Log) {
   const readiness = createReadiness(store, changes, log);
-  const tell = async () => {
+  const report = async () => {
     readiness.watchClock();
     await presence.announce();
   };
   await changes.look();
-  await tell();
-  changes.afterLooks(tell);
+  await report();
+  changes.afterLooks(report);
   return {
     readiness,
     presence,
-    /** Without a database the others notice by themselves. */
+    /** Without a database the others notice when the presence expires. */
     async leave() {
       if (!changes.state().isUp) return;
       await presence.leave().catch((error) => log.warn({ err: error }, 'could not tell the others that it leaves'));

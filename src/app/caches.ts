@@ -27,7 +27,7 @@ import { outageLog } from './observability/outage-log.ts';
 import type { Store } from './open-store.ts';
 import { defaultLimits } from './operation-parts.ts';
 
-/** How long what is remembered serves on while the database does not answer. */
+/** How long the caches serve while the database does not answer. */
 const staleMs = 60_000;
 
 export type CachesOptions = {
@@ -35,7 +35,7 @@ export type CachesOptions = {
   store: Store;
   keyring: Keyring;
   http: HttpClient;
-  /** For what strangers name. */
+  /** For URLs that strangers choose. */
   documents: HttpClient;
   log: Log;
   /** Monotonic ms. */
@@ -43,7 +43,7 @@ export type CachesOptions = {
   onLoginEvent: (event: LoginEvent) => void;
 };
 
-/** What this process remembers of the database, and the follower that makes it forget what others change. */
+/** The caches of this process, and the follower that drops entries when another process changes them. */
 export function createCaches(options: CachesOptions) {
   const { config, store, keyring, http, documents, log, clock, onLoginEvent } = options;
   const { db, time } = store;
@@ -115,7 +115,7 @@ export function createCaches(options: CachesOptions) {
   return { keys, servers, grants, changes, time, findLogin, oauthParts, stop, ...signIn };
 }
 
-/** How people sign in: to the dashboard, and through the OAuth proxy to the management server. */
+/** Sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
 function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   const identity = createIdentityProvider(config.identity.find, config.identity.host);
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;

@@ -22,7 +22,7 @@ export type LimitedParts = {
   log: Log;
 };
 
-/** What stands between a call and its upstream, so that no workspace is slowed by another. */
+/** Limits between a call and its upstream, so that no workspace slows another. */
 export function limitCalls({ config, store, presence, http, log }: LimitedParts, surroundings: Surroundings) {
   const { clock, queueMs, startLoopLag } = surroundings;
   const lag = startLoopLag(clock);
@@ -61,7 +61,7 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
   };
 }
 
-/** Where requests come from, and what is done about those that are refused again and again. */
+/** Networks of requests, and the limits of addresses whose requests are refused again and again. */
 function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number, processCount: () => number) {
   const ofVisit = (visit: Visit) => networkOf(clientAddress(visit, trustedProxies));
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });

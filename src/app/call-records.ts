@@ -16,9 +16,9 @@ export type CallRecordParts = {
   onDropped: (rows: number) => void;
 };
 
-/** The log of calls, and what becomes of records that the database does not take before the process ends. */
+/** The call log, with a file for records that the database cannot store before the process ends. */
 export type CallRecords = Omit<CallLog, 'stop'> & {
-  /** Writes what is waiting, or puts it into a file for the next start. False when records are lost. */
+  /** Writes the waiting records, or puts them into a file for the next start. False when records are lost. */
   stop(): Promise<boolean>;
 };
 

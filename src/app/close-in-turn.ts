@@ -4,7 +4,7 @@ import type { CallRecords } from './call-records.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Store } from './open-store.ts';
 
-/** What ends with the process, each before what it needs. */
+/** Parts that are stopped with the process, each before the parts that it depends on. */
 export type Ending = {
   upkeep: { stop(): Promise<void> } | undefined;
   others: { leave(): Promise<void> };
@@ -18,7 +18,7 @@ export type Ending = {
   observability: Observability;
 };
 
-/** False when something was lost that waited to be written. */
+/** Stops the parts in order. False when data that waited to be written was lost. */
 export async function closeInTurn(parts: Ending): Promise<boolean> {
   await parts.upkeep?.stop();
   await parts.others.leave();

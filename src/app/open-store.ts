@@ -8,15 +8,15 @@ import { insertWorkspace } from '../store/people/workspaces.ts';
 import { version } from '../version.ts';
 import { faultLog } from './observability/fault-log.ts';
 
-/** A database and its clock, by which everything is judged that several processes judge. */
+/** A database and its clock, which all decisions shared by several processes use. */
 export type Store = Database & { time: DatabaseClock };
 
-/** The file of SQLite. */
+/** Path of the SQLite file. */
 export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'toolhost.sqlite');
 }
 
-/** Opens the store of a configuration; `exclusive` for a process that serves. */
+/** Opens the store of a configuration. Processes that serve open it with `exclusive`. */
 export async function openStore(
   { config, secrets }: Settings,
   exclusive: boolean,
@@ -30,10 +30,10 @@ export async function openStore(
     version,
     exclusive,
     now: clocks.now,
-    // Only the words: pg adds to the error the client, and with it the connection's settings.
+    // Only the message: pg attaches the client to the error, and with it the connection's settings.
     onError: (error) => log.warn({ reason: reasonOf(error) }, 'a database connection was lost'),
     onFault: faultLog(log, () => performance.now()),
-    // One process of a service says it for all.
+    // One process of a service logs the warning for all.
     onWarning: (sentence) => exclusive && log.warn(sentence),
   });
   try {

@@ -8,12 +8,12 @@ import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { judgeWork } from './adapters/threads.ts';
 
-/** What the deployment decides about configurations. */
+/** Settings of the deployment that restrict configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
   return { managementSlug, egressAllow: egressText(egressAllow), ownHosts: [new URL(baseUrl).host] };
 }
 
-/** What operations need that does not depend on serving; the command line has nothing else, and no threads. */
+/** Dependencies of operations that need no serving process. The command line has only these, without threads. */
 export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,

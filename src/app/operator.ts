@@ -29,11 +29,11 @@ const offered = {
   ...operatorOperations,
 };
 
-/** Whoever is at the machine, working straight on the database, also while the service runs. */
+/** Operations that the operator's commands run directly on the database, also while the service runs. */
 export type Operator = {
-  /** Which database it is, for people. */
-  place: string;
-  /** Whether the database was made just now. */
+  /** Location of the database, for messages. */
+  database: string;
+  /** Whether the database was just created. */
   isNew: boolean;
   run<Name extends keyof typeof offered>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   /** The database's time, epoch ms. */
@@ -43,7 +43,7 @@ export type Operator = {
 
 type Wanted = { workspace?: string; makesDatabase?: boolean };
 
-/** Needs the database and no other setting. @throws AppError notFound for an unknown workspace, or without a database */
+/** Requires only the settings of the database. @throws AppError notFound for an unknown workspace or without a database */
 export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
   const workspaceId = wanted.workspace ?? localWorkspace.id;
   const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE } = env;
@@ -72,7 +72,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     servers: undefined,
   };
   return {
-    place: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
+    database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     isNew,
     run(name, input) {
       return runOperation(runner, offered[name], { actor, input, requestId: newId(randomBytes, 'cli') }) as Promise<
@@ -84,13 +84,13 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   };
 }
 
-/** Where only the log of a database is left, opening it says what happened. */
+/** A write-ahead log without its database counts as a database, because opening it reports what is wrong. */
 function isWithoutDatabase(config: Config): boolean {
   const file = databaseFile(config);
   return config.engine === 'sqlite' && !existsSync(file) && !existsSync(`${file}-wal`);
 }
 
-/** @throws AppError notFound where a command would make a database instead of finding one */
+/** @throws AppError notFound where opening would create a new database */
 export function refuseMissingDatabase(config: Config): void {
   if (!isWithoutDatabase(config)) return;
   const folder = resolve(config.dataDir);
@@ -100,7 +100,7 @@ export function refuseMissingDatabase(config: Config): void {
   );
 }
 
-/** The rules by which the service of this environment judges configurations. @throws ConfigError */
+/** The rules that the service of this environment applies to configurations. @throws ConfigError */
 export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
   const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
@@ -110,7 +110,7 @@ export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRule
 const readNothing = () => '';
 const readText = (path: string) => readFileSync(path, 'utf8');
 
-/** For what never seals anything, so that no master key is needed. */
+/** A random keyring for work that seals nothing, so that no master key is needed. */
 function throwAwayKeyring(): Keyring {
   return createKeyring([randomBytes(32)]);
 }

@@ -5,7 +5,7 @@ import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** The operator's exceptions to the address guard are for workspaces, not for whoever registers a client. */
+/** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
   { egressAllow }: FullConfig,
   surroundings: Surroundings,
@@ -13,8 +13,9 @@ export function outboundClients(
   log: Log,
 ) {
   const { resolve, publicAddresses } = surroundings;
-  const said = 'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
-  const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, said);
+  const message =
+    'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
+  const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
   const options = { resolve, hopHeader, onBlocked: observability.onBlocked, onUnasked };
   return {
     http: createHttpClient({ ...options, allow: egressAllow }),

@@ -12,17 +12,17 @@ import {
 import { version } from '../version.ts';
 import type { Store } from './open-store.ts';
 
-/** That this process serves, said to the others, and how many they are. */
+/** Registers this process with the others that serve from the database, and counts them. */
 export type Presence = {
-  /** Says it again and counts; once a second. @throws whatever the database throws */
+  /** Renews the registration and counts, once a second. @throws any error of the database */
   announce(): Promise<void>;
-  /** How many processes serve from the database, this one included, as of the last time that it was asked. */
+  /** Number of processes that serve from the database, including this one, as of the last `announce`. */
   count(): number;
-  /** Says that it no longer does. @throws whatever the database throws */
+  /** Removes the registration. @throws any error of the database */
   leave(): Promise<void>;
 };
 
-/** On a SQLite file one service serves, so its processes are the workers that were asked for, and nobody need ask. */
+/** Only one service can use a SQLite file, so the count is the configured number of workers. */
 export function createPresence(
   { engine, changes: db, time }: Store,
   { workers }: Config,

@@ -2,25 +2,25 @@ import type { Log } from '../log.ts';
 import type { ChangeFollower } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
 
-/** Whether this process can serve as well as any other. */
+/** Readiness of this process to serve. */
 export type Readiness = {
-  /** Why not, for people; undefined when it can. Asks the database when what is remembered may be out of date. */
+  /** The reason why it is not ready, or undefined. Asks the database when the caches may be out of date. */
   whyNot(): Promise<string | undefined>;
-  /** The same without asking anybody, for metrics. */
+  /** The same without a query, for metrics. */
   isServing(): boolean;
-  /** From now on it cannot. */
+  /** From now on the process is not ready. */
   drain(): void;
-  /** Logs when the clock of this process begins or ceases to be too far off. */
+  /** Logs when the clock of this process becomes too far off, and when it agrees again. */
   watchClock(): void;
 };
 
-/** Decisions follow the database's clock, but records, logs and certificates want a process that knows the time. */
+/** Decisions use the database's clock, but records, logs and certificate checks use that of the process. */
 const maxSkewMs = 5000;
 
 export function createReadiness({ engine, time }: Store, changes: ChangeFollower, log: Log): Readiness {
   let draining = false;
   let wasOff = false;
-  // The clock of SQLite is that of the machine: there is nothing better to compare it with.
+  // SQLite has no clock of its own to compare with.
   const skewMs = () => (engine === 'postgres' ? time.skewMs() : 0);
   const isOff = () => Math.abs(skewMs()) > maxSkewMs;
   const look = () =>

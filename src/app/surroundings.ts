@@ -3,28 +3,28 @@ import type { EgressAllow } from '../outbound/egress.ts';
 import type { ProcessClocks } from '../store/changes/database-clock.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 
-/** What a process may bring of its own; tests bring their name server, their clocks and their patience. */
+/** External dependencies and time limits of a process; tests set their own. */
 export type Surroundings = {
   resolve: Resolve;
-  /** What counts as the public internet besides it where a stranger names the URL: nothing, but for tests, which have no public address. */
+  /** Addresses that the address guard also takes for public where a stranger chooses the URL. Empty except in tests. */
   publicAddresses: EgressAllow;
-  /** How long the headers and the whole of a request may take to come, in ms. */
+  /** How long the headers and the whole of a request may take to arrive, in ms. */
   headersMs: number;
   requestMs: number;
   /** How long a client may take to read an answer of the MCP endpoints, in ms. */
   slowReaderMs: number;
   /**
-   * How long nothing may move on a connection, in ms: longer than any call takes, and than the idle time of the usual load
+   * How long a connection may be idle, in ms. Longer than any call, and longer than the idle timeout of the usual load
    * balancers, so that they close first.
    */
   silentMs: number;
-  /** How long a call waits for a place. */
+  /** How long a call waits for a slot under the limits, in ms. */
   queueMs: number;
-  /** Epoch ms. It decides nothing that another process relies on: `DatabaseClock` does. */
+  /** Epoch ms. Decisions that other processes rely on use `DatabaseClock` instead. */
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
-  /** The share of the time that the reports of one workspace may take. */
+  /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
   startLoopLag: (clock: () => number) => LoopLag;
 };

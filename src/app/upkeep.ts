@@ -10,27 +10,27 @@ import { prunings, roundMs } from '../store/pruning/prunings.ts';
 import { outageLog } from './observability/outage-log.ts';
 
 const dayMs = 24 * 60 * 60_000;
-/** Whoever dies is replaced within the lease and the time between two looks. */
+/** When the holder dies, another process takes over within the lease plus the interval between two looks. */
 const leaseMs = 60_000;
 const lookMs = 15_000;
-/** A round that failed is tried again sooner than the next one is due. */
+/** A failed round is repeated after this time. */
 const againMs = 5 * 60_000;
 
-/** A step is followed by a pause of at least so long, and of four times its own time, for what waits for the database. */
+/** Each step is followed by a pause of four times its own duration, within these bounds, to leave the database to others. */
 const shortestPauseMs = 20;
 const longestPauseMs = 1000;
 
-/** Of all processes that serve from one database, one forgets what is past its time: the one that holds the lease. */
+/** Deletes expired rows, in the one process that holds the lease of the database. */
 export type Upkeep = {
-  /** Takes or keeps the lease, and begins a round when one is due. @throws whatever the database throws */
+  /** Takes or keeps the lease, and begins a round when one is due. @throws any error of the database */
   look(): Promise<void>;
-  /** Resolves when no round is under way. */
+  /** Resolves when no round is running. */
   settled(): Promise<void>;
-  /** Ends the round after its step, and gives the lease to another process. */
+  /** Ends the round after its current step, and releases the lease. */
   stop(): Promise<void>;
 };
 
-/** The process stops, or another one has the lease. */
+/** Ends a round because the process stops or another one has the lease. */
 class RoundEnded extends Error {}
 
 const name = 'upkeep';
@@ -49,7 +49,7 @@ export function startUpkeep(config: Config, database: Database, log: Log, now: (
     const until = now() + leaseMs;
     const isHeld = await takeLease(records, { name, holder, now: now(), until });
     heldUntil = isHeld ? until : 0;
-    // Whoever takes over begins with a round, since nobody knows how far the one before came.
+    // A new holder begins with a round, because it cannot know how far the previous one came.
     if (!isHeld) dueAt = 0;
     else if (!round && now() >= dueAt) round = begin();
   }
@@ -71,16 +71,16 @@ export function startUpkeep(config: Config, database: Database, log: Log, now: (
     let since = performance.now();
     return async () => {
       const pauseMs = Math.max(shortestPauseMs, 4 * (performance.now() - since));
-      // Stopping ends the pause.
+      // The abort at stop ends the pause early.
       await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
       if (signal.aborted || now() >= heldUntil) throw new RoundEnded();
       since = performance.now();
     };
   }
 
-  const told = outageLog(log, 'could not see whose turn it is to prune', 'whose turn it is to prune is seen again');
+  const outage = outageLog(log, 'could not read the lease of the pruning', 'the lease of the pruning is read again');
   const onTime = () => {
-    look().then(told.onSuccess, told.onError);
+    look().then(outage.onSuccess, outage.onError);
   };
   const timer = setInterval(onTime, lookMs).unref();
   return {
@@ -102,7 +102,7 @@ export function startUpkeep(config: Config, database: Database, log: Log, now: (
 
 async function prune(config: Config, database: Database, now: number, pause: () => Promise<void>): Promise<void> {
   const { db, records, calls } = database;
-  // Calls of a version that did not count them must be counted before they are forgotten.
+  // Calls recorded by an older version, which did not count them, must be counted before they are deleted.
   while ((await calls.countOlder(rowsAtOnce)) > 0) await pause();
   const round = {
     db,

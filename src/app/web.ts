@@ -17,10 +17,10 @@ import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
 
-/** Everything but the MCP endpoints and the probes. */
+/** Routes of everything except the MCP endpoints and the probes. */
 export type Web = {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** The routes of the OAuth proxy, for whoever tries them out from within. */
+  /** Routes of the OAuth proxy, for requests from inside the process such as the connection probe. */
   login: Hono<{ Bindings: HttpBindings }>;
 };
 
@@ -66,9 +66,9 @@ export function createWeb(parts: WebParts): Web {
   return { serve, login };
 }
 
-/** Who uses the REST API: a browser with a session, or whoever holds an API key. */
+/** Finds the actor of a REST request, by its session or its API key. */
 function restActor({ keys, oauthParts }: Caches, { ofMcpListener }: Observability, strangers: Strangers) {
-  // Tokens of the sign-in are good for the management server alone: that is their audience.
+  // Tokens of the sign-in are refused here: their audience is the management server.
   const credentials = { verifyApiKey: keys.verify, findPerson: async () => undefined };
   return async (request: IncomingMessage): Promise<Actor> => {
     const look = strangers.lookFor(request);

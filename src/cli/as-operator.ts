@@ -17,7 +17,7 @@ export async function asOperator(
 ): Promise<void> {
   const { openOperator } = await import('../app/operator.ts');
   const operator = await openOperator(process.env, options);
-  if (operator.isNew) note(`made a new database ${operator.place}; start the service with the same DATA_DIR`);
+  if (operator.isNew) note(`made a new database ${operator.database}; start the service with the same DATA_DIR`);
   try {
     await work(operator);
   } finally {

@@ -41,7 +41,7 @@ const keyRecord = z.object({
     .describe('What the key is limited to; absent where it has no limit of its own.'),
 });
 
-/** Who made keys, by what is true now. */
+/** Names of the makers of keys, as of now. */
 type Makers = { names: ReadonlyMap<string, string>; leftIds: ReadonlySet<string> };
 
 function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
@@ -62,7 +62,7 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
   };
 }
 
-/** Ten years and a bit. */
+/** A little over ten years. */
 const longestS = 3660 * 24 * 60 * 60;
 
 const createApiKey = operation({
@@ -125,7 +125,7 @@ const createApiKey = operation({
   }),
 });
 
-/** Whoever asks for a span need not know what time it is here. @throws AppError invalid */
+/** A span needs no clock at the caller that agrees with ours. @throws AppError invalid */
 function expiryOf(input: { expires_at?: string | undefined; expires_in?: number | undefined }, now: number) {
   const { expires_at: at, expires_in: seconds } = input;
   if (at !== undefined && seconds !== undefined) {
@@ -138,7 +138,7 @@ function expiryOf(input: { expires_at?: string | undefined; expires_in?: number 
   throw invalid([{ path: 'expires_at', message: 'is in the past; allowed: a time to come' }]);
 }
 
-/** A credential cannot make one that may do more than itself. */
+/** Refuses to create a key with more rights than the credential of the actor. */
 function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)[number][]): void {
   const { scopes } = context.actor;
   for (const scope of wanted) {
@@ -148,10 +148,10 @@ function refuseMoreThanOwn(context: Context, wanted: readonly (typeof keyScopes)
   }
 }
 
-/** How many wrong slugs get a hint. */
+/** Number of unknown slugs that get a hint. */
 const mostHints = 5;
 
-/** A key for a server that is not there would be good for nothing. One whose server is deleted later stays. */
+/** Refuses a key for an unknown server. A key whose server is deleted later stays. */
 async function refuseUnknownServers(context: Context, slugs: readonly string[]): Promise<void> {
   const page = { limit: slugs.length, after: undefined };
   const { rows } = await listSlugs(context.db, context.actor.workspaceId, slugs, page);

@@ -6,7 +6,7 @@ import { slugInput, versionInput } from './shapes.ts';
 
 const changeable = serverConfigSchema.shape;
 
-/** The fields of a stored configuration that a change may remove by sending null. */
+/** Fields of a stored configuration that a change removes with null. */
 const removable = ['description', 'authentication', 'oauth'] as const;
 
 export const changeInput = z.strictObject({
@@ -28,7 +28,7 @@ export function versionOf(raw: Raw): number | undefined {
   return parsed.data;
 }
 
-/** A stored configuration with the fields that an update sends. */
+/** Merges the fields of an update into a stored configuration. */
 export function changed(current: StoredServer, { slug: _, expected_version: _version, ...fields }: Raw): Raw {
   const merged: Raw = { ...current.config, ...fields };
   for (const field of removable) if (merged[field] === null) delete merged[field];

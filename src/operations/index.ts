@@ -16,7 +16,7 @@ import type { operationRoutes } from './routes.ts';
 import { secretOperations } from './servers/secrets.ts';
 import { serverOperations } from './servers/servers.ts';
 
-/** Everything that can be done to the system, by name. REST, OpenAPI, the management server and the pages read this. */
+/** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
 export const operations = {
   ...serverOperations,
   ...secretOperations,
@@ -34,23 +34,23 @@ export const operations = {
   ...memberOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
-/** The same in the order of the pages, for those who go through all of them. */
+/** The same as a list, in the order of the reference pages. */
 export const operationList: readonly Operation[] = Object.values(operations);
 
-/** What only the operator does, at the machine: no network interface offers it. */
+/** Operations of the operator at the machine, which no network interface offers. */
 export const operatorOperations = { setWorkspaceLimits, setWorkspaceQuotas };
 
 type Operations = typeof operations & typeof operatorOperations;
 
 export type OperationName = keyof typeof operationRoutes;
 
-/** What an operation takes, as its callers write it. */
+/** Input type of an operation, as callers write it. */
 export type Input<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['input']>>;
 
-/** What an operation gives, as it is after JSON. */
+/** Output type of an operation, as parsed from JSON. */
 export type Output<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['output']>>;
 
-/** JSON has no `undefined`: a field is there or it is not. */
+/** JSON has no `undefined`: a field is present or absent. */
 type OfJson<T> = T extends object ? { [Key in keyof T]: OfJson<Exclude<T[Key], undefined>> } : T;
 
 export type { Actor } from './operation.ts';

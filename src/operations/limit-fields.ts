@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type KeyLimits, type LimitName, mostCallQuota, mostLimit, type SetLimits } from '../domain/limits.ts';
 
-/** The fields of limits as they are called outside, in the order in which they are shown. */
+/** The public names of the limits, in display order. */
 export const limitFields = {
   calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls a second' },
   concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Calls at once' },
@@ -11,7 +11,7 @@ export const limitFields = {
 
 export type LimitField = keyof typeof limitFields;
 export const limitFieldNames = Object.keys(limitFields) as LimitField[];
-/** What a single key may be limited to. */
+/** Limits that a single key may have. */
 export const keyFieldNames = ['calls_per_second', 'calls_per_minute', 'calls_per_day'] as const;
 type KeyField = (typeof keyFieldNames)[number];
 
@@ -25,7 +25,7 @@ const settable = (field: LimitField) => {
   return bounded(field).nullable().optional().describe(`${limitFields[field].meaning}; null ${without}.`);
 };
 
-/** Sets limits of a server or a workspace: what is absent stays. */
+/** Inputs for the limits of a server or a workspace. Absent limits stay as they are. */
 export const limitInputs = {
   calls_per_second: settable('calls_per_second'),
   concurrent_calls: settable('concurrent_calls'),
@@ -41,7 +41,7 @@ export const keyLimitInputs = {
   calls_per_day: ofKey('calls_per_day'),
 };
 
-/** Limits as they are stored, from fields; what is null or absent is left out. */
+/** Converts public fields to stored limits, without those that are null or absent. */
 export function limitsFrom(input: LimitInputs): SetLimits {
   const limits: SetLimits = {};
   for (const field of limitFieldNames) {
@@ -51,7 +51,7 @@ export function limitsFrom(input: LimitInputs): SetLimits {
   return limits;
 }
 
-/** The fields of limits that are set. */
+/** Converts stored limits to public fields. */
 export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } {
   const fields: { [Field in LimitField]?: number } = {};
   for (const field of limitFieldNames) {
@@ -61,7 +61,7 @@ export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } 
   return fields;
 }
 
-/** What was set before, changed by what is given: a number replaces it, null removes it. */
+/** The limits after a change: a number replaces a limit, null removes it. */
 export function changedLimits(before: SetLimits, input: LimitInputs): SetLimits {
   return limitsFrom({
     ...fieldsOf(before),
@@ -73,7 +73,7 @@ export function isSameLimits(a: SetLimits, b: SetLimits): boolean {
   return limitFieldNames.every((field) => a[limitFields[field].name] === b[limitFields[field].name]);
 }
 
-/** The limits of a key, undefined where it has none. */
+/** The limits of a key, or undefined when it has none. */
 export function keyLimitsFrom(input: LimitInputs): KeyLimits | undefined {
   const { concurrentCalls: _, ...limits } = limitsFrom(input);
   return Object.keys(limits).length > 0 ? limits : undefined;

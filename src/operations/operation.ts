@@ -15,66 +15,66 @@ import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 import type { Foreseen, JudgeOnThread } from './servers/judged.ts';
 
-/** Who does something: a key, a person, or the operator at the machine itself. */
+/** The caller of an operation: a key, a person, or the operator at the machine. */
 export type Actor = {
   kind: 'api_key' | 'user' | 'operator';
   id: string;
   workspaceId: string;
   scopes: readonly KeyScope[];
-  /** Slugs that the actor is limited to, or undefined for the whole workspace. */
+  /** Slugs of the servers that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
-  /** What the calls of an API key are limited to. */
+  /** Limits of the calls of an API key. */
   callLimits?: KeyLimits | undefined;
-  /** Of a person in the dashboard: their role, and the hash of their session. */
+  /** Role and session hash of a person in the dashboard. */
   role?: Role;
   sessionHash?: string;
 };
 
-/** What a tried-out call came to, as the agent would see it, and what it took. */
+/** Result of a trial call as the agent would see it, with its record and request. */
 export type TriedCall = {
   is_error: boolean;
   content: ContentBlock[];
   structured_content?: unknown;
   estimated_tokens: number;
-  /** What of a long result is missing. */
+  /** Description of the missing part of a long result. */
   left_out?: string;
   record: CallRow | undefined;
-  /** With masked credentials; undefined when the arguments do not become a request. */
+  /** The request with masked credentials; undefined when none could be built from the arguments. */
   request: UpstreamRequest | undefined;
 };
 
-/** What goes on under the limits in the process that is asked. */
+/** Present use of the limits in this process. */
 export type PresentUse = {
   ofServer: (serverId: string) => LimitUse;
   ofWorkspace: (workspaceId: string) => LimitUse;
   circuitOf: (workspaceId: string, origin: string) => CircuitState;
 };
 
-/** What only a process that serves calls can do. */
+/** Abilities of a process that serves calls. */
 export type Serving = {
   presentUse: PresentUse;
-  /** Calls a tool for real. `token` is what the caller of a server that forwards it would send. */
+  /** Calls a tool with a real request. `token` is the caller's token, for servers that forward it. */
   callTool: (call: {
     slug: string;
     tool: string;
     args: Arguments;
     token: string | undefined;
-    /** The API key or the user that asks, and what the key is limited to. */
+    /** Id of the API key or user, and the limits of the key. */
     actorId: string;
     limits: KeyLimits | undefined;
     requestId: string;
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */
   previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
-  /** Plays what a client does first at a hosted server. */
+  /** Repeats the first steps of a client at a hosted server. */
   probeConnection: (slug: string) => Promise<ConnectionProbe>;
-  /** Redeems a login that was begun to try it, and ends it. */
+  /** Redeems a trial login, and ends it. */
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
-  /** Writes the call records that are still waiting, so that a list shows them. */
+  /** Writes the waiting call records, so that a list shows them. */
   flushCalls: () => Promise<void>;
 };
 
-/** What operations need of the rest of the product; `app.ts` fills it in. */
+/** Dependencies of operations, provided by `app/`. */
 export type Parts = {
   keyring: Keyring;
   rules: ConfigRules;
@@ -85,11 +85,11 @@ export type Parts = {
   auditRetentionDays: number;
   now: () => number;
   random: Random;
-  /** Limits where none were set, and of one credential; 0 is none. */
+  /** Limits where none were set, and the limit of one credential. 0 means no limit. */
   defaultLimits: CallLimits & { concurrentPerKey: number };
   /** Quotas where none were set. */
   defaultQuotas: Quotas;
-  /** Undefined where nobody else waits for this process, which then judges everything itself. */
+  /** Undefined in the command line, which may block while it checks a configuration itself. */
   judgeOnThread: JudgeOnThread | undefined;
   /** Undefined in a process that serves no calls. */
   serving: Serving | undefined;
@@ -99,24 +99,24 @@ export type Context = {
   db: Db;
   actor: Actor;
   requestId: string;
-  /** What `foresee` made. */
+  /** The result of `foresee`. */
   foreseen?: Foreseen | undefined;
-  /** What the workspace may have, in an operation that changes something; the defaults in any other. */
+  /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;
 
-/** @throws AppError unavailable at the machine, where no calls are served */
+/** @throws AppError unavailable in the command line, which serves no calls */
 export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
   if (serving) return serving;
   throw new AppError('unavailable', 'this needs the running service');
 }
 
-/** What the audit log keeps of an operation; never a secret. */
+/** Details of an operation for the audit log; never a secret. */
 export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };
 
 /**
- * One thing that can be done to the system. REST, OpenAPI, the management MCP server, the command line and the
- * reference pages are read from this; `runOperation` gives every one of them the same checks.
+ * An operation of the system. REST, OpenAPI, the management MCP server, the command line and the reference pages are
+ * derived from it, and `runOperation` applies the same checks for all of them.
  */
 export type Operation<
   Name extends string = string,
@@ -124,38 +124,38 @@ export type Operation<
   Output extends z.ZodObject = z.ZodObject,
 > = Declaration<Name, Input, Output> & { route: Route };
 
-/** What an operation gives. */
+/** Output type of an operation. */
 export type OutputOf<Op extends Operation> = z.input<Op['output']>;
 
-/** An operation as its file declares it. `run` and its like are methods, so that operations of any types make a list. */
+/** An operation as its file declares it. `run` and the others are methods, so that operations of all types fit one list. */
 type Declaration<Name extends string, Input extends z.ZodObject, Output extends z.ZodObject> = {
   name: Name;
   summary: string;
-  /** What an agent or a reader of the reference should know besides. */
+  /** Further text for agents and for the reference pages. */
   description?: string;
   scope: Scope;
   /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
   effect: 'read' | 'write' | 'call';
-  /** Reads many rows, and so runs beside the calls, one at a time in a workspace (see `report-queue.ts`). */
+  /** Reads many rows, and therefore runs in the report queue (see `report-queue.ts`). */
   isReport?: boolean;
   destructive?: boolean;
-  /** Only people in the dashboard may do it, and with `owner` only owners of the workspace. */
+  /** Restricts the operation to people in the dashboard, and with `owner` to owners of the workspace. */
   people?: 'any' | 'owner';
-  /** Whether agents get it as a tool of the management server. */
+  /** Whether it is a tool of the management server. */
   isTool: boolean;
   input: Input;
-  /** `run` gets the input as it came and judges it itself, because it can report more at once than the schema does. */
+  /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
   judgesInput?: boolean;
   output: Output;
-  /** Judges a large configuration ahead of the transaction of a `write`. */
+  /** Checks a large configuration before the transaction of a `write`. */
   foresee?(context: Context, input: z.output<Input>): Promise<Foreseen | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
-  /** Whether it left everything as it was, so that there is nothing to audit. */
+  /** Whether nothing was changed, so that there is nothing to audit. */
   isUnchanged?(output: z.input<Output>): boolean;
   audit?(input: z.output<Input>, output: z.input<Output>): AuditEntry;
-  /** The answer of the REST API is a file rather than JSON: this text, under this media type. */
+  /** The REST API answers with this file instead of JSON. */
   file?: { mediaType: string; name: string; text(output: z.input<Output>): string };
-  /** What an agent reads instead of the JSON. */
+  /** Text for agents, instead of the JSON. */
   say?(output: z.input<Output>): string;
 };
 

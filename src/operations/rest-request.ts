@@ -4,8 +4,8 @@ import type { Route } from './routes.ts';
 export type RestRequest = { method: Route['method']; path: string; body: object | undefined };
 
 /**
- * Puts the input of an operation where its route wants it: what the path names goes there, the rest into the query of a
- * GET and the body of anything else.
+ * Builds a request from the input of an operation. Fields named in the path go there, all others into the query of a GET
+ * or the body of any other method.
  */
 export function restRequest({ method, path }: Route, input: object): RestRequest {
   const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));

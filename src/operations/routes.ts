@@ -1,6 +1,6 @@
 /**
- * Where the REST API offers each operation, below `/api/v1`. Plain data without imports, so that the dashboard and the
- * command line find the routes here too. The order is that of the reference pages.
+ * The REST route of each operation, below `/api/v1`. Plain data without imports, so that the dashboard and the command
+ * line can use it too. The order is that of the reference pages.
  */
 export const operationRoutes = {
   listMcpServers: { method: 'GET', path: '/servers' },

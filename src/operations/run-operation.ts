@@ -21,15 +21,15 @@ export type Runner = {
   parts: Parts;
   reports: Pick<ReportQueue, 'run'>;
   writes: WriteQueue;
-  /** After a change was committed: makes it count here at once. */
+  /** Called after a commit, so that the change takes effect in this process at once. */
   onCommitted: () => Promise<void>;
 };
 
-/** Who asks for an operation, with which input, and in which request. */
+/** A request for an operation: its actor and its input. */
 export type Asked = { actor: Actor; input: unknown; requestId: string };
 
 /**
- * The one way to run an operation: authorise, validate, run in a transaction, audit.
+ * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
  */
 export async function runOperation<Op extends Operation>(
@@ -72,7 +72,7 @@ export async function runOperation<Op extends Operation>(
   return output as OutputOf<Op>;
 }
 
-/** Counts the change. The operator's own, at the machine, have no limit. @throws AppError tooMany */
+/** Counts the change. Changes of the operator at the machine have no limit. @throws AppError tooMany */
 async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db']): Promise<Quotas> {
   const now = parts.now();
   const { writes, quotas } = await countWrite(db, actor.workspaceId, now);
@@ -81,12 +81,12 @@ async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db'])
   return allowed;
 }
 
-/** What is larger than this is looked at in turns. */
+/** Larger inputs are searched in several turns of the event loop. */
 const large = { values: 5000, characters: 200_000 };
 
 type Input = Record<string, unknown>;
 
-/** Arguments of a tool keep the digits of their numbers, as in a call; everything else is plain. */
+/** Converts exact numbers to plain ones. Only the arguments of a tool keep all digits of their numbers, as in a call. */
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
   const plain = plainNumbers(given) as Input;
@@ -95,13 +95,13 @@ function parseInput(op: Operation, raw: unknown): Input {
   return parsed.data;
 }
 
-/** PostgreSQL stores no such character in a text, and no honest input has one. */
+/** Refuses U+0000, which PostgreSQL cannot store in a text. */
 function refuseNul(raw: unknown): void {
   if (!holdsNul(raw)) return;
   throw invalid([{ path: '', message: 'a text holds the character U+0000; leave it out' }]);
 }
 
-/** What is known of an actor before any input is read. @throws AppError forbidden */
+/** Checks an actor before any input is read. @throws AppError forbidden */
 export function checkScope(op: Operation, actor: Actor): void {
   if (!covers(actor.scopes, op.scope)) {
     throw new AppError(
@@ -121,7 +121,7 @@ export function checkScope(op: Operation, actor: Actor): void {
   }
 }
 
-/** A key that is limited to some servers sees nothing else: not even whether it exists. */
+/** Hides all other servers, and whether they exist, from a key that is limited to some servers. */
 function authorise(op: Operation, actor: Actor, raw: unknown): void {
   checkScope(op, actor);
   if (!actor.servers) return;

@@ -26,12 +26,12 @@ export const pageInputs = {
 export const nextCursor = z.string().optional().describe('Pass as cursor for the next page; absent on the last one.');
 export const time = z.iso.datetime().describe('ISO 8601, UTC.');
 
-/** In the answer of what was asked to change something and found it so. */
+/** Field of an answer when a change found everything already as requested. */
 export const unchangedShape = z.literal(true).optional().describe('It was like this before, so nothing was stored.');
 export const isUnchanged = (output: { unchanged?: true | undefined }): boolean => output.unchanged === true;
 
 export const problemShape = z.object({ path: z.string(), message: z.string() });
-/** With the line that says how many more there are. */
+/** Length of a list, including the line that says how many more there are. */
 export const problemsShape = z.array(problemShape).max(mostProblems + 1);
 
 const mostWarnings = 100;
@@ -40,7 +40,7 @@ export const warningsShape = z
   .max(mostWarnings)
   .describe('What is valid but will probably disappoint.');
 
-/** As many warnings as are told, the last one with the number of the others. */
+/** The first warnings; the last entry gives the number of the others. */
 export function firstWarnings(warnings: readonly Problem[]): Problem[] {
   if (warnings.length <= mostWarnings) return [...warnings];
   const shown = warnings.slice(0, mostWarnings - 1);
@@ -103,7 +103,7 @@ export function toRecord(
   };
 }
 
-/** A server of the actor's workspace. @throws AppError notFound, the same for another workspace's as for none */
+/** A server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
   const server = await findServer(context.db, context.actor.workspaceId, slug);
   if (!server) throw await unknownServer(context, slug);
@@ -119,7 +119,7 @@ export function originsOf(config: ServerConfig): string[] {
   return [...new Set(config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin))];
 }
 
-/** Whether the calls of a server are captured at a time. */
+/** Whether the calls of a server are captured at time `now`. */
 export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
   return server.captureUntil !== undefined && now < server.captureUntil;
 }

@@ -24,7 +24,7 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
   );
   const waiting = createHistogram(
     'toolhost_call_wait_seconds',
-    'Time that tool calls waited for a place under the limits.',
+    'Time that tool calls waited for a slot under the limits.',
     boundsMs,
   );
   const own = createHistogram(

@@ -22,8 +22,8 @@ export type ConnectionProbeParts = {
 };
 
 /**
- * Plays, inside this process and on the parts that serve strangers, what a client does first: it is refused, follows
- * the challenge to the metadata, registers, and asks what the server is and which tools it has. Nothing is stored.
+ * Repeats the first steps of a client inside this process: it is refused, follows the challenge to the metadata,
+ * registers, and asks for the server's description and tools. The code is the one that serves clients. Nothing is stored.
  */
 export function createConnectionProbe(parts: ConnectionProbeParts) {
   return async (slug: string): Promise<ConnectionProbe> => {
@@ -52,7 +52,7 @@ async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusa
   }
 }
 
-/** RFC 8414, 3.1: the well-known part goes between the host and the path of the issuer. */
+/** Puts the well-known part between the host and the path of the issuer (RFC 8414, 3.1). */
 function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined {
   const [issuer] = Array.isArray(resource?.authorization_servers) ? resource.authorization_servers : [];
   if (typeof issuer !== 'string' || !URL.canParse(issuer)) return undefined;
@@ -60,7 +60,7 @@ function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined 
   return `${origin}/.well-known/oauth-authorization-server${pathname}`;
 }
 
-/** A document of our own, through the door that serves it; nothing is asked of anybody else. */
+/** Fetches a document of ours from the router inside this process. URLs of other origins are not fetched. */
 async function documentAt(
   { login, oauth }: ConnectionProbeParts,
   url: string | undefined,

@@ -13,7 +13,7 @@ import type { Caches } from '../caches.ts';
 import type { FullConfig } from '../full-config.ts';
 import { findPerson } from './management-login.ts';
 
-/** How a hosted server is served. */
+/** Creates the endpoint of a hosted server, once per compiled server. */
 export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
   const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
   const parts = { ...callParts, callers, resourceMetadataUrl };
@@ -25,7 +25,7 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
   };
 }
 
-/** What is served under a slug: a hosted server, or the management server. */
+/** Finds the endpoint of a slug: a hosted server, or the management server. */
 export function endpoints(
   config: FullConfig,
   caches: Caches,

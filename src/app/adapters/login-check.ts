@@ -8,8 +8,8 @@ import type { GivenLogin, LoginAttempt } from '../../operations/connection/login
 type LoginCheckParts = { oauth: OAuthParts; grants: GrantUse };
 
 /**
- * Finishes a login that was begun to see whether it works, as its client would, and ends it: what the provider gave is
- * described and forgotten here, so that nobody who tries a login out ever holds a token.
+ * Finishes a trial login as its client would, and ends it. The provider's answer is described and dropped here, so that
+ * people who try out a login never hold a token.
  */
 export function createLoginCheck({ oauth, grants }: LoginCheckParts) {
   /** @throws AppError notFound without a login, invalid for a code that is not good here */
@@ -33,7 +33,7 @@ export function createLoginCheck({ oauth, grants }: LoginCheckParts) {
   };
 }
 
-/** The grant of a passthrough login has ended with the answer, which alone held the provider's tokens. */
+/** The answer of a passthrough login, whose grant has already ended: only the answer holds the provider's tokens. */
 function ofPassthrough({ scope, expires_in: expiresInS, refresh_token: refreshToken }: TokenAnswer): GivenLogin {
   return { scope, expiresInS, isRenewable: refreshToken !== undefined };
 }

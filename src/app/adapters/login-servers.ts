@@ -9,7 +9,7 @@ import { version } from '../../version.ts';
 
 export type LoginServersOptions = { baseUrl: string; http: HttpClient; now: () => number };
 
-/** What the OAuth proxy sees of a hosted server, or undefined for one without a login. Made once per compiled server. */
+/** The login of a hosted server, or undefined for a server without one. Created once per compiled server. */
 export function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
   const made = new WeakMap<HostedServer, LoginServer>();
   return (server) => {
@@ -53,8 +53,8 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
   };
 }
 
-/** What a person agrees to at a login: where they log in, who holds what they give, and where it is sent. */
+/** Hash of what a person agrees to: where they log in, for which client id and token mode, and where tokens are sent. */
 function agreementOf(parts: readonly string[]): string {
-  // JSON, because no client id can then pose as a list of hosts.
+  // JSON, so that no client id can pass for a list of hosts.
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }

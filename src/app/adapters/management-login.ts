@@ -20,7 +20,7 @@ export type ManagementLoginOptions = {
 
 const scopes = ['manage:read', 'manage:write'];
 
-/** The management server as the OAuth proxy sees it: its provider is the identity provider of the dashboard. */
+/** The login of the management server. Its provider is the identity provider of the dashboard. */
 export function createManagementLogin(options: ManagementLoginOptions): LoginServer {
   const { identity, redirectUri } = options;
   return {
@@ -46,7 +46,7 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
           .identify(returned, { state, verifier, nonce: nonceOf(verifier) })
           .catch(asOAuthError);
         const { userId, workspaceId } = await options.welcome(person);
-        // Nothing of the identity provider is kept: who it is was all that was asked.
+        // No token of the identity provider is kept: only the identity was needed.
         const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
         return { tokens, userId, workspaceId };
       },
@@ -55,7 +55,7 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
   };
 }
 
-/** One secret of a login is enough: the nonce follows from the verifier, which never leaves us before the nonce is checked. */
+/** Derives the nonce from the verifier, which never leaves this service before the nonce is checked. */
 function nonceOf(verifier: string): string {
   return createHash('sha256').update(`nonce ${verifier}`).digest('base64url');
 }
@@ -69,7 +69,7 @@ function asOAuthError(error: unknown): never {
   );
 }
 
-/** Who is behind a token of the management server's sign-in. */
+/** Finds the person behind a token of the management server's sign-in. */
 export async function findPerson(
   bearer: string,
   look: Lookup,

@@ -5,16 +5,16 @@ import type { JudgeOnThread } from '../../operations/servers/judged.ts';
 import type { Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
-/** Two at least, so that one workspace never has all of them; more do not help where the event loop needs a core too. */
+/** At least two, so that one workspace never has all of them. More would take the cores that event loops need. */
 const fewest = 2;
 const most = 4;
 
-/** So much may wait before more is refused; a job takes some 50 ms. */
+/** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
 const queue = { ofWorkspace: 100, ofAll: 400 };
 const waitMs = 20_000;
 const idleMs = 60_000;
 
-/** Many times what the largest input takes on an idle machine. */
+/** Time limits, many times what the largest input takes on an idle machine. */
 const limitMs = {
   'check-arguments': 5000,
   'read-answer': 10_000,
@@ -28,7 +28,7 @@ export function startThreads(clock: () => number): ThreadPool {
   return new ThreadPool({ threads, queue, waitMs, idleMs, clock });
 }
 
-/** What the gateway has done on threads. */
+/** Jobs that the gateway runs on threads. */
 export function gatewayWork(threads: ThreadPool): ThreadWork {
   return {
     checkArguments(input, of) {
@@ -50,12 +50,12 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
   };
 }
 
-/** The memory of bytes when nothing else is in it, and it can be handed over. */
+/** The buffer of `bytes` for a transfer to the thread, only when nothing else shares it. */
 function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 
-/** What the operations have judged on threads. */
+/** Runs the checks of configurations on threads. */
 export function judgeWork(threads: ThreadPool, rules: RuleSource): JudgeOnThread {
   return (input, workspaceId) => {
     const kind = 'judge-configuration';

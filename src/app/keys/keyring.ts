@@ -18,18 +18,18 @@ import { countSealed, type KeyUse } from '../../store/sealing/sealed-rows.ts';
 import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sealing.ts';
 import type { Store } from '../open-store.ts';
 
-/** The tables whose sealed values nobody can make anew. */
+/** Tables whose sealed values cannot be recreated. */
 const preciousTables: readonly string[] = ['secrets', 'grants'];
 
 const order = 'The order of a rotation: old,new everywhere, then new,old everywhere, then reseal, then new';
 
-/** The keys that a process is given, and what people call the setting. */
+/** The keys of a process, and the name of the setting for people. */
 export type UsableKeys = { masters: readonly Buffer[]; setting: string };
 
 /**
- * The keyring of a process that begins to serve, once the database is found to be sealed with these keys. Otherwise the
- * store is closed.
- * @throws AppError conflict when it is not, or when other processes could not open what this one seals
+ * Opens the keyring of a process that begins to serve. The store is closed when the keys are refused.
+ * @throws AppError conflict when the database is sealed with other keys, or when other processes could not open what
+ * this one seals
  */
 export async function openKeyring({ config, secrets }: Settings, store: Store, log: Log): Promise<Keyring> {
   const local = secrets.masterKeys ? undefined : localMasterKeys(config.dataDir);
@@ -42,10 +42,10 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
     await store.close();
     throw error;
   }
-  const told = new Set<string>();
+  const logged = new Set<string>();
   const onMissingKey = (id: string) => {
-    if (told.has(id)) return;
-    told.add(id);
+    if (logged.has(id)) return;
+    logged.add(id);
     log.error({ keyId: id }, 'a stored value is sealed with a master key that this process was not given');
   };
   const keyring = createKeyring(masters);
@@ -54,7 +54,7 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
 }
 
 /**
- * Compares the keys with what the database knows of them, and remembers those that are new. Gives sentences for the log.
+ * Compares the keys with those that the database knows, and stores new ones. Returns sentences for the log.
  * @throws AppError conflict
  */
 async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
@@ -67,7 +67,7 @@ async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
     refuseImpostors(known, given);
     const missing = await missingUses(transaction, known, keyring);
     const precious = missing.filter(({ table }) => preciousTables.includes(table));
-    const unknown = new Set([...precious.map(({ keyId }) => keyId), ...strangersTo(known, keyring)]);
+    const unknown = new Set([...precious.map(({ keyId }) => keyId), ...databaseKeysOutside(known, keyring)]);
     if (unknown.size > 0)
       throw new AppError('conflict', missingSentence([...unknown], precious, keyring, given.setting));
     const used = new Set(missing.map(({ keyId }) => keyId));
@@ -82,7 +82,7 @@ async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
   });
 }
 
-/** The usual start: every key is known, the same one seals as before, and the others are done with. */
+/** Whether nothing has changed since the last start: every key is known, the same key seals, and the others are retired. */
 function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }: UsableKeys): boolean {
   const own = new Map(known.map((key) => [key.id, key]));
   const isKnown = masters.every((master) => {
@@ -99,7 +99,7 @@ function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }:
   );
 }
 
-/** A key that has the id of another one, by chance or by a changed row. */
+/** Refuses a key whose id belongs to another key, by chance or by a changed row. */
 function refuseImpostors(known: readonly KnownKey[], { masters, setting }: UsableKeys): void {
   const own = new Map(known.map((key) => [key.id, key]));
   const impostor = masters
@@ -112,13 +112,13 @@ function refuseImpostors(known: readonly KnownKey[], { masters, setting }: Usabl
   );
 }
 
-/** Every process that serves must open what every other one seals. */
+/** Refuses keys with which this process and the others could not open what each other seals. */
 async function refuseUnlikeOthers(
   { db, time, engine }: Store,
   { keyIds }: Keyring,
   { setting }: UsableKeys,
 ): Promise<void> {
-  // From a SQLite file one service serves, all of it with the same keys.
+  // Only one service can use a SQLite file, and all of its processes have the same keys.
   if (engine === 'sqlite') return;
   const others = await keysOfProcesses(db, time.now());
   const sealing = others.map(({ masterKeys }) => masterKeys[0] ?? '').find((id) => !keyIds.includes(id));
@@ -136,20 +136,20 @@ async function refuseUnlikeOthers(
   );
 }
 
-/** The keys that the database is sealed with, where the ring has none of them. */
-function strangersTo(known: readonly KnownKey[], { keyIds }: Keyring): string[] {
+/** The keys that the database is sealed with, unless the ring has one of them. */
+function databaseKeysOutside(known: readonly KnownKey[], { keyIds }: Keyring): string[] {
   const used = known.filter(({ retired_at }) => retired_at === null).map(({ id }) => id);
   return used.some((id) => keyIds.includes(id)) ? [] : used;
 }
 
-/** What is sealed with keys that are not in the ring. Nothing is counted where every other key is done with. */
+/** Counts the values sealed with keys outside the ring. Skipped when all other keys are retired. */
 async function missingUses(db: Db, known: readonly KnownKey[], { keyIds }: Keyring): Promise<KeyUse[]> {
   const mayBe = known.length === 0 || known.some(({ id, retired_at }) => retired_at === null && !keyIds.includes(id));
   if (!mayBe) return [];
   return (await countSealed(db)).filter(({ table, keyId }) => table !== 'master_keys' && !keyIds.includes(keyId));
 }
 
-/** For a start with none of the keys that the database knows, or without one that opens what cannot be made anew. */
+/** Message for keys that the database does not know, or that do not open all values that cannot be recreated. */
 function missingSentence(
   ids: readonly string[],
   uses: readonly KeyUse[],

@@ -11,10 +11,10 @@ import { openStore, type Store } from '../open-store.ts';
 import { refuseMissingDatabase } from '../operator.ts';
 import { processClocks } from '../surroundings.ts';
 
-/** The database and the master keys of an environment, for whoever is at the machine. */
+/** The database and the master keys of an environment, for commands of the operator. */
 export type KeyOperator = { config: Config; store: Store; masters: readonly Buffer[] };
 
-/** Names of sealed values that nobody can read are listed up to this many. */
+/** At most this many unreadable secrets are listed. */
 const mostListed = 100;
 
 /** @throws ConfigError, AppError notFound without a database */
@@ -31,22 +31,22 @@ const readText = (path: string) => readFileSync(path, 'utf8');
 
 export type KeyStatus = {
   id: string;
-  /** Whether the environment has it, and whether it opens what the database keeps to know it by. */
+  /** Whether the environment has the key. `opens`: whether it also opens the key's check value in the database. */
   in_ring: boolean;
   opens: boolean;
-  /** Whether it is the first of the environment, which seals. */
+  /** Whether it is the first key of the environment, which seals new values. */
   seals: boolean;
-  /** How many values of each table are sealed with it. */
+  /** Number of values sealed with it, by table. */
   rows: { [table: string]: number };
 };
 
 export type MasterKeyStatus = {
   keys: KeyStatus[];
-  /** Secrets that no key of the environment opens, the first hundred of them. */
+  /** Secrets that no key of the environment opens, up to a hundred. */
   unreadable_secrets: { slug: string; name: string; key: string }[];
 };
 
-/** What is sealed with which key. Reads every sealed value of the database, and opens none. */
+/** Lists the keys and counts what each has sealed. Reads every sealed value of the database, and opens none. */
 export async function masterKeyStatus({ store: { db }, masters }: KeyOperator): Promise<MasterKeyStatus> {
   const ring = new Map(masters.map((master) => [identityOf(master).id, master]));
   const known = await listKnownKeys(db);

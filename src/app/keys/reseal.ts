@@ -15,21 +15,21 @@ import { type KeyOperator, needKeys } from './master-keys.ts';
 
 export type Resealed = {
   sealing_key: string;
-  /** How many values of each table were sealed anew. */
+  /** Number of values that were resealed, by table. */
   resealed: { [table: string]: number };
-  /** What is sealed with other keys after all: no key of the environment opens it, or a process still seals with it. */
+  /** Values still sealed with other keys: the environment lacks the key, or a process still seals with it. */
   left: { key: string; table: string; rows: number; in_ring: boolean }[];
-  /** Keys that seal nothing any more. */
+  /** Keys with which nothing is sealed any more. */
   unused_keys: string[];
 };
 
 const rowsAtOnce = 100;
-/** Between two batches, so that others who wait to write get their turn. */
+/** Pause between two batches, so that other writers get their turn. */
 const pauseMs = 20;
 
 /**
- * Seals everything with the first key of the environment, in small transactions, also while the service runs. What was
- * done stays done when it is interrupted.
+ * Reseals everything with the first key of the environment, in small transactions, also while the service runs. An
+ * interrupted run keeps its progress.
  * @throws AppError conflict when a process that serves does not seal with that key yet
  */
 export async function reseal(operator: KeyOperator): Promise<Resealed> {
@@ -72,8 +72,8 @@ async function retireUnused({ store }: KeyOperator, keyring: Keyring, left: read
 }
 
 /**
- * What is sealed anew must be readable by every process that serves, and stay the newest. Gives what ends the hold on a
- * SQLite file that nobody serves from.
+ * Refuses unless every serving process already seals with the first key: otherwise it could not read resealed values, or
+ * would seal with the old key again. Returns the function that releases the lock of a SQLite file.
  */
 async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: string): Promise<() => void> {
   const [first] = keyring.keyIds;
@@ -99,7 +99,7 @@ async function refuseTooEarly({ store }: KeyOperator, keyring: Keyring, file: st
 }
 
 /**
- * Gives up what is sealed with a key that is lost.
+ * Discards the values that are sealed with a lost key.
  * @throws AppError conflict for a key that the environment or a process has, notFound for one that seals nothing
  */
 export async function discard(operator: KeyOperator, keyId: string): Promise<{ [table: string]: number }> {
@@ -121,7 +121,7 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
   }
 }
 
-/** A key that a process has is not lost. On a SQLite file nobody can tell, so nobody may serve from it. */
+/** Refuses a key that a process still has. Processes on a SQLite file are not listed, so none may be serving from it. */
 async function refuseWhileInUse({ store, config }: KeyOperator, keyId: string): Promise<() => void> {
   if (store.engine === 'sqlite') return lockSqlite(databaseFile(config)).release;
   const owner = (await keysOfProcesses(store.db, store.time.now())).find(({ masterKeys }) =>

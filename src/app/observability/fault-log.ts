@@ -2,12 +2,12 @@ import type { Log } from '../../log.ts';
 import { type FaultKind, reasonOf } from '../../store/engine/faults.ts';
 import type { OnFault } from '../../store/engine/watched-dialect.ts';
 
-/** A kind of fault is logged when it appears, and then at most once in this time, however many requests it meets. */
+/** Each kind of fault is logged at most once in this time, however many requests it affects. */
 const quietMs = 60_000;
 
 type Line = { level: 'warn' | 'error'; sentence: string };
 
-/** A warning where it passes by itself, an error where the operator must act. Other kinds are told by whoever met them. */
+/** A warning for faults that pass on their own, an error where the operator must act. Other kinds are logged elsewhere. */
 const lines: { readonly [kind in FaultKind]?: Line } = {
   unavailable: { level: 'warn', sentence: 'the database does not answer' },
   connections: {
@@ -15,7 +15,7 @@ const lines: { readonly [kind in FaultKind]?: Line } = {
     sentence:
       'PostgreSQL takes no more connections: lower DATABASE_POOL or the number of processes, raise max_connections, or put a pooler between',
   },
-  full: { level: 'error', sentence: 'the disk of the database is full: changes are refused until there is room' },
+  full: { level: 'error', sentence: 'the disk of the database is full: changes are refused until there is free space' },
   read_only: {
     level: 'error',
     sentence: 'the database takes no changes: it is a standby, or its file or file system is read-only',
@@ -25,18 +25,18 @@ const lines: { readonly [kind in FaultKind]?: Line } = {
   busy: { level: 'warn', sentence: 'a statement waited too long for others to end' },
 };
 
-/** Writes one line for a burst of faults, and with the next line how many came in between. `clock` is monotonic, in ms. */
+/** Logs one line for a burst of faults; the next line counts those in between. `clock` is monotonic, in ms. */
 export function faultLog(log: Log, clock: () => number): OnFault {
-  const told = new Map<FaultKind, { at: number; unlogged: number }>();
+  const logged = new Map<FaultKind, { at: number; unlogged: number }>();
   return (fault, error) => {
     const line = lines[fault];
     if (!line) return;
-    const last = told.get(fault);
+    const last = logged.get(fault);
     if (last && clock() - last.at < quietMs) {
       last.unlogged++;
       return;
     }
     log[line.level]({ fault, reason: reasonOf(error), unlogged: last?.unlogged ?? 0 }, line.sentence);
-    told.set(fault, { at: clock(), unlogged: 0 });
+    logged.set(fault, { at: clock(), unlogged: 0 });
   };
 }

@@ -1,6 +1,6 @@
-/** How late the event loop runs what is due: the measure of too much work in one process. */
+/** Delay of the event loop, which measures the overload of a process. */
 export type LoopLag = {
-  /** In ms: the lesser of the last two measurements, as one long pause is no overload. */
+  /** The lesser of the last two measurements in ms, because a single long pause is no overload. */
   ms(): number;
   stop(): void;
 };

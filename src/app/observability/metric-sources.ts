@@ -22,11 +22,11 @@ export type Watched = {
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
-  /** Requests since the start that were told to wait because of their address. */
+  /** Requests since the start that were refused by the limit of their address. */
   limitedByAddress: () => number;
 };
 
-/** The numbers that the rooms of the house keep, as metrics. */
+/** Metrics of the values that other modules keep. */
 export function metricSources(watched: Watched): Source[] {
   return [
     ...outboundSources(watched),
@@ -81,7 +81,7 @@ function limitSources({ limits, breaker, limitedByAddress }: Watched): Source[] 
     },
     {
       name: 'toolhost_calls_in_progress',
-      help: 'Tool calls that run, and that wait for a place under the limits.',
+      help: 'Tool calls that run, and that wait for a slot under the limits.',
       type: 'gauge',
       label: 'state',
       readEach() {

@@ -15,20 +15,20 @@ import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
 import { startTraces } from './traces.ts';
 
-/** Plain functions for the rooms of the house, which tell through them what happens, and what has been counted. */
+/** Metrics and traces. The other modules report events through plain functions and import nothing of telemetry. */
 export type Observability = {
   ofCalls: { observe: ObserveCall; trace: TraceCall | undefined };
   ofMcpListener: { onAnswered: (posted: unknown, status: number) => void; onRefused: (refusal: Refusal) => void };
   ofWebRouter: { onAnswered: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
   onBlocked: (of: BlockedClass) => void;
   onLoginEvent: (event: LoginEvent) => void;
-  /** Call records that were given up. */
+  /** Counts call records that were dropped. */
   onDropped: (rows: number) => void;
-  /** Adds numbers that others keep. */
+  /** Adds metrics whose values other modules keep. */
   watch(sources: readonly Source[]): void;
   /** All metrics of this process. */
   read(): Metric[];
-  /** Sends the spans that wait. Never throws. */
+  /** Sends the spans that are still waiting. Never throws. */
   stop(): Promise<void>;
 };
 
@@ -57,7 +57,7 @@ export async function startObservability(
   const metrics = createMetricsEndpoint({
     isOpenOnLoopback: config.mode === 'local',
     token: metricsToken,
-    // A scrape reaches one worker and wants to know about the service.
+    // A scrape reaches one worker, and must return the metrics of all.
     text: async () => metricsText(mergeMetrics((await config.siblings?.metrics()) ?? [read()])),
   });
   return {

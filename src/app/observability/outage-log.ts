@@ -2,8 +2,8 @@ import type { Log } from '../../log.ts';
 import { reasonOf, StoreFault } from '../../store/engine/faults.ts';
 
 /**
- * Writes one line when work that is done again and again begins to fail, and one when it succeeds again, however often it
- * failed in between. A fault of the database has no stack: that would tell of this program.
+ * Logs one line when repeated work begins to fail, and one when it succeeds again, however often it failed in between.
+ * Faults of the database are logged without a stack, which would only show code of this program.
  */
 export function outageLog(log: Log, failing: string, recovered: string) {
   let failures = 0;

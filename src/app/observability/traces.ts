@@ -2,7 +2,7 @@ import type { Log } from '../../log.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import { version } from '../../version.ts';
 
-/** Traces to the collector of the operator, or undefined without one: then nothing of it is even loaded. */
+/** Starts traces to the operator's collector. Without one it loads no code and returns undefined. */
 export async function startTraces(endpoint: string | undefined, log: Log): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
   const { startTracing } = await import('../../telemetry/tracing.ts');

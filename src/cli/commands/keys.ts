@@ -107,11 +107,11 @@ async function create(options: CreateOptions): Promise<void> {
       ...fieldsOf(options),
     });
     if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
-    else print(createdText(made, operator.place, url));
+    else print(createdText(made, operator.database, url));
   });
 }
 
-function createdText(made: KeyRecord & { key: string }, place: string, url: string): string {
+function createdText(made: KeyRecord & { key: string }, database: string, url: string): string {
   const servers = made.servers ? `the servers ${made.servers.join(', ')}` : 'every server of the workspace';
   return `The API key "${made.name}" (${made.id}) is made.
 
@@ -119,7 +119,7 @@ function createdText(made: KeyRecord & { key: string }, place: string, url: stri
 
 It is shown this once: keep it now, where only you can read it.
 Scopes: ${made.scopes.join(', ')}. Good for ${servers}. Expires: ${made.expires_at ?? 'never'}.
-It works on the service whose database is ${place}.
+It works on the service whose database is ${database}.
 
 To use it:
 ${firstCommands(made, url)

@@ -76,7 +76,7 @@ const filters = {
 
 type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };
 
-/** The calls of the workspace that the actor may see and asks for, newest first. */
+/** The requested calls that the actor may see, newest first. */
 async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
   const { servers } = context.actor;
   const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
@@ -136,9 +136,9 @@ const listServerCalls = operation({
 });
 
 const maxExported = 10_000;
-/** Rows that are read and written as CSV in one go, so that the calls that are due run between. */
+/** Rows that are written as CSV in one turn of the event loop, so that calls run in between. */
 const exportedAtOnce = 500;
-/** How often calls are looked through for those that fit. */
+/** How many times calls are searched for matching ones. */
 const maxSearches = 6;
 
 const exportCalls = operation({

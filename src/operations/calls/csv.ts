@@ -9,10 +9,10 @@ export function csvLine(values: readonly Row[string][]): string {
   return `${values.map(field).join(',')}\r\n`;
 }
 
-/** What a spreadsheet takes for the beginning of a formula, or strips to find one (OWASP, CSV injection). */
+/** Characters that begin a formula in a spreadsheet, or that it strips before one (OWASP, CSV injection). */
 const formulaStart = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
 
-/** Text is kept from being run as a formula; numbers are ours. */
+/** Escapes a cell. Texts cannot run as formulas; numbers are ours and need no protection. */
 function field(value: string | number | undefined): string {
   if (typeof value !== 'string') return value === undefined ? '' : String(value);
   const text = formulaStart.test(value) ? `'${value}` : value;

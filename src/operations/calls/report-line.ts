@@ -1,26 +1,26 @@
 import { AppError } from '../../errors.ts';
 
 /**
- * The reports of one workspace: one runs, some wait behind it. A report is paid for with the time that it took. What a
- * workspace may spend grows by a share of the time that passes, up to a most; while it owes something, its reports wait.
+ * The reports of one workspace: one runs, others wait. Each report spends the time that it took from the workspace's
+ * budget. The budget grows by a share of the elapsed time, up to a maximum. While it is negative, reports wait.
  */
 export type ReportLine = {
-  /** Resolves when it is the turn of a report. @throws AppError tooMany */
+  /** Resolves when the report may run. @throws AppError tooMany */
   wait(): Promise<void>;
-  /** How many wait; those that have waited for too long are refused first. */
+  /** Refuses reports that have waited for too long, and returns how many still wait. */
   length(): number;
-  /** Starts the next report where it may run. */
+  /** Starts the next report if it may run. */
   startNext(): boolean;
-  /** In how many ms the next report may run, or has waited for too long. */
+  /** Time in ms until the next report may run or has waited for too long. */
   nextMs(): number;
-  /** The report that ran has ended. */
+  /** Records the end of the running report. */
   end(): void;
-  /** Whether nothing is lost when this line is forgotten. */
+  /** Whether the line holds no state that must be kept. */
   isIdle(): boolean;
 };
 
 export type ReportLineOptions = {
-  /** The share of the time that the reports may take now. */
+  /** Share of the time that the reports may take at present, from 0 to 1. */
   share: () => number;
   /** Monotonic ms. */
   clock: () => number;

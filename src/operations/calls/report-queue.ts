@@ -2,37 +2,37 @@ import type { Kysely } from 'kysely';
 import type { Tables } from '../../store/schema.ts';
 import { createReportLine, type ReportLine } from './report-line.ts';
 
-/** Runs lists, statistics and exports beside the calls, so that no workspace takes the time of another. */
+/** Runs lists, statistics and exports, and shares the time fairly among workspaces. */
 export type ReportQueue = {
   /**
-   * Runs a report of a workspace once it is its turn: one of a workspace at a time, and workspaces take turns.
+   * Runs a report of a workspace when it is its turn: one report per workspace at a time, and workspaces take turns.
    * @throws AppError tooMany when too many reports of the workspace wait, or this one has waited for too long
    */
   run<Output>(workspaceId: string, report: (db: Kysely<Tables>) => Promise<Output>): Promise<Output>;
-  /** Reports that run and that wait, and how many were refused since the start. */
+  /** Numbers of running and waiting reports, and of refused ones since the start. */
   counts(): { running: number; waiting: number; refused: number };
 };
 
 export type ReportQueueOptions = {
   db: Kysely<Tables>;
-  /** How many run at once, of as many workspaces: no more than there are connections. */
+  /** Number of reports that run at once, at most the number of connections for reports. */
   atOnce: number;
-  /** The share of the time that the reports of a workspace may take. */
+  /** Share of the time that the reports of a workspace may take, from 0 to 1. */
   share: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** How many processes divide that share among them. One when absent. */
+  /** Number of processes that divide this share. One when absent. */
   processCount?: () => number;
 };
 
-/** Above this many, the lines of workspaces that ask for nothing are forgotten. */
+/** Above this number, idle lines are removed. */
 const mostRemembered = 1000;
 const longestPauseMs = 5000;
 
 export function createReportQueue(options: ReportQueueOptions): ReportQueue {
   const { db, atOnce, clock, processCount = () => 1 } = options;
   const share = () => options.share / processCount();
-  // In the order of their turns: whoever has had one goes to the end.
+  // In the order of their turns: a workspace whose report has run goes to the end.
   const lines = new Map<string, ReportLine>();
   let [running, waiting, refused] = [0, 0, 0];
   let timer: NodeJS.Timeout | undefined;
@@ -44,7 +44,7 @@ export function createReportQueue(options: ReportQueueOptions): ReportQueue {
     return line;
   }
 
-  /** Starts what may run, and looks again when more may, or has waited for too long. */
+  /** Starts the reports that may run, and sets a timer for the next start or time-out. */
   function proceed(): void {
     clearTimeout(timer);
     waiting = 0;

@@ -8,7 +8,7 @@ const header = z.tuple([z.string(), z.string()]);
 const mostHeaders = 300;
 export const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
 
-/** How much of a body is shown, in characters. Linux hands no longer argument to a program (128 KiB, execve(2)). */
+/** Number of characters of a body that are shown: Linux limits an argument to 128 KiB (execve(2)). */
 const mostOfBody = 100_000;
 
 /** An upstream request as people and agents see it. */
@@ -29,7 +29,7 @@ export const requestShape = {
 const shown = z.object(requestShape);
 
 export function shownRequest(built: UpstreamRequest): z.input<typeof shown> {
-  // In a query the mask comes encoded, which nobody would recognise.
+  // Decoded, because people would not recognise the encoded mask in a query.
   const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
   const headers: [string, string][] = [];
   for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
@@ -53,7 +53,7 @@ function shownBody(body: UpstreamRequest['body']): { body: string | undefined; i
   return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in all)`, isWhole: false };
 }
 
-/** As many fields as are shown, and one more. */
+/** The first fields up to the limit, and one more that shows there are others. */
 function linesOf(fields: readonly (readonly [string, string])[]): string {
   const lines: string[] = [];
   let length = 0;

@@ -80,7 +80,7 @@ const getServerActivity = operation({
   },
 });
 
-/** The end of the minute or the hour that a time is in; a time at its start is in it. */
+/** The end of the minute or hour that contains a time. A time at the start of a minute belongs to it. */
 function endOf(at: number, width: number): number {
   return startOf(at, width) + width;
 }
@@ -177,10 +177,10 @@ type Asked = {
   buckets: number;
 };
 
-/** The time that is asked for in whole minutes, or in whole hours where minutes are no longer kept. @throws AppError invalid */
+/** The requested period in whole minutes, or in whole hours where minutes are no longer kept. @throws AppError invalid */
 function spanOf(context: Context, { since, until, buckets }: Asked): { from: number; until: number; widthMs: number } {
   const now = context.now();
-  // A call of this very millisecond is one of the past.
+  // A call of the present millisecond belongs to the past.
   const wantedEnd = until === undefined ? now + 1 : Date.parse(until);
   const unit = (at: number) => (at < now - minutesKeptMs ? hourMs : minuteMs);
   const wantedStart = since === undefined ? undefined : Date.parse(since);

@@ -73,11 +73,11 @@ const callTool = operation({
         ...result,
         call_id: record?.id,
         timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
-        // A key for calling alone learns what a tool answers, not where it asks.
+        // A key with only the scope call sees the answer of a tool, not its upstream request.
         ...(request && covers(context.actor.scopes, 'manage:read') && shownRequest(request)),
       };
     } catch (error) {
-      // It is the given token that the upstream refuses, not the credential of who asks us.
+      // The upstream refused the given token; the credential of the actor is fine, so the answer is not a 401.
       if (error instanceof Unauthenticated) throw new AppError('invalid', error.message);
       throw error;
     }

@@ -16,18 +16,18 @@ export type Check = {
   title: string;
   status: 'ok' | 'warning' | 'problem';
   detail: string;
-  /** Names of the clients that it concerns. */
+  /** Names of the affected clients. */
   clients: string[];
 };
 
-/** Everything that a check can know. */
+/** Input of the checks. */
 export type Examined = {
   config: ServerConfig;
   probe: ConnectionProbe;
   address: string;
   callbackUrl: string;
   secrets: readonly SecretInfo[];
-  /** Whether anybody ever finished a login. */
+  /** Whether anyone has ever finished a login. */
   hasLogins: boolean;
 };
 
@@ -41,10 +41,10 @@ const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail
 
 type Rule = { id: string; title: string; onlyLogins?: true; judge: (examined: Examined) => Verdict };
 
-/** What a client does and needs, in the order in which it finds out. */
+/** Checks of what clients need, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
   { id: 'address', title: 'The address can be reached', judge: judgeAddress },
-  { id: 'challenge', title: 'A request without a credential is told what is missing', judge: judgeChallenge },
+  { id: 'challenge', title: 'A request without a credential is refused with a challenge', judge: judgeChallenge },
   { id: 'sign_in', title: 'Clients can present the credential', judge: judgeSignIn },
   { id: 'resource_metadata', title: 'The login is announced', onlyLogins: true, judge: judgeResource },
   { id: 'server_metadata', title: 'The login is described', onlyLogins: true, judge: judgeIssuer },
@@ -62,7 +62,7 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
   const checks: Check[] = [];
   for (const { id, title, onlyLogins, judge } of rules) {
     if (onlyLogins && !examined.config.oauth) continue;
-    // Several walk through a whole configuration.
+    // Some rules walk through the whole configuration.
     await nextTurn();
     checks.push({ id, title, clients: everyone, ...judge(examined) });
   }
@@ -74,15 +74,15 @@ function judgeAddress({ address }: Examined): Verdict {
   const { protocol, hostname } = new URL(address);
   if (protocol === 'https:') return ok(`${address} is https.`, everyone);
   const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
-  return warning(`${address} ${where}. ${hosted.join(' and ')} connect from the internet, by https alone.`, hosted);
+  return warning(`${address} ${where}. ${hosted.join(' and ')} connect from the internet, only over https.`, hosted);
 }
 
 function judgeChallenge({ probe: { refusal }, config }: Examined): Verdict {
   if (refusal?.status !== 401) return problem('It is not answered with 401, so no client asks for a credential.');
   const hasHint = refusal.challenge.includes('resource_metadata=');
   if (config.oauth)
-    return hasHint ? ok('401, with the way to the login.') : problem('401, without the way to the login.');
-  return hasHint ? problem('401, with the way to a login that there is not.') : ok('401, without a login.');
+    return hasHint ? ok('401, with a link to the login.') : problem('401, without a link to the login.');
+  return hasHint ? problem('401, with a link to a login that does not exist.') : ok('401, without a login.');
 }
 
 function judgeSignIn({ config }: Examined): Verdict {
@@ -98,7 +98,7 @@ function judgeResource({ probe: { resource }, address }: Examined): Verdict {
   const servers = resource.authorization_servers;
   if (!Array.isArray(servers) || !servers.includes(address))
     return problem('It names no authorization server of ours.');
-  return ok('The resource is the very address that people configure.');
+  return ok('The resource is exactly the address that people configure.');
 }
 
 function judgeIssuer({ probe: { issuer }, address }: Examined): Verdict {
@@ -180,7 +180,7 @@ function judgeToolNames({ config }: Examined): Verdict {
       .map((name) => ({ client, name, max: toolName.max })),
   );
   const remarks = [
-    ...(strange.length > 0 ? [`Models take letters, digits, _ and - alone: ${firstNames(strange)}.`] : []),
+    ...(strange.length > 0 ? [`Models take only letters, digits, _ and -: ${firstNames(strange)}.`] : []),
     ...[...Map.groupBy(tooLong, ({ client }) => client)].map(
       ([client, found]) =>
         `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(namesOf(found))}.`,

@@ -1,4 +1,4 @@
-/** The way back of a login that was begun to try it: what its client got, and what it kept for itself. */
+/** A trial login at its return to the client: the code, and the verifier and redirect URI that the client kept. */
 export type LoginAttempt = {
   slug: string;
   clientId: string;
@@ -8,5 +8,5 @@ export type LoginAttempt = {
   requestId: string;
 };
 
-/** What the provider gave, without the tokens. Spans in seconds; undefined is what the provider did not say. */
+/** Answer of the provider without its tokens. A field is undefined when the provider did not state it. */
 export type GivenLogin = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };

@@ -5,7 +5,7 @@ import { getServer, slugInput } from '../shapes.ts';
 
 const text = z.string().min(1).max(8192);
 
-/** How many are told. */
+/** Number of scopes that are listed. */
 const mostScopes = 200;
 
 const checkLogin = operation({
@@ -41,7 +41,7 @@ const checkLogin = operation({
     if (!oauth) throw new AppError('notFound', 'this server has no login; give it oauth first');
     const { requestId } = context;
     const given = await servingOf(context).finishLogin({ slug, clientId, code, verifier, redirectUri, requestId });
-    // Some providers put commas between them. Saying nothing means that all were granted (RFC 6749, 5.1).
+    // Some providers separate scopes by commas. No scope in the answer means that all were granted (RFC 6749, 5.1).
     const granted = given.scope?.split(/[\s,]+/).filter((scope) => scope !== '');
     return {
       scopes: (granted ?? oauth.scopes).slice(0, mostScopes),

@@ -13,7 +13,7 @@ import { type Context, operation } from '../operation.ts';
 import { isoTime, isUnchanged, time, unchangedShape } from '../shapes.ts';
 import { roleInput } from './workspaces.ts';
 
-/** How many keys and addresses are named; `key_count` counts all. */
+/** Number of keys and addresses that are listed; `key_count` counts all. */
 const maxNamed = 100;
 
 const keyLeft = z.object({
@@ -23,7 +23,7 @@ const keyLeft = z.object({
   last_used_at: time.optional(),
 });
 
-/** What a member made that goes on working without them. */
+/** Keys made by a member, which keep working without them. */
 const remains = {
   keys: z
     .array(keyLeft)
@@ -44,7 +44,7 @@ function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyL
   return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
 }
 
-/** Revokes the keys that a person made, or tells which there are. */
+/** Revokes the keys that a person made, or lists them. */
 async function settleKeys(context: Context, userId: string, isRevoking: boolean): Promise<Remains> {
   const { actor, db } = context;
   const at = context.now();
@@ -58,7 +58,7 @@ async function settleKeys(context: Context, userId: string, isRevoking: boolean)
   return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
 }
 
-/** Ends what a person opened with a role that they have no more: sessions in this workspace, and logins of their agents. */
+/** Ends the sessions of a person in this workspace and the logins of their agents, which have the rights of the old role. */
 async function endAccess(context: Context, userId: string): Promise<void> {
   const { actor, db } = context;
   const at = context.now();
@@ -69,7 +69,7 @@ async function endAccess(context: Context, userId: string): Promise<void> {
   }
 }
 
-/** The member as they are now. A workspace without an owner could never be given one again. */
+/** The present member. Refuses to remove the last owner, because no one else could appoint a new one. */
 async function findMember({ db, actor }: Context, id: string, isOwnerStill: boolean) {
   const member = await findMemberById(db, actor.workspaceId, id);
   if (!member) throw new AppError('notFound', 'there is no such member');
@@ -78,7 +78,7 @@ async function findMember({ db, actor }: Context, id: string, isOwnerStill: bool
   return member;
 }
 
-/** From the role that may most to the one that may least. */
+/** Whether a role has fewer rights than another. `roles` starts with the one that has most. */
 const isLess = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
 
 const changeMember = operation({

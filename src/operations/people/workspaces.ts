@@ -19,7 +19,7 @@ import { checkMemberQuota } from '../quotas/quota-rules.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
-/** How many workspaces of a person are shown to choose from. */
+/** Number of a person's workspaces that are listed. */
 const maxWorkspaces = 100;
 const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
 const sessionRecord = z.object({
@@ -170,7 +170,7 @@ const inviteMember = operation({
     }
     const { workspaceId } = actor;
     const known = await findInvitation(db, workspaceId, address);
-    // One that has waited for long is begun anew.
+    // An old invitation is replaced, so that it does not expire soon.
     const isYoung = known && context.now() - known.createdAt < invitationsKeptMs / 2;
     if (isYoung && known.role === role) return { email: address, role, unchanged: true as const };
     await saveInvitation(db, { workspaceId, email: address, role, invitedBy: actor.id, createdAt: context.now() });

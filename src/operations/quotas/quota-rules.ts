@@ -16,12 +16,12 @@ import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 
 /**
- * Quotas are judged in the transaction of a change, after it was made: what is too much is taken back with it. Changes of
- * one workspace come one after the other (`countWrite`), so no two of them use the same free slot.
+ * Quotas are checked in the transaction of a change, after the change: an excess rolls it back. Changes of one workspace
+ * run one after the other (`countWrite`), so no two of them use the same free slot.
  */
 const megabyte = 1_000_000;
 
-/** Judges a workspace that has one server more. @throws AppError forbidden */
+/** Checks the quotas after a server was added. @throws AppError forbidden */
 export async function checkNewServer(context: Context): Promise<void> {
   const { db, actor, quotas } = context;
   if (quotas.slugs !== 0) {
@@ -33,7 +33,7 @@ export async function checkNewServer(context: Context): Promise<void> {
   await makeSpace(context, stored.bytes);
 }
 
-/** Judges a workspace whose server was changed; whoever is above a quota may make less of it. @throws AppError forbidden */
+/** Checks the quotas after a server was changed. A workspace above a quota may still shrink. @throws AppError forbidden */
 export async function checkGrowth(context: Context, server: StoredServer, bytesBefore: number): Promise<void> {
   if ((await bytesOfServer(context.db, server)) <= bytesBefore) return;
   await makeSpace(context, (await storedNow(context)).bytes);
@@ -44,7 +44,7 @@ async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers>
   return isUnlimited ? { servers: 0, bytes: 0 } : countServers(db, actor.workspaceId);
 }
 
-/** Where the bytes do not suffice, the oldest versions of the workspace give way. @throws AppError forbidden */
+/** Deletes the oldest versions of the workspace while it is above its quota of bytes. @throws AppError forbidden */
 async function makeSpace(context: Context, bytes: number): Promise<void> {
   const { db, actor, quotas } = context;
   const excess = bytes - quotas.megabytes * megabyte;
@@ -61,7 +61,7 @@ export async function checkKeyQuota(context: Context): Promise<void> {
   refuseAbove(context, 'keys', keys, 'revoke one that is not needed');
 }
 
-/** Stores secrets. @throws AppError forbidden */
+/** Runs `store`, and checks the quota of secrets after it. @throws AppError forbidden */
 export async function withinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
   const { workspaceId } = context.actor;
   const before = await countSecrets(context.db, workspaceId);

@@ -1,18 +1,18 @@
 import { AppError } from '../../errors.ts';
 
 /**
- * Makes the changes of a workspace one after the other in this process. The database does so anyway (`countWrite`), and a
- * change that waits there keeps a connection from everybody else.
+ * Runs the changes of a workspace one after the other in this process. The database would do so too (`countWrite`), but
+ * a change that waits there holds a connection that others need.
  */
 export type WriteQueue = {
-  /** @throws AppError tooMany when too many changes of the workspace wait, and what the work throws */
+  /** @throws AppError tooMany when too many changes of the workspace wait, and any error of `work` */
   run<Output>(workspaceId: string, work: () => Promise<Output>): Promise<Output>;
 };
 
 const mostWaiting = 100;
 
 export function createWriteQueue(): WriteQueue {
-  /** Workspaces with changes under way: how many, and the end of the last one. */
+  /** Workspaces with changes in progress: the number of changes, and the end of the last one. */
   const lines = new Map<string, { length: number; end: Promise<unknown> }>();
   return {
     async run(workspaceId, work) {
@@ -26,7 +26,7 @@ export function createWriteQueue(): WriteQueue {
       line.length += 1;
       lines.set(workspaceId, line);
       const done = line.end.then(work);
-      // The next one begins when this one has ended, however it did; whoever asked for this one is told how.
+      // The next change begins even when this one fails; its own caller gets the error.
       line.end = done.catch(() => undefined);
       try {
         return await done;

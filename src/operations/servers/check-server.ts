@@ -41,7 +41,7 @@ export const checkMcpServer = operation({
   },
 });
 
-/** Whoever may create servers finds this out by creating one; for others it would tell of servers that are not theirs. */
+/** Only for actors that may create servers: to others it would reveal servers that they may not see. */
 async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
   const { scopes, servers } = context.actor;
   const mayCreate = covers(scopes, createScope) && servers === undefined;

@@ -1,7 +1,7 @@
 import type { ConfigRules } from '../../domain/config/server-config.ts';
 import { parseEgressAllow, urlProblem } from '../../outbound/egress.ts';
 
-/** What the deployment decides about configurations, as plain data; `egressAllow` has the form of EGRESS_ALLOW. */
+/** Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the form of EGRESS_ALLOW. */
 export type RuleSource = { managementSlug: string; egressAllow: string; ownHosts: readonly string[] };
 
 export function rulesOf({ managementSlug, egressAllow, ownHosts }: RuleSource): ConfigRules {

@@ -6,7 +6,7 @@ import { AppError, invalid, JobError } from '../../errors.ts';
 import type { Context } from '../operation.ts';
 import type { ConfigurationJob, Foreseen, Judged, JudgeOnThread } from './judged.ts';
 
-/** Judging these takes some milliseconds; what is larger is judged on a thread. */
+/** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
 const most = { values: 1500, characters: 60_000 };
 
 /** `stored` are the names of the secrets that have a value. */
@@ -15,7 +15,7 @@ export function judgeConfig(raw: unknown, rules: ConfigRules, stored: readonly s
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
-/** Judges a configuration, a large one on a thread. @throws AppError tooLarge, tooMany */
+/** Checks a configuration, a large one on a thread. @throws AppError tooLarge, tooMany */
 export async function judge(context: Context, raw: unknown, stored: readonly string[]): Promise<Judged> {
   if (!isLargerThan(raw, most) || !context.judgeOnThread) return judgeConfig(raw, context.rules, stored);
   await nextTurn();
@@ -25,7 +25,7 @@ export async function judge(context: Context, raw: unknown, stored: readonly str
   return { ...(config !== undefined && { config: JSON.parse(config) as ServerConfig }), problems, warnings };
 }
 
-/** Judges a large configuration ahead of the transaction that stores it, which must not wait for that. */
+/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
 export async function foresee(
   context: Context,
   raw: unknown,
@@ -50,7 +50,7 @@ export async function warningsOfStored(
   return warnings;
 }
 
-/** @throws AppError invalid with what is wrong */
+/** @throws AppError invalid with all problems */
 export async function validConfig(context: Context, raw: unknown): Promise<ServerConfig> {
   const { config, problems } = await judge(context, raw, []);
   if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
@@ -62,9 +62,9 @@ async function onThread(context: Context, input: Parameters<JudgeOnThread>[0]): 
     return await (context.judgeOnThread as JudgeOnThread)(input, context.actor.workspaceId);
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-    const said = `the configuration was not judged: ${error.message}`;
+    const message = `the configuration was not checked: ${error.message}`;
     if (error.reason === 'refused')
-      throw new AppError('tooMany', `${said}; try again with fewer at once`, { retryAfterS: 5 });
-    throw new AppError('tooLarge', `${said}; make it smaller, for example as several servers`);
+      throw new AppError('tooMany', `${message}; try again with fewer at once`, { retryAfterS: 5 });
+    throw new AppError('tooLarge', `${message}; make it smaller, for example as several servers`);
   }
 }

@@ -3,21 +3,21 @@ import type { Warning } from '../../domain/config/warnings.ts';
 import type { Problem } from '../../errors.ts';
 import type { RuleSource } from './config-rules.ts';
 
-/** What is to be said of a configuration; `config` where it is valid, with its defaults filled in. */
+/** Problems and warnings of a configuration. `config` is set when it is valid, with defaults filled in. */
 export type Judged = { config?: ServerConfig; problems: readonly Problem[]; warnings: readonly Warning[] };
 
-/** Has a configuration judged on a thread. @throws JobError */
+/** Checks a configuration on a thread. @throws JobError */
 export type JudgeOnThread = (
   input: Omit<ConfigurationJob['input'], 'rules'>,
   workspaceId: string,
 ) => Promise<ConfigurationJob['output']>;
 
-/** A judgement made before a transaction, for the configuration whose JSON text it keeps. */
+/** The check of a configuration, made before its transaction. `text` is the configuration as JSON. */
 export type Foreseen = { text: string; judged: Judged };
 
 /**
- * Judges a configuration; configurations cross as JSON text. Of one that is stored, and so is valid, only the warnings
- * are wanted. `stored` are the names of the secrets that have a value.
+ * Check of a configuration on a thread. Configurations are transferred as JSON text. For a stored configuration, which
+ * is valid, only the warnings are computed. `stored` are the names of the secrets that have a value.
  */
 export type ConfigurationJob = {
   input: { config: string; stored: readonly string[]; isStored: boolean; rules: RuleSource };

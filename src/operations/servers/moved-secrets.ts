@@ -1,9 +1,9 @@
 import { configSecrets } from '../../domain/config/server-config.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
 
-/** The secrets that may not go to every one of these origins, because they were set before the tools called them. */
+/** Secrets that may not be sent to all of these origins, because they were set before the tools called them. */
 export function movedSecrets(secrets: readonly SecretInfo[], origins: readonly string[]): SecretInfo[] {
-  // Most secrets share one list, which is compared once.
+  // Most secrets share one list of origins, which is compared only once.
   const isMissing = new Map<readonly string[], boolean>();
   const misses = (allowed: readonly string[]) =>
     isMissing.getOrInsertComputed(allowed, () => {
@@ -13,7 +13,7 @@ export function movedSecrets(secrets: readonly SecretInfo[], origins: readonly s
   return secrets.filter(({ name, origins: allowed }) => name !== configSecrets.clientSecret && misses(allowed));
 }
 
-/** The first few of many names. */
+/** The first few names, with the number of the others. */
 export function firstNames(names: readonly string[]): string {
   return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
 }

@@ -18,7 +18,7 @@ const nameInput = z
   .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
   .describe('NAME of the placeholder {{NAME}}.');
 
-/** Visible text on one line: a secret ends up in a header. */
+/** Visible text on one line, because a secret is sent in a header. */
 const valueInput = z
   .string()
   .min(1)
@@ -30,7 +30,7 @@ const valueInput = z
   )
   .describe('The secret itself. It is stored sealed and never shown again.');
 
-/** Of one server. */
+/** Limits of one server and of one secret. */
 export const mostSecrets = 200;
 const mostUses = 100;
 const mostOrigins = 50;
@@ -40,15 +40,15 @@ const secretRecord = z.object({
   origins: z
     .array(z.string())
     .max(mostOrigins)
-    .describe('The only places that the value is sent to: those of the server when it was set. Of many the first 50.'),
+    .describe('The only origins that the value is sent to: those of the server when it was set. At most the first 50.'),
   used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
   updated_at: time,
 });
 
-/** How many tools are looked through before what else is due. */
+/** Number of tools that are searched in one turn of the event loop. */
 const toolsAtOnce = 20;
 
-/** Where a configuration refers to each of its secrets, found in one walk. */
+/** Where a configuration refers to each of its secrets. */
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
   const note = (value: string, where: string) => {
@@ -129,7 +129,7 @@ async function unknownSecret({ db }: Context, server: StoredServer, name: string
   return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names)}`);
 }
 
-/** The credentials of a configuration are stored beside the secrets, under names that no secret can have. */
+/** Whether a stored value is a secret. Credentials of a configuration are stored with it, under names no secret can have. */
 function isSecretName(name: string): boolean {
   return secretNamePattern.test(name);
 }

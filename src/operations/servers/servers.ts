@@ -29,9 +29,9 @@ import { changeServer, createServer, foreseeChange, noteChange, warningsFor } fr
 import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
 import { versionOperations } from './versions.ts';
 
-/** As many as a workspace usually may have, so that a list without input is all of them. */
+/** The usual quota of servers, so that a list without input shows all of them. */
 const mostListed = 1000;
-/** How many are put into words before what else is due. */
+/** Number of servers that are described in one turn of the event loop. */
 const shownAtOnce = 250;
 
 const listMcpServers = operation({

@@ -38,11 +38,11 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
   return server;
 }
 
-/** A stored server, and whether it was there like this before. */
+/** A stored server, and whether the stored state was already the same. */
 export type Stored = { server: StoredServer; isUnchanged: boolean };
 
 /**
- * Stores a changed configuration as the next version. One that changes nothing makes none.
+ * Stores a changed configuration as the next version. An unchanged configuration makes no version.
  * @throws AppError invalid, conflict when the server has moved on since `expectedVersion`
  */
 export async function changeServer(
@@ -80,7 +80,7 @@ export async function changeServer(
   return { server: next, isUnchanged: false };
 }
 
-/** Whether secrets that a configuration brings are the stored ones, for the same hosts. */
+/** Whether the secrets in a configuration equal the stored ones, for the same origins. */
 async function areStored(
   context: Context,
   server: StoredServer,
@@ -94,13 +94,13 @@ async function areStored(
   return true;
 }
 
-/** Where a secret that stands in a configuration may be sent. */
+/** Origins to which a secret of a configuration may be sent. */
 function originsOfSecret({ config }: StoredServer, name: string): string[] {
   if (name !== configSecrets.clientSecret || !config.oauth) return originsOf(config);
   return [new URL(config.oauth.token_url).origin];
 }
 
-/** Judges a large configuration of a server ahead of the transaction that stores it. */
+/** Checks a large configuration of a server before the transaction that stores it. */
 export async function foreseeChange(
   context: Context,
   current: StoredServer,
@@ -114,7 +114,7 @@ export async function foreseeChange(
   );
 }
 
-/** Of a slug of another workspace nothing is told but that it cannot be had. */
+/** For a slug of another workspace the error says only that it is not available. */
 async function taken(context: Context, slug: string): Promise<AppError> {
   const message = await takenSentence(context, slug);
   return new AppError('conflict', `slug: ${message}`, { problems: [{ path: 'slug', message }] });
@@ -132,7 +132,7 @@ function conflict(version: number | undefined): AppError {
   return new AppError('conflict', `the server was changed meanwhile${now}; read it again and repeat your change`);
 }
 
-/** The mask keeps what is stored; where nothing is stored it would be taken for the secret itself. */
+/** Refuses a mask where nothing is stored: the mask itself would be stored as the secret. */
 function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
   const refuse = (path: string) => {
     throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
@@ -141,7 +141,7 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
   if (config.authentication?.token === mask && !stored.has(configSecrets.token)) refuse('authentication.token');
 }
 
-/** Whoever moves the token endpoint must know the client secret, or they could send it to themselves. */
+/** Requires the client secret when the token endpoint moves, so that nobody can redirect a secret they do not know. */
 function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]): void {
   if (config.oauth?.client_secret !== mask) return;
   const { origin } = new URL(config.oauth.token_url);
@@ -170,7 +170,7 @@ async function sealConfigSecrets(
   });
 }
 
-/** Makes every replica drop what it remembers of a server. */
+/** Removes a server from the caches of every replica. */
 export async function noteChange(context: Context, server: StoredServer): Promise<void> {
   await recordChange(context.db, {
     id: newId(context.random, 'chg'),
@@ -186,7 +186,7 @@ export async function noteChange(context: Context, server: StoredServer): Promis
   });
 }
 
-/** Warnings of a stored server, knowing which secrets have a value and where they may go. */
+/** Warnings of a stored server, including those about secrets without a value or for other hosts. */
 export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
   const secrets = await findSecrets(context.db, server);
   const origins = originsOf(server.config);
@@ -198,10 +198,10 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
   return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
 }
 
-/** The secrets that are wanted, and two more. */
+/** Most steps: 50 secrets without a value, and two more. */
 export const mostSteps = 52;
 
-/** What the person must still do before the server works. */
+/** Steps that are left for the person before the server works. */
 export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);

@@ -13,7 +13,7 @@ export const stored = z.object({
   unchanged: unchangedShape,
 });
 
-/** What every operation that stores a server answers. */
+/** Answer of every operation that stores a server. */
 export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
   const warnings = await warningsFor(context, server);
   return {

@@ -7,17 +7,17 @@ type Asking = Pick<Context, 'db' | 'actor'>;
 
 const noServer = 'there is no such server in this workspace';
 
-/** The same for a server of another workspace as for none. Only slugs that the actor may see are named. */
+/** The error is the same for a server of another workspace as for a missing one. It names only slugs that the actor may see. */
 export async function unknownServer(context: Asking, slug: string): Promise<AppError> {
   return new AppError('notFound', noServer + (await insteadOf(context, slug)));
 }
 
-/** For a key that is limited to some servers; to it no other one exists. */
+/** The error for a key that is limited to some servers: for it no others exist. */
 export function serverOutsideOf(limits: readonly string[], slug: string): AppError {
   return new AppError('notFound', noServer + withinLimits(limits, slug));
 }
 
-/** What to do instead of naming a server that is not there. */
+/** Advice for an unknown slug: similar slugs, or how to list them. */
 export async function insteadOf({ db, actor }: Asking, slug: string): Promise<string> {
   if (actor.servers) return withinLimits(actor.servers, slug);
   const around = await slugsAround(db, actor.workspaceId, slug);
