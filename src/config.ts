@@ -16,7 +16,7 @@ export type Config = {
   mode: Mode;
   port: number;
   host: string;
-  /** Undefined until a port of 0 has become a real one. */
+  /** Undefined until it is derived from the port, in local mode without BASE_URL. */
   baseUrl: string | undefined;
   dataDir: string;
   engine: Engine;
@@ -32,31 +32,31 @@ export type Config = {
   concurrentCalls: number;
   concurrentCallsPerKey: number;
   refusalsPerMinute: number;
-  /** Undefined: no traces. */
+  /** Undefined when traces are off. */
   otlpEndpoint: string | undefined;
   workers: number;
   demo: boolean;
 };
 
-/** What only those parts get that need it: an object of its own, so that no other part can see a key. */
+/** Secrets, separate from `Config` so that only the modules that need a secret can read it. */
 export type Secrets = {
-  /** Undefined in local mode without one: it is then made in `dataDir`. */
+  /** Undefined in local mode without MASTER_KEY: the key is then created in `dataDir`. */
   masterKeys: Buffer[] | undefined;
-  /** Where the database is, with its password; undefined for SQLite. */
+  /** Connection settings of PostgreSQL with the password; undefined for SQLite. */
   postgres: PostgresLocation | undefined;
-  /** The identity provider; undefined in local mode, which brings its own. */
+  /** The identity provider; undefined in local mode, which has its own. */
   oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
-  /** Undefined: `/metrics` is only for programs of this machine, in local mode. */
+  /** When undefined, `/metrics` serves only programs on this machine, in local mode. */
   metricsToken: string | undefined;
 };
 
-/** The environment, read. */
+/** The parsed environment. */
 export type Settings = { config: Config; secrets: Secrets };
 
-/** The workspace of whoever is at the machine. */
+/** The workspace of local mode and of the operator's commands. */
 export const localWorkspace = { id: 'local', name: 'Local' };
 
-/** Everything that is wrong with the environment, at once. */
+/** Reports all problems of the environment at once. */
 export class ConfigError extends Error {
   constructor(problems: readonly string[]) {
     super(`The configuration does not allow a start:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
@@ -64,7 +64,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the environment. `readFile` is only asked for MASTER_KEY_FILE and DATABASE_CA_FILE. @throws ConfigError */
+/** Reads the environment. `readFile` reads only MASTER_KEY_FILE and DATABASE_CA_FILE. @throws ConfigError */
 export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const problems: string[] = [];
   const values = readValues(env, problems);
@@ -131,7 +131,7 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
   return values as Values;
 }
 
-/** In local mode without BASE_URL it follows from the port. */
+/** The base URL, or undefined when it follows from the port: in local mode without BASE_URL. */
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
@@ -163,7 +163,7 @@ function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[
   return problems;
 }
 
-/** Without what was found: a token is a secret, and the URL of a collector may hold one. */
+/** Messages that do not repeat the value: a token is a secret, and the URL of a collector may hold one. */
 function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
   const problems: string[] = [];
   if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {

@@ -1,4 +1,4 @@
-/** Every URL of the product, named once. Paths are relative to the base URL. */
+/** Names of all URLs of the product. Paths are relative to the base URL. */
 
 export const apiPath = '/api/v1';
 
@@ -16,7 +16,7 @@ export const routes = {
   revoke: '/mcp/:slug/revoke',
   resourceMetadata: '/.well-known/oauth-protected-resource/mcp/:slug',
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
-  /** Where some clients look although no standard says so. */
+  /** A path that some clients request, although no standard defines it. */
   serverMetadataBelow: '/mcp/:slug/.well-known/oauth-authorization-server',
   openApi: `${apiPath}/openapi.json`,
   serverSchema: '/schema/server.json',
@@ -27,19 +27,19 @@ export const routes = {
 
 type SlugRoute = Extract<(typeof routes)[keyof typeof routes], `${string}:slug${string}`>;
 
-/** A route with its slug in place, as an absolute URL. */
+/** The absolute URL of a route for a slug. */
 export function urlOf(baseUrl: string, route: SlugRoute, slug: string): string {
   return baseUrl + route.replace(':slug', slug);
 }
 
 const mcpPath = /^\/mcp\/([^/]+)$/;
 
-/** The slug of an MCP endpoint's path, or undefined for any other path. */
+/** The slug in the path of an MCP endpoint, or undefined for any other path. */
 export function mcpSlug(path: string): string | undefined {
   return mcpPath.exec(path)?.[1];
 }
 
-/** What any web page may read or post to: discovery, and the endpoints that need no cookie. */
+/** Paths that any web page may request: discovery, and endpoints that need no cookie. */
 export function isPublicToPages(path: string): boolean {
   return /^\/\.well-known\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
 }

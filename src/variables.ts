@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { builtInQuotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
 
-/** Every environment variable, declared once. The reference page is generated from this. */
+/** Declaration of every environment variable, from which the reference page is generated. */
 export const variables = {
   PORT: {
     schema: z.coerce.number().int().min(0).max(65_535),

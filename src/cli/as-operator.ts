@@ -5,12 +5,12 @@ import { note } from './print.ts';
 
 export type OperatorOptions = { workspace?: string; json?: true };
 
-/** For a command that works straight on the database. */
+/** Adds the options of commands that work directly on the database. */
 export function addOperatorOptions(command: Command): Command {
   return command.option('--workspace <id>', 'workspace it is about (default: the local one)').addOption(jsonOption());
 }
 
-/** `makesDatabase` where a database may not be there yet, for the command that may come before the first start. */
+/** `makesDatabase` creates a missing database, for a command that may run before the first start of the service. */
 export async function asOperator(
   options: OperatorOptions & { makesDatabase?: boolean },
   work: (operator: Operator) => Promise<void>,

@@ -2,19 +2,19 @@ import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { AppError } from '../errors.ts';
 
-/** Where a person reads and types. Questions go to standard error: standard output is for results. */
+/** Input and output for questions. Questions go to standard error, because standard output is for results. */
 export type Terminal = { input: Readable; output: Writable };
 
-/** A line that the person types. @throws AppError when they give up */
+/** Reads a line from the person. @throws AppError when they cancel */
 export async function ask(question: string, { input, output }: Terminal): Promise<string> {
   output.write(question);
   return line(createInterface({ input, terminal: false }));
 }
 
-/** The same without showing what is typed. */
+/** The same without echo. */
 export async function askHidden(question: string, { input, output }: Terminal): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  // The reader first: it stops the terminal from showing what is typed.
+  // Created before the question is shown, because it turns off the echo of the terminal.
   const reader = createInterface({ input, output: nowhere, terminal: true });
   output.write(question);
   try {

@@ -11,7 +11,7 @@ import { addServe } from './commands/serve.ts';
 import { addServers } from './commands/servers.ts';
 import { reportFailure } from './failure.ts';
 
-/** Runs one command and sets the exit code: 0 done, 1 failed or refused, 2 not understood. */
+/** Runs one command and sets the exit code: 0 success, 1 failure or refusal, 2 wrong usage. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   process.stdout.on('error', stopOnClosedPipe);
   try {
@@ -43,7 +43,7 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
   return program;
 }
 
-/** `toolhost … | head` has read enough; that is no failure. */
+/** A closed pipe, as in `toolhost … | head`, is no failure. */
 function stopOnClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

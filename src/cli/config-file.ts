@@ -6,7 +6,7 @@ import { AppError, messageOf } from '../errors.ts';
 export async function readConfigFile(path: string): Promise<unknown> {
   const content = (await textOf(path)).replace(/^\u{feff}/u, '');
   if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
-  // JSON is YAML as well, but its own parser says better what is wrong with it.
+  // JSON is valid YAML too, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {
     return isJson ? JSON.parse(content) : (await import('yaml')).parse(content);

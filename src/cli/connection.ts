@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError } from '../errors.ts';
 
-/** Which service a command talks to, and with which API key. */
+/** Address of the service and API key of a command. */
 export type ServiceConnection = { url: string; key: string };
 
 export type ConnectionOptions = { url?: string; key?: string };
@@ -35,7 +35,7 @@ function originOf(text: string): string | undefined {
   return /^https?:$/.test(protocol) && pathname === '/' && username === '' ? origin : undefined;
 }
 
-/** What the options say, or else the environment. @throws AppError without a key or with an unusable setting */
+/** Reads the options, or else the environment. @throws AppError without a key or with an unusable setting */
 export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): ServiceConnection {
   const key = (options.key ?? env.TOOLHOST_API_KEY ?? '').trim();
   if (key === '') {
@@ -44,12 +44,12 @@ export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv)
       'no API key: set TOOLHOST_API_KEY or give --key; make one with: bin/toolhost keys create --name me --scopes manage,call',
     );
   }
-  // The runtime's own message about such a header would repeat the key.
+  // Checked here, because the runtime's message about such a header would repeat the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new AppError('unauthenticated', 'the API key has characters that no key has');
   return { url: options.url ?? environmentUrl(env), key };
 }
 
-/** Where the service is that this environment would start. */
+/** Address of the service that this environment would start. */
 export function environmentUrl(env: NodeJS.ProcessEnv): string {
   for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
     const text = env[name]?.trim();

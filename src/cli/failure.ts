@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander';
 import { AppError, messageOf } from '../errors.ts';
 
-/** Says on standard error why a command did not do its work, and gives the exit code. */
+/** Prints to standard error why a command failed, and returns the exit code. */
 export function reportFailure(error: unknown): 0 | 1 | 2 {
-  // Commander has printed its message, or the help that was asked for.
+  // Commander has already printed its message or the requested help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   process.stderr.write(`error: ${failureText(error)}\n`);
   return 1;
@@ -16,14 +16,14 @@ function failureText(error: unknown): string {
   return `something unexpected happened; this is a fault of toolhost\n${stack}`;
 }
 
-/** The settings are wrong, or the system or the database said no: words that a person can act upon. */
+/** Whether an error comes from settings, the system or the database, so that its message tells a person what to do. */
 function isRefusal(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = String((error as NodeJS.ErrnoException).code ?? 'ERR_');
   return error.name === 'ConfigError' || code === 'ERR_SQLITE_ERROR' || !code.startsWith('ERR_');
 }
 
-/** A host with several addresses fails once for each of them. Commands that talk to a service word that themselves. */
+/** Message of a refusal. A host with several addresses fails once for each of them, so their reasons are joined. */
 function refusalText(error: Error): string {
   const reasons =
     error instanceof AggregateError ? [...new Set(error.errors.map(messageOf))].join('; ') : error.message;
@@ -37,7 +37,7 @@ function problemLines({ problems }: AppError): string[] {
   return problems.map(({ path, message }) => `  ${path ? `${path}: ` : ''}${message}`);
 }
 
-/** The message without the problems at its end, which get lines of their own. */
+/** The message without the list of problems at its end, which is printed on separate lines. */
 function headline({ message, problems }: AppError): string {
   const list = problems.map(({ path, message: what }) => (path ? `${path}: ${what}` : what)).join('; ');
   if (list === '' || !message.endsWith(list)) return message;

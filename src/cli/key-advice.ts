@@ -2,11 +2,11 @@ import { covers, type KeyScope } from '../domain/credentials/scopes.ts';
 
 type Key = { scopes: readonly KeyScope[]; servers?: readonly string[] | undefined };
 
-/** The address at which the commands look for a service when nobody says where it is. */
+/** The default address of the service for commands. */
 const usualUrl = 'http://127.0.0.1:8080';
 const bearer = '-H "Authorization: Bearer $TOOLHOST_API_KEY"';
 
-/** Commands to begin with, only such as the key may use. `url` is where the service is. */
+/** First commands that the key may use. `url` is the address of the service. */
 export function firstCommands(key: Key, url: string): string[] {
   return ['export TOOLHOST_API_KEY=…', ...(url === usualUrl ? [] : [`export TOOLHOST_URL=${url}`]), ...uses(key, url)];
 }

@@ -2,7 +2,7 @@ import { runServe } from './commands/serve.ts';
 
 const args = process.argv.slice(2);
 if (args.length === 1 && args[0] === 'serve') {
-  // The service starts without what reads command lines.
+  // The service starts without loading the parser of command lines.
   try {
     await runServe();
   } catch (error) {
@@ -12,5 +12,5 @@ if (args.length === 1 && args[0] === 'serve') {
   await (await import('./command-line.ts')).runCommandLine(args);
 }
 
-// A start that was refused half-way may have left something open.
+// A failed start may have left handles open that would keep the process alive.
 if (process.exitCode) process.exit();

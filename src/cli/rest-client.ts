@@ -5,9 +5,9 @@ import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
 import type { ServiceConnection } from './connection.ts';
 
-/** Runs operations of a service over its REST API, at the routes that the catalogue gives them. */
+/** Runs operations of a service over its REST API. */
 export type RestClient = {
-  /** @throws AppError with the words of the service, or why it could not be asked */
+  /** @throws AppError with the message of the service, or with the reason why it could not be reached */
   run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 };
 
@@ -44,7 +44,7 @@ async function send(
         ...(body !== undefined && { 'Content-Type': 'application/json' }),
       },
       ...(body !== undefined && { body }),
-      // A key goes where it was meant to go and nowhere else.
+      // A redirect could send the API key to another host.
       redirect: 'manual',
       signal: AbortSignal.timeout(patienceMs),
     });
@@ -78,7 +78,7 @@ async function jsonOf(response: Response): Promise<unknown> {
 
 type ProblemAnswer = { detail?: unknown; problems?: readonly Problem[] };
 
-/** The error that the service threw, as it was before it became `application/problem+json`. */
+/** Restores the error of the service from its `application/problem+json`. */
 function refusalOf(response: Response, answer: unknown, url: string): AppError {
   const { detail, problems = [] } = (answer ?? {}) as ProblemAnswer;
   if (typeof detail !== 'string') return notToolhost(url, response.status);

@@ -1,6 +1,6 @@
 import { parseJson } from '../domain/json/json.ts';
 
-/** `name=value` as it was given; the value is typed later, when the tool's schema is known. */
+/** `name=value` as given. The value is converted later, when the tool's schema is known. */
 export type NamedText = [name: string, text: string];
 
 /** @throws Error that says what is allowed */
@@ -26,8 +26,8 @@ export function jsonArguments(text: string): { [name: string]: unknown } {
 type Definition = { type?: unknown; items?: unknown };
 
 /**
- * The values that texts stand for. Where the schema asks for something other than text they are read as JSON; one that
- * is none stays text, so that the service says what it allows. An argument given several times is an array.
+ * Converts texts to values. Where the schema wants something other than text, a text is parsed as JSON. A text that is
+ * not valid JSON stays text, so that the service reports what it allows. A repeated argument becomes an array.
  */
 export function typedArguments(
   texts: readonly NamedText[],

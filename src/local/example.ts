@@ -13,7 +13,7 @@ export const exampleSlug = 'projects';
 
 export type Example = { port: number; close(): Promise<void> };
 
-/** Starts the worked example's upstream, preferably on the port after ours, so that its address stays the same. */
+/** Starts the worked example's upstream, if possible on the port after ours, so that its address stays the same. */
 export async function startExampleUpstream(dataDir: string, preferredPort: number): Promise<Example> {
   const { startProjectsApi } = await import('../../examples/projects/upstream.ts');
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -44,8 +44,8 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
 }
 
 /**
- * Creates the example's server in an empty service, and points it to the upstream's port when that has changed.
- * One that its owner deleted is not made again.
+ * Creates the example's server in an empty service, and updates the upstream's port when it has changed. A server that
+ * its owner deleted is not created again.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
   const run = (op: Operation, input: object) =>

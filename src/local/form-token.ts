@@ -3,17 +3,17 @@ import type { IncomingMessage } from 'node:http';
 
 const cookieName = 'toolhost-identity-form';
 
-/** Where a form is shown and sent to, and the cookie of the browser that may send it. */
+/** URL at which a form is shown and submitted, and the cookie of the browser that may submit it. */
 export type FormAddress = { location: string; cookie: string };
 
-/** Forms that only the browser sends that was shown them: their address holds a token that belongs to its cookie. */
+/** Binds forms to the browser that was shown them: their URL holds a token that belongs to its cookie. */
 export type FormTokens = {
   addressFor(request: IncomingMessage): FormAddress;
-  /** Whether the address of a request is the one that this browser was given. */
+  /** Whether the URL of a request is the one issued to this browser. */
   isOwnAddress(request: IncomingMessage): boolean;
 };
 
-/** `origin` is where the pages are. The key lasts as long as the process, like everything here. */
+/** `origin` is that of the pages. The key lasts as long as the process, like all state of local mode. */
 export function createFormTokens(origin: string, lifeS: number): FormTokens {
   const key = randomBytes(32);
   const tokenOf = (path: string, browser: string) =>
@@ -22,7 +22,7 @@ export function createFormTokens(origin: string, lifeS: number): FormTokens {
     addressFor(request) {
       const { pathname } = new URL(request.url ?? '', origin);
       const browser = browserOf(request) ?? randomBytes(32).toString('base64url');
-      // Lax, because whoever comes by a link from another site must be recognised at the next step.
+      // Lax, because a browser that follows a link from another site must be recognised at the next step.
       const cookie = `${cookieName}=${browser}; Path=/interaction; HttpOnly; SameSite=Lax; Max-Age=${lifeS}`;
       return { location: `${pathname}?form=${tokenOf(pathname, browser)}`, cookie };
     },
@@ -42,11 +42,11 @@ function browserOf(request: IncomingMessage): string | undefined {
     .split(';')
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${cookieName}=`));
-  // Two of one name mean that somebody planted one.
+  // Two cookies of the same name: one was planted by someone else.
   return found.length === 1 ? found[0]?.slice(cookieName.length + 1) : undefined;
 }
 
-/** Whether a browser says that a request comes from a page of the host that it is sent to, or says nothing. */
+/** Whether a request comes from a page of its own host, or has no header that names the origin. */
 export function isFromOwnPage({ headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];

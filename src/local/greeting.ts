@@ -6,7 +6,7 @@ import { exampleSlug, exampleToken } from './example.ts';
 
 const usualUrl = 'http://127.0.0.1:8080';
 
-/** What a person at the terminal needs for the first call. */
+/** Text at the start: the addresses and commands that a person needs for the first call. */
 export function greeting(config: Config, baseUrl: string): string {
   const manage = urlOf(baseUrl, routes.mcp, config.managementSlug);
   const lines = ['', `  Dashboard      ${baseUrl}`, `  Management     ${manage}`];
@@ -41,10 +41,10 @@ export function greeting(config: Config, baseUrl: string): string {
   return lines.join('\n');
 }
 
-/** The settings with which a command finds the database and the address of this service, where they are not the usual ones. */
+/** Settings that a command needs to find the database and the address of this service, without those at their defaults. */
 function settingsFor(config: Config, baseUrl: string): string {
   const settings = [
-    // The URL holds a password; whoever reads this has it.
+    // The URL holds a password, so only the variable is shown; the reader has set it.
     ...(config.engine === 'sqlite' ? [] : ['DATABASE_URL="$DATABASE_URL"']),
     ...(config.engine === 'sqlite' && config.dataDir !== variables.DATA_DIR.fallback
       ? [`DATA_DIR=${quoted(resolve(config.dataDir))}`]
@@ -54,7 +54,7 @@ function settingsFor(config: Config, baseUrl: string): string {
   return settings.map((setting) => `${setting} `).join('');
 }
 
-/** A word of a shell. */
+/** Quotes a text for a POSIX shell where needed. */
 function quoted(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

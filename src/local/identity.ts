@@ -7,15 +7,15 @@ import { page, pagePolicy } from '../http/page.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import { createFormTokens, type FormTokens, isFromOwnPage } from './form-token.ts';
 
-/** The identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
+/** Identity provider of local mode: a real OpenID Connect provider on loopback, for the person at this machine. */
 export type LocalIdentity = { find(): Promise<IdentityOptions>; close(): Promise<void> };
 
 const clientId = 'toolhost';
-/** Seconds that anything of a sign-in lasts here. */
+/** Lifetime in seconds of all tokens and sessions of the provider. */
 const spanS = 3600;
 const account = { sub: 'local', name: 'You, on this machine', email: 'you@localhost.example', email_verified: true };
 
-/** Starts with the first sign-in, on the first free port from `preferredPort` on. */
+/** Starts at the first sign-in, on the first free port from `preferredPort` upwards. */
 export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
   let started: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
@@ -86,7 +86,7 @@ async function startProvider(
   return { options: { issuer, clientId, clientSecret }, server };
 }
 
-/** A name of another host that leads here is somebody's attempt to use the person's browser (DNS rebinding). */
+/** Whether the Host header is a loopback name. Another name means DNS rebinding. */
 function isLoopbackHost(host: string | undefined, port: number): boolean {
   return ['127.0.0.1', 'localhost', '[::1]'].some((name) => host?.toLowerCase() === `${name}:${port}`);
 }
@@ -96,7 +96,7 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.end(message);
 }
 
-/** What the provider remembers, for as long as the process lives. */
+/** In-memory storage of the provider, as long as the process lives. */
 function memory(): AdapterFactory {
   const records = new Map<string, AdapterPayload>();
   return (kind) => {
@@ -117,15 +117,15 @@ function memory(): AdapterFactory {
   };
 }
 
-/** A key for as long as the process lives: sign-ins do not outlast it. */
+/** A new key for each process; sign-ins do not outlast it. */
 async function signingKey(): Promise<{ kty: string; alg: string; use: string }> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  // With key_ops that name signing alone nobody would verify with the public half.
+  // key_ops lists only "sign", so verifiers would refuse the public half.
   const { key_ops: _, ...key } = await crypto.subtle.exportKey('jwk', pair.privateKey);
   return { ...key, kty: 'EC', alg: 'ES256', use: 'sig' };
 }
 
-/** The page that stands for a login: whoever sits at this machine is its one user. */
+/** The sign-in page, without a password: the person at this machine is the only user. */
 async function interact(
   provider: Provider,
   forms: FormTokens,
@@ -149,7 +149,7 @@ async function interact(
   }
   const { location, cookie } = forms.addressFor(request);
   if (!forms.isOwnAddress(request)) {
-    // A second time without the cookie would never end.
+    // Without cookies a second redirect would loop forever.
     if (request.url?.includes('?form='))
       refuse(response, 403, 'Cookies are off for this page; allow them and start again.');
     else response.writeHead(303, { Location: location, 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).end();

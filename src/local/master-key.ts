@@ -7,11 +7,11 @@ import { parseMasterKeys } from '../master-keys.ts';
 export type LocalMasterKeys = {
   keys: Buffer[];
   file: string;
-  /** Takes the file away again if it was made just now, so that the right one can be put there. */
+  /** Deletes the file if it was created just now, so that the right one can be put in its location. */
   forgetNew(): void;
 };
 
-/** They are in a file beside the database that only its owner reads, made at the first start. */
+/** Reads the keys from a file beside the database, which only its owner can read. Creates it at the first start. */
 export function localMasterKeys(dataDir: string): LocalMasterKeys {
   const file = join(dataDir, 'master.key');
   const isNew = !existsSync(file) && make(dataDir, file);
@@ -22,13 +22,13 @@ export function localMasterKeys(dataDir: string): LocalMasterKeys {
   };
 }
 
-/** Those that there are, for whoever only looks. */
+/** Reads the keys without creating the file. */
 export function findLocalMasterKeys(dataDir: string): Buffer[] | undefined {
   const file = join(dataDir, 'master.key');
   return existsSync(file) ? parseMasterKeys(readFileSync(file, 'utf8')) : undefined;
 }
 
-/** False when another process made it a moment ago; then it is read like any other. */
+/** Creates the file. False when another process has created it meanwhile. */
 function make(dataDir: string, file: string): boolean {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   try {

@@ -4,9 +4,9 @@ import { routes, urlOf } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
 import { createLocalIdentity } from './identity.ts';
 
-/** What there is one of, however many processes serve: what local mode brings, or the environment's identity provider. */
+/** Parts that exist once for all processes: those of local mode, or the configured identity provider. */
 export type LocalParts = {
-  /** Where the worked example's upstream listens. */
+  /** Port of the worked example's upstream. */
   examplePort: number | undefined;
   /** Whether this process stores the example's server. */
   providesExample: boolean;
@@ -14,7 +14,7 @@ export type LocalParts = {
   close(): Promise<void>;
 };
 
-/** Starts them beside the service's own port, so that their addresses stay the same. */
+/** Starts the parts on ports next to the service's own, so that their addresses stay the same. */
 export async function startLocalParts(
   { config, secrets: { oidc } }: Settings,
   baseUrl: string,
@@ -45,7 +45,7 @@ function identityOf(oidc: Secrets['oidc']): IdentitySource['find'] {
   };
 }
 
-/** What people are told about where they sign in. */
+/** Name for people of the host where they sign in. */
 export function identityHost(oidc: Secrets['oidc']): string {
   return oidc ? new URL(oidc.issuer).host : 'this machine';
 }

@@ -5,7 +5,7 @@ import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 
-/** Who manages: by an API key, or by a token of the sign-in at the management server. */
+/** Credentials for management: an API key, or a token of the sign-in at the management server. */
 export type ManagerCredentials = {
   verifyApiKey: (key: string, look: Lookup) => MaybePromise<ApiKey | undefined>;
   /** The person behind a token of the sign-in, or undefined for anything else. */
@@ -13,7 +13,7 @@ export type ManagerCredentials = {
 };
 
 /**
- * What the actor may do is checked with each operation.
+ * Authenticates an actor. Each operation checks its permissions.
  * @throws Unauthenticated
  */
 export async function authenticate(

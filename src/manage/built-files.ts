@@ -16,14 +16,14 @@ const types: Record<string, string> = {
   '.json': 'application/json',
 };
 
-/** More than any build has; a folder that is built again while it is served leaves old files behind. */
+/** Most files kept in memory. More than any build has, but a rebuild while serving leaves old files behind. */
 const mostFiles = 500;
 
 const compress = promisify(gzip);
 
 /**
- * The files of a folder by their plain names. Each is read and compressed at its first request, so that a flood of
- * requests costs no reading and no compressing. Undefined for what does not exist.
+ * Files of a folder by name, or undefined for a missing one. Each file is read and compressed only at its first request,
+ * so that a flood of requests costs neither.
  */
 export function builtFiles(folder: string): (name: string) => Promise<BuiltFile | undefined> {
   const known = new Map<string, Promise<BuiltFile>>();

@@ -9,7 +9,7 @@ import { isSame } from './static-document.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
-/** Pages that the dashboard draws itself; each is a deep link. */
+/** Paths that the dashboard renders in the browser; each can be linked to. */
 const pages = [
   '/',
   '/servers',
@@ -27,7 +27,7 @@ const pages = [
 const yearS = 365 * 24 * 60 * 60;
 const noncePlace = 'name="style-nonce" content=""';
 
-/** The built dashboard: hashed files for a year, its one page never. Nothing is read or compressed twice. */
+/** Serves the built dashboard. Hashed files may be cached for a year, the page not. Each is read and compressed once. */
 export function createDashboard(folder: string): Hono<Env> {
   const app = new Hono<Env>();
   const assets = builtFiles(join(folder, 'assets'));
@@ -54,7 +54,7 @@ function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
   };
 }
 
-/** The text of the one page, read again only when it was built again. */
+/** Text of the page, read again only after a new build. */
 function pageOf(path: string): () => string {
   let read = { text: '', mtimeMs: Number.NaN };
   return () => {

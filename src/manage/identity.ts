@@ -5,33 +5,33 @@ import { AppError, messageOf } from '../errors.ts';
 export type Identity = {
   issuer: string;
   subject: string;
-  /** Only one that the provider says it has verified: invitations are given to addresses. */
+  /** The address, only if the provider has verified it: invitations are bound to addresses. */
   email: string | undefined;
   name: string | undefined;
 };
 
-/** What one sign-in carries from the departure to the return; both are secrets of the browser's login. */
+/** Values that bind the return from the provider to this sign-in. All are secrets of the browser. */
 export type SignIn = { state: string; verifier: string; nonce: string };
 
-/** The external identity provider (OpenID Connect): the dashboard's, and so the management server's. */
+/** The external identity provider (OpenID Connect) of the dashboard and the management server. */
 export type IdentityProvider = {
   host: string;
   authorizationUrl(signIn: SignIn, redirectUri: string): Promise<URL>;
-  /** Judges what came back: state, issuer, nonce, signature, audience, expiry. @throws AppError unauthenticated */
+  /** Checks the answer: state, issuer, nonce, signature, audience, expiry. @throws AppError unauthenticated */
   identify(returned: URL, signIn: SignIn): Promise<Identity>;
 };
 
 export type IdentityOptions = { issuer: string; clientId: string; clientSecret: string };
 
-/** Finds the identity provider, at the first sign-in; `host` is what people are told. */
+/** Finds the settings of the identity provider at the first sign-in. `host` is the name for people. */
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
 const timeoutS = 10;
 
-/** Loaded at the first sign-in, as many a process sees none. */
+/** Loaded at the first sign-in, because many processes never see one. */
 const library = () => import('openid-client');
 
-/** Discovery waits for the first sign-in, so that a provider that is down does not keep the service from starting. */
+/** Discovery waits for the first sign-in, so that the service starts while the provider is down. */
 export function createIdentityProvider(find: () => Promise<IdentityOptions>, host: string): IdentityProvider {
   let discovered: Promise<Configuration> | undefined;
 
@@ -79,12 +79,12 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
   const oidc = await library();
   const { issuer, clientId, clientSecret } = await find();
   const url = new URL(issuer);
-  // The library trusts the TLS of the token endpoint instead, unless it is asked to verify the signature as well.
+  // By default the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutS });
 }
 
-/** For the log: what the library found, which people are not told. */
+/** The library's own message, for the log only. */
 export function causeOf(error: unknown): string {
   return error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : messageOf(error);
 }

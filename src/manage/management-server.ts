@@ -73,7 +73,7 @@ export function createManagementServer(
   };
 }
 
-/** What the agent did wrong, or could not have, comes back as a result that it can read. */
+/** Turns refusals that the agent can act on into results, which its model can read. */
 async function runAsTool(
   runner: Runner,
   op: Operation | undefined,
@@ -87,7 +87,7 @@ async function runAsTool(
     return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
-    // A login can be widened, so its client is told what to ask for (MCP 2026-07-28, authorization, step-up).
+    // The scope of a login can be extended, so the challenge names the scopes (MCP 2026-07-28, authorization, step-up).
     if (actor.kind === 'user' && !covers(actor.scopes, op.scope)) throw new Unauthenticated('forbidden', error.message);
     if (error.problems.length < 2) return textResult(error.message, true);
     const lines = error.problems.map((problem) => `- ${problem.path ? `${problem.path}: ` : ''}${problem.message}`);

@@ -98,7 +98,7 @@ function contentOf(op: Operation): JsonObject {
     : { 'application/json': { schema: outputSchemaOf(op) } };
 }
 
-/** Creating answers 201, everything else 200. */
+/** Status of a successful answer: 201 for operations that create, else 200. */
 export function successStatus(op: Operation): 200 | 201 {
   return op.route.method === 'POST' && op.name.startsWith('create') ? 201 : 200;
 }

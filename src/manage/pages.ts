@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { page } from '../http/page.ts';
 import { routes } from '../routes.ts';
 
-/** A sign-in that did not succeed, and the way to the next try. */
+/** Page for a failed sign-in, with a link to try again. */
 export function signInFailedPage(message: string): string {
   return page(
     'Not signed in',

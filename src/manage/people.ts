@@ -12,12 +12,12 @@ export type PeopleParts = {
   db: Db;
   random: Random;
   now: () => number;
-  /** Where whoever signs in belongs: the workspace of local mode, or undefined for one of their own. */
+  /** The workspace that all people join in local mode; undefined where each person gets their own. */
   commonWorkspace: string | undefined;
 };
 
 /**
- * Stores who signed in. Invitations to their address are taken up; whoever belongs nowhere then gets a workspace of
+ * Stores a person who signed in, and accepts the invitations to their address. A person without a workspace then gets
  * their own, or joins the common one of local mode.
  */
 export async function welcome(
@@ -49,7 +49,7 @@ export async function welcome(
 }
 
 /**
- * A person as an actor: no more than both their role and what they consented to allow.
+ * A person as an actor, with the scopes that both their role and their consent allow.
  * @throws AppError forbidden when they are no longer a member
  */
 export async function actorOfPerson(
@@ -60,7 +60,7 @@ export async function actorOfPerson(
   if (!role) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
   const own = scopesOf(role);
   const scopes = person.granted.filter((scope) => covers(own, scope));
-  // Who may change a server may also try its tools.
+  // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
   return { kind: 'user', id: person.userId, workspaceId: person.workspaceId, scopes, servers: undefined };
 }

@@ -12,7 +12,7 @@ import { checkScope, type Runner, runOperation } from '../operations/run-operati
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
 
-/** `isAdmitted` once it is known who asks. */
+/** `isAdmitted` is set once the actor is authenticated. */
 export type RestEnv = { Bindings: HttpBindings; Variables: { isAdmitted?: boolean } };
 type Env = RestEnv;
 
@@ -27,7 +27,7 @@ export type RestParts = {
 
 const maxBodyBytes = 1024 * 1024;
 
-/** `/api/v1`: every operation at its route, and the OpenAPI document that says so. */
+/** `/api/v1`: every operation at its route, and the OpenAPI document. */
 export function createRestApi(parts: RestParts): Hono<Env> {
   const api = new Hono<Env>();
   const refuse = (c: HonoContext<Env>, error: unknown) => problemAnswer(error, requestIdOf(c), parts.onUnexpected);
@@ -63,13 +63,13 @@ function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, o
   return c.body(file.text(output));
 }
 
-/** Names of the inputs that are numbers: a query or a path only has text. */
+/** Names of numeric inputs, which must be converted because queries and paths hold only text. */
 function numericInputs(op: Operation): ReadonlySet<string> {
   const properties = inputSchemaOf(op).properties as Record<string, { type?: unknown }>;
   return new Set(Object.entries(properties).flatMap(([name, schema]) => (schema.type === 'integer' ? [name] : [])));
 }
 
-/** Path, query and body are one input; the path wins. `If-Match` is `expected_version`. */
+/** Merges path, query and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
 async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean): Promise<object> {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
@@ -83,7 +83,7 @@ async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVers
   return input;
 }
 
-/** A precondition that is not understood must not be taken for none (RFC 9110, 13.1.1). */
+/** Reads `If-Match`. A value that is not understood must not be ignored (RFC 9110, 13.1.1). */
 function matchedVersion(match: string | undefined): number | undefined {
   if (match === undefined || match.trim() === '*') return undefined;
   const version = /^(?:W\/)?"(\d{1,15})"$/.exec(match.trim())?.[1];
@@ -98,7 +98,7 @@ async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   const { incoming } = c.env;
   if (c.req.method === 'GET' || !hasBody(incoming)) return {};
   const isJson = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() === 'application/json';
-  // A body of no announced length may turn out to be empty, and then needs no type.
+  // A body without Content-Length may be empty, and then needs no type.
   if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
   checkBodyLength(incoming, maxBodyBytes);
   const bytes = await readBody(incoming, maxBodyBytes);

@@ -15,20 +15,20 @@ import { staticDocument } from './static-document.ts';
 type Env = RestEnv;
 
 export type WebParts = RestParts & {
-  /** Where the built dashboard lies. */
+  /** Folder of the built dashboard. */
   dashboardFolder: string;
   /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
   metrics: (request: IncomingMessage) => Promise<Response>;
-  /** Told of every answer; 0 when the client left before it. */
+  /** Called after every answer; the status is 0 when the client left before it. */
   onAnswered: (status: number) => void;
   /** The routes of the OAuth proxy, which bring their own headers. */
   login: Hono<{ Bindings: HttpBindings }>;
-  /** Signing in to the dashboard. */
+  /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
   strangers: Strangers;
 };
 
-/** Everything but the MCP endpoints: REST, the published schema and pages. */
+/** Routes of REST, the OAuth proxy, the sign-in, the published schema and the pages. */
 export function createWebRouter(
   parts: WebParts,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
@@ -42,19 +42,19 @@ export function createWebRouter(
     await next();
     const limited = c.get('isAdmitted') ? undefined : parts.strangers.onRefused(c.env.incoming, c.res.status);
     if (!limited) return;
-    // Otherwise the new answer would get the headers of the old one.
+    // Reset first: Hono would copy the headers of the old answer to the new one.
     c.res = undefined;
     c.res = refuse(c, limited);
   });
   web.route('/', parts.login);
   web.use(
     secureHeaders({
-      // A page that the service renders itself brings the policy that allows its style.
+      // Pages rendered by the service set their own policy, which allows their style.
       overwrite: false,
       contentSecurityPolicy: {
         defaultSrc: ["'none'"],
         scriptSrc: ["'self'"],
-        // The components add style elements of their own; the page is told this nonce for them.
+        // The components add style elements, for which the page contains this nonce.
         styleSrc: ["'self'", NONCE],
         connectSrc: ["'self'"],
         fontSrc: ["'self'"],
@@ -79,7 +79,7 @@ export function createWebRouter(
   web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
-    // The edge sees to bodies that nobody reads.
+    // The edge handles bodies that are not read.
     autoCleanupIncoming: false,
     hostname: new URL(parts.baseUrl).host,
   });

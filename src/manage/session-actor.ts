@@ -8,7 +8,7 @@ import type { Db } from '../store/db.ts';
 import { findSession } from '../store/people/sessions.ts';
 import { findRole } from '../store/people/users.ts';
 
-/** SHA-256 in hex: all that is stored of a session's cookie. */
+/** SHA-256 in hex. The cookie of a session is stored only as this hash. */
 export function sessionHash(cookie: string): string {
   return createHash('sha256').update(cookie).digest('hex');
 }
@@ -18,7 +18,7 @@ export function sessionCookie(baseUrl: string): HostCookie {
 }
 
 /**
- * A request that changes something must come from a page of ours: a browser says where it comes from.
+ * Refuses a request that does not come from a page of ours, as the headers of the browser say.
  * @throws AppError forbidden
  */
 export function checkOwnPage(headers: RequestHeaders, baseUrl: string): void {
@@ -39,7 +39,7 @@ export async function sessionActor(
   look: Lookup,
 ): Promise<Actor | undefined> {
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
-  // What is no cookie of a sign-in at all is not worth asking the database.
+  // Saves a query for values that cannot be a cookie of ours.
   if (cookie === undefined || !/^[\w-]{16,100}$/.test(cookie)) return undefined;
   const hash = sessionHash(cookie);
   const session = await look(() => findSession(parts.db, hash, parts.now()));

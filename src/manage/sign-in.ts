@@ -19,7 +19,7 @@ export type SignInParts = {
   db: Db;
   keyring: Keyring;
   identity: IdentityProvider;
-  /** Whether the sender of a request may begin or end a sign-in once more in this minute. */
+  /** Rate limit: whether the sender may begin or end one more sign-in in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
   welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
   random: Random;
@@ -29,7 +29,7 @@ export type SignInParts = {
   log: (message: string, fields: { [key: string]: unknown }) => void;
 };
 
-/** What a browser carries, sealed, from the departure to the return. */
+/** State of a sign-in, which the browser carries sealed in a cookie until it returns. */
 type Departure = SignIn & { returnTo: string; expiresAt: number };
 
 const departureMs = 10 * 60_000;
@@ -90,7 +90,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   return app;
 }
 
-/** A path on this very host; anything else leads home. */
+/** A path on this host, or the home page for anything else. */
 function ownPath(path: string | undefined): string {
   return path !== undefined && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path) ? path : routes.home;
 }
@@ -100,12 +100,12 @@ function openDeparture(sealed: string | undefined, parts: SignInParts): Departur
     const departure = JSON.parse(parts.keyring.open(sealed ?? '', sealContext)) as Departure;
     if (departure.expiresAt > parts.now()) return departure;
   } catch {
-    // No cookie, or none of ours: the same to the person as one that is too old.
+    // No cookie, or one that is not ours: the message is the same as for an expired one.
   }
   throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
 }
 
-/** A new session with every sign-in: one that was planted in the browser before is worth nothing. */
+/** Starts a new session at every sign-in, so that a session planted in the browser before is useless. */
 async function startSession(
   c: Context<Env>,
   session: HostCookie,

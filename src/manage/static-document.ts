@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 
-/** Answers with a JSON document that never changes while the process runs; it is written once, when first asked for. */
+/** Serves a JSON document that never changes while the process runs. It is serialised at the first request. */
 export function staticDocument(make: () => object): (c: Context) => Response {
   let made: { text: string; etag: string } | undefined;
   return (c) => {
     made ??= written(make());
-    // Whoever keeps a copy asks whether it is still the same (RFC 9110, 13.1.2).
+    // Caches revalidate their copy with the entity tag (RFC 9110, 13.1.2).
     const headers = { ETag: made.etag, 'Cache-Control': 'no-cache' };
     if (isSame(c.req.header('if-none-match'), made.etag)) return c.body(null, 304, headers);
     return c.body(made.text, 200, { ...headers, 'Content-Type': 'application/json' });
@@ -18,7 +18,7 @@ function written(document: object): { text: string; etag: string } {
   return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` };
 }
 
-/** Whether one of the entity tags of `If-None-Match` is this one, by weak comparison. */
+/** Whether `If-None-Match` holds this entity tag, by weak comparison. */
 export function isSame(noneMatch: string | undefined, etag: string): boolean {
   if (noneMatch === undefined) return false;
   return noneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);

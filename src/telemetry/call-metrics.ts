@@ -9,7 +9,7 @@ const eras = ['modern', 'legacy'] as const satisfies readonly Era[];
 const boundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000];
 const ownBoundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000];
 
-/** What calls come to and how long they take. The labels say nothing of whose call it was. */
+/** Outcomes and durations of calls. No label identifies the caller or the workspace. */
 export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } {
   const indexOf = (list: readonly string[]) => Object.fromEntries(list.map((entry, i) => [entry, i]));
   const outcomeIndex = indexOf(outcomes) as Record<Outcome, number>;

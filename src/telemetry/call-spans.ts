@@ -13,8 +13,8 @@ import type { CallSpan, RequestSpan, TraceCall } from '../domain/call-observatio
 import type { ToolCall } from '../domain/mcp.ts';
 
 /**
- * A server span for each `tools/call` and a client span for each request to the upstream, named and described as the
- * OpenTelemetry conventions for MCP and HTTP say. `url.full` is left out: the path and the query may hold arguments.
+ * A server span for each `tools/call` and a client span for each upstream request, with names and attributes of the
+ * OpenTelemetry conventions for MCP and HTTP. `url.full` is omitted: the path and the query may hold arguments.
  */
 export function createTraceCall(tracer: Tracer): TraceCall {
   return (slug, call) => {
@@ -36,7 +36,7 @@ export function createTraceCall(tracer: Tracer): TraceCall {
   };
 }
 
-/** The trace that the caller is in, or none. Its context was checked when it was read. */
+/** The caller's trace context, or the root. It was validated when it was read. */
 function parentOf({ traceparent, tracestate }: ToolCall): Context {
   const [, traceId = '', spanId = '', flags = '0'] = traceparent?.split('-') ?? [];
   const context = {
@@ -82,7 +82,7 @@ function requestSpan(tracer: Tracer, parent: Span, method: string, origin: strin
   };
 }
 
-/** The kind of failure alone: a message may quote what the upstream said. */
+/** Only the kind of failure: a message may quote the upstream's answer. */
 function fail(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });

@@ -1,6 +1,6 @@
 import { label, type Metric } from './metric.ts';
 
-/** Counts by the values of one label. All of them are known beforehand, so that their number stays bounded. */
+/** Counts by one label, whose values are fixed in advance so that their number stays bounded. */
 export type Counter<Value extends string> = { count(value: Value, by?: number): void; read(): Metric };
 
 export function createCounter<Value extends string>(

@@ -1,9 +1,9 @@
 import { label, type Metric, type Sample } from './metric.ts';
 
-/** How long something takes. */
+/** A histogram of durations. */
 export type Histogram = { observe(ms: number): void; read(): Metric };
 
-/** `boundsMs` are the upper bounds of the buckets, rising; they are printed in seconds. */
+/** `boundsMs` are the ascending upper bounds of the buckets; they are printed in seconds. */
 export function createHistogram(name: string, help: string, boundsMs: readonly number[]): Histogram {
   const counts = new Array<number>(boundsMs.length + 1).fill(0);
   let sumMs = 0;

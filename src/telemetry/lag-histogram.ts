@@ -1,14 +1,14 @@
 import { createHistogram, type Histogram } from './histogram.ts';
 
-/** How late the event loop runs what is due. */
+/** Delay of the event loop. */
 export type LagHistogram = { read: Histogram['read']; stop(): void };
 
 const intervalMs = 20;
 const boundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
 /**
- * A histogram of our own: that of `perf_hooks` counts its own interval into every value and has to be emptied by
- * whoever reads it, so that two readers would each see a part. This one can be added up over time and processes.
+ * A histogram of our own, which can be added up over time and processes. The one of `perf_hooks` adds its own interval to
+ * every value, and must be reset by its reader, so that each of two readers would see only a part.
  */
 export function startLagHistogram(): LagHistogram {
   const lag = createHistogram(

@@ -1,10 +1,10 @@
-/** How the values of several processes become one. */
+/** Rule for merging the values of several processes. */
 export type Merge = 'sum' | 'max' | 'min';
 
-/** One line of a metric. `labels` is as it is printed, such as `outcome="ok"`, or empty. */
+/** One line of a metric. `labels` is the printed form, such as `outcome="ok"`, or empty. */
 export type Sample = { suffix: string; labels: string; value: number };
 
-/** A metric as plain data, so that it can go from one process to another. */
+/** A metric as plain data, so that it can be sent between processes. */
 export type Metric = {
   name: string;
   help: string;
@@ -13,7 +13,7 @@ export type Metric = {
   samples: Sample[];
 };
 
-/** A number that somebody else keeps, read when somebody looks. With `label` one number for each of its values. */
+/** A number that another module keeps, read at each scrape. With `label`, one number for each of its values. */
 export type Source = { name: string; help: string; type: 'counter' | 'gauge'; merge?: Merge } & (
   | { read: () => number }
   | { label: string; readEach: () => { readonly [value: string]: number } }
@@ -32,14 +32,14 @@ export function readSource(source: Source): Metric {
   return { name, help, type, merge, samples };
 }
 
-/** `name="value"`, as the text format wants it. */
+/** Formats and escapes `name="value"` for the text format. */
 export function label(name: string, value: string): string {
   return `${name}="${value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`;
 }
 
 const merges: Record<Merge, (a: number, b: number) => number> = { sum: (a, b) => a + b, max: Math.max, min: Math.min };
 
-/** The metrics of several processes as those of one. */
+/** Merges the metrics of several processes. */
 export function mergeMetrics(processes: readonly (readonly Metric[])[]): Metric[] {
   const merged = new Map<string, Metric>();
   for (const metric of processes.flat()) {

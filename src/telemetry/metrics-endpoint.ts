@@ -4,9 +4,9 @@ import { bearerToken } from '../domain/credentials/credential.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 
 export type MetricsEndpointOptions = {
-  /** Whether the programs of this machine need no token. */
+  /** Whether programs on this machine need no token. */
   isOpenOnLoopback: boolean;
-  /** Undefined: nobody else sees anything. */
+  /** When undefined, other clients are refused. */
   token: string | undefined;
   text: () => Promise<string>;
 };
@@ -34,12 +34,12 @@ function checkToken(request: IncomingMessage, token: string | undefined): void {
   if (!timingSafeEqual(digest(given), digest(token))) throw new Unauthenticated('invalid', 'the token is not valid');
 }
 
-/** Of equal length whatever was given, which the comparison in constant time needs. */
+/** Hash for the comparison in constant time, which needs inputs of equal length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** A browser says when a page asks; a person who opens the address is no page. @throws AppError forbidden */
+/** Refuses requests of web pages. A person who opens the URL in a browser is allowed. @throws AppError forbidden */
 function refusePages({ headers }: IncomingMessage): void {
   const site = headers['sec-fetch-site'];
   if (headers.origin !== undefined || (site !== undefined && site !== 'none')) {

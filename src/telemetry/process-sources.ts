@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { label, type Metric, type Source } from './metric.ts';
 
-/** What every process can tell of itself, under the names that dashboards for Prometheus know. */
+/** Metrics of the process, under the usual names for Prometheus. */
 export const processSources: readonly Source[] = [
   {
     name: 'toolhost_processes',
@@ -61,12 +61,12 @@ function openFiles(): number {
   try {
     return readdirSync('/proc/self/fd').length;
   } catch {
-    // There is no such folder but on Linux.
+    // The folder exists only on Linux.
     return 0;
   }
 }
 
-/** A constant 1 whose labels say what is running. */
+/** A constant 1 whose labels give the version and the mode. */
 export function buildInfo(about: { version: string; mode: string; database: string }): Metric {
   const labels = Object.entries({ ...about, node: process.version }).map(([name, value]) => label(name, value));
   return {

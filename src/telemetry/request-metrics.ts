@@ -19,7 +19,7 @@ type Status = (typeof statuses)[number];
 
 const known = new Set<unknown>(methods.slice(0, 6));
 
-/** HTTP requests to the MCP endpoints, by what was asked for and how it was answered, and to everything else. */
+/** HTTP requests to the MCP endpoints, by method and status, and to everything else. */
 export function createRequestMetrics() {
   const byMethod = Object.fromEntries(methods.map((method) => [method, newCounts()])) as Record<
     Method,
@@ -50,7 +50,7 @@ export function createRequestMetrics() {
   }
 
   return {
-    /** `posted` is the message, undefined when none could be read; `status` is 0 for a client that left before. */
+    /** `posted` is the message, undefined when none could be read. `status` is 0 when the client left before the answer. */
     countMcp(posted: unknown, status: number): void {
       byMethod[methodOf(posted)][statusOf(status)]++;
     },
@@ -63,7 +63,7 @@ function newCounts(): Record<Status, number> {
   return { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, unanswered: 0 };
 }
 
-/** Callers choose the names of methods, so only those that exist become values of a label. */
+/** Only known methods become values of a label, because callers choose the names. */
 function methodOf(posted: unknown): Method {
   if (typeof posted !== 'object' || posted === null) return 'none';
   if (Array.isArray(posted)) return 'batch';

@@ -14,12 +14,12 @@ import type { TraceCall } from '../domain/call-observation.ts';
 import { createTraceCall } from './call-spans.ts';
 
 /**
- * Traces of calls, sent to the operator's own collector. This is the only file that loads the OpenTelemetry SDK, so it
- * is imported when an endpoint is configured and not before.
+ * Traces of calls, sent to the operator's collector. Only this file loads the OpenTelemetry SDK, so it is imported only
+ * when an endpoint is configured.
  */
 export type Tracing = {
   traceCall: TraceCall;
-  /** Sends what waits, for as long as the deadline allows. Never throws. */
+  /** Sends the waiting spans, up to a deadline. Never throws. */
   stop(): Promise<void>;
 };
 
@@ -29,7 +29,7 @@ export type TracingOptions = {
   version: string;
   /** OTEL_TRACES_SAMPLER, its argument and OTEL_BSP_SCHEDULE_DELAY; the SDK reads other variables of the standard itself. */
   env: NodeJS.ProcessEnv;
-  /** Told at the first of several failures in a row, and when spans get through again. */
+  /** Called at the first of several failures in a row, and when spans are sent again. */
   onCollector: (state: 'failing' | 'back', detail: string | undefined) => void;
 };
 
@@ -58,7 +58,7 @@ export function startTracing(options: TracingOptions): Tracing {
   };
 }
 
-/** An exporter whose failures are told once and are otherwise nobody's concern: spans may be lost, calls may not. */
+/** An exporter that reports only the first failure and never throws: spans may be lost, calls may not fail. */
 function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollector']): SpanExporter {
   let isFailing = false;
   return {
@@ -74,12 +74,12 @@ function reporting(exporter: SpanExporter, onCollector: TracingOptions['onCollec
   };
 }
 
-/** The code or status, not the message: that may quote the answer. */
+/** The code or status of an error. Its message may quote the answer. */
 function causeOf(error: (Error & { code?: unknown }) | undefined): string {
   return String(error?.code ?? error?.name ?? 'unknown');
 }
 
-/** The samplers of the OpenTelemetry specification by their names; what is not one of them is the default. */
+/** Samplers by their names in the OpenTelemetry specification. Unknown names get the default. */
 function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: text }: NodeJS.ProcessEnv): Sampler {
   const ratio = Number(text ?? 1);
   const root = /always_off$/.test(name ?? '')

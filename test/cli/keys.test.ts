@@ -47,7 +47,7 @@ describe('toolhost keys', () => {
     assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
   });
 
-  it('tells people that the key is shown once and how to use it', async () => {
+  it('explains that the key is shown once and how to use it', async () => {
     const { code, stdout, stderr } = await toolhost(
       ['keys', 'create', '--name', 'for people', '--scopes', 'call', '--expires', '4w'],
       {

@@ -19,7 +19,7 @@ describe('a newcomer at the command line', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('[find D3] makes no database by asking, and is told where one was looked for', async () => {
+  it('[find D3] creates no database when reading, and reports where it looked for one', async () => {
     const empty = mkdtempSync(join(folder, 'empty-'));
     const commands = [
       ['keys', 'list'],
@@ -39,7 +39,7 @@ describe('a newcomer at the command line', () => {
     assert.deepEqual(readdirSync(empty), []);
   });
 
-  it('[find D3] is told of a database that a first key makes, and only of that', async () => {
+  it('[find D3] reports a database that the first key creates, and only that', async () => {
     const dir = join(folder, 'made');
     const create = () =>
       toolhost(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], { env: { DATA_DIR: dir } });

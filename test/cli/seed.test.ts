@@ -73,7 +73,7 @@ describe('npm run seed', () => {
     assert.equal(capture?.response?.status, 200);
   });
 
-  it('makes keys of every state, and an audit log that tells the month by the names of people', async () => {
+  it('makes keys of every state, and an audit log of the month with the names of people', async () => {
     const { keys } = await get<Output<'listApiKeys'>>('/keys');
     const now = Date.now();
     assert.ok(keys.some((one) => one.revoked_at !== undefined));

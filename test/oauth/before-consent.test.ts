@@ -88,7 +88,7 @@ describe('before anybody has consented', () => {
 
   const linkOf = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
 
-  it('[find B4] an error of a client that nobody knows stays on a page that shows where it would lead', async () => {
+  it('[find B4] an error of an unknown client stays on a page that shows its redirect URI', async () => {
     for (const slug of slugs) {
       for (const redirectUri of strangers) {
         for (const client of await clientsWith(slug, redirectUri)) {
@@ -128,7 +128,7 @@ describe('before anybody has consented', () => {
     }
   });
 
-  it('[find B4] a request of nobody in particular shows nothing that leads on', async () => {
+  it('[find B4] a request without a known client shows a page without a link', async () => {
     for (const slug of slugs) {
       for (const redirectUri of [...strangers, ...known]) {
         for (const client of await clientsWith(slug, redirectUri)) {
@@ -144,7 +144,7 @@ describe('before anybody has consented', () => {
     }
   });
 
-  it('[find B4] whatever is wrong together: nothing leads to a stranger by itself', async () => {
+  it('[find B4] no combination of errors redirects to an unknown client', async () => {
     const clients = (await Promise.all(slugs.map((slug) => clientsWith(slug, 'https://evil.example/cb')))).flat();
     const parts = fc.record({
       client: fc.constantFrom(...clients),

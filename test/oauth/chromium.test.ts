@@ -149,7 +149,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     });
   });
 
-  it('is used with the keyboard alone, to allow and to cancel [mcp 59]', async () => {
+  it('can be used with only the keyboard, to allow and to cancel [mcp 59]', async () => {
     const url = await authorizationUrl('Claude Code');
     await inPage({}, async (page) => {
       await page.goto(url);

@@ -176,7 +176,7 @@ describe('clients that describe themselves by a document', () => {
     }
   });
 
-  it('sends the answer to nobody but the redirect URI of the document', async () => {
+  it('sends the answer only to the redirect URI of the document', async () => {
     const client = clientAt(site.publish('/answer'));
     const page = await world.returned(client.authorization());
     const { origin, pathname } = next(page);

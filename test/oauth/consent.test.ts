@@ -81,7 +81,7 @@ describe('consent', () => {
     }
   });
 
-  it('answers the form with a page that leads to the provider, with a cookie for this login alone', async () => {
+  it('answers the form with a page that leads to the provider, and a cookie for this login only', async () => {
     const browser = world.browser();
     const page = await departure(browser);
     assert.equal(page.status, 200);
@@ -179,7 +179,7 @@ describe('consent', () => {
     assertRefused(await browser.press(late, 'Allow and log in'), 403);
   });
 
-  it('tells the client when the person cancels, by a page and not a redirect after a form', async () => {
+  it('reports a cancelled login to the client by a page, not by a redirect after a form', async () => {
     const browser = world.browser();
     const { url, state } = client.authorization();
     const page = await browser.press(await browser.get(url), 'Cancel');

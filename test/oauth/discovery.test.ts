@@ -48,7 +48,7 @@ describe('OAuth discovery', () => {
     assert.equal((await fetch(`${world.toolhost.url}/mcp/no-login/authorize`)).status, 404);
   });
 
-  it('[mcp 37] [sec A3] answers 401 invalid_token to what is no token of this server', async () => {
+  it('[mcp 37] [sec A3] answers 401 invalid_token to anything but a token of this server', async () => {
     const other = await world.serve();
     const { access_token: foreign } = await world.tokens(await world.client(other));
     const { access_token: own } = await world.tokens(await world.client(slug));

@@ -19,7 +19,7 @@ describe('[find B8] the identity provider of local mode', () => {
     return page;
   }
 
-  it('takes its form once the person sends it, and says by what it recognises it', async () => {
+  it('accepts its form when the person sends it, and recognises the browser by its cookie', async () => {
     const browser = createBrowser();
     const departure = await browser.get(`${toolhost.url}/login`);
     const shown = next(await browser.get(next(departure)));

@@ -87,7 +87,7 @@ describe('finishing a login that was begun to try it', () => {
     );
   });
 
-  it('leaves alone a login that is not proven to be of who asks', async () => {
+  it('keeps a login that the sender cannot prove to own', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     const { code, verifier } = await world.logIn(client);

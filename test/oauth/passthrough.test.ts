@@ -64,7 +64,7 @@ describe('passthrough, the specification to the letter', () => {
     tokensOf(await client.refresh(second.refresh_token));
   });
 
-  it('[sec D11] takes a wrapped refresh token of its own server and client alone, with the endpoints as they were', async () => {
+  it('[sec D11] accepts a wrapped refresh token only for its own server, client and endpoints', async () => {
     const at = await world.serve({}, { token_mode: 'passthrough' });
     const agent = await world.client(at);
     const { refresh_token } = await world.tokens(agent);
@@ -92,7 +92,7 @@ describe('passthrough, the specification to the letter', () => {
     }
   });
 
-  it('answers a refresh that the provider refuses, or does not answer, as what it is', async () => {
+  it('answers a refresh according to the refusal or outage of the provider', async () => {
     const { refresh_token } = await world.tokens(client);
     world.provider.onToken(() => ({ status: 503, body: 'down' }));
     assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');

@@ -6,7 +6,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/service/toolhost.ts';
 
-describe('what the provider says of its tokens and errors', () => {
+describe('tokens and errors of the provider', () => {
   let world: LoginWorld;
   let clients: Record<'issued' | 'passthrough', OAuthClient>;
   before(async () => {
@@ -52,7 +52,7 @@ describe('what the provider says of its tokens and errors', () => {
       }
     });
 
-    it(`[find E4] ${mode}: a token of another type ends the login, and the client is told which`, async () => {
+    it(`[find E4] ${mode}: a token of another type ends the login, and the client gets its name`, async () => {
       for (const token_type of [...others, markup]) {
         const { error, description, hasCode, page } = await ended(clients[mode], { ...whole, token_type });
         assert.deepEqual([error, hasCode], ['server_error', false], token_type);
@@ -122,7 +122,7 @@ describe('what the provider says of its tokens and errors', () => {
     }
   });
 
-  it('[find E4] nothing but a word reaches anybody: no markup, no sentence, no secret', async () => {
+  it('[find E4] only a single word is shown: no markup, no sentence, no secret', async () => {
     const { clientSecret } = world.provider;
     const anything = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),

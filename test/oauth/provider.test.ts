@@ -157,7 +157,7 @@ describe('logging in at the provider', () => {
     });
   }
 
-  it('[sec D14] says in words of ours what the provider says at its login page', async () => {
+  it('[sec D14] reports errors of the provider’s login page in our own words', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     const answers: [given: string, told: string][] = [
@@ -182,7 +182,7 @@ describe('logging in at the provider', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('[sec D14] tells the client when the token endpoint cannot be reached', async (t) => {
+  it('[sec D14] reports to the client that the token endpoint cannot be reached', async (t) => {
     const down = await startListener();
     await down.close();
     const small = await startLoginWorld({ egress: [down.port] });

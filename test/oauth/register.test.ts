@@ -169,7 +169,7 @@ describe('registering a client', () => {
     assertOAuthError(large, 413, 'invalid_request');
   });
 
-  it('[sec D20] shows names without what could run, hide or pose', async () => {
+  it('[sec D20] shows names without markup, invisible characters or imitation', async () => {
     const names: [string, string][] = [
       ['<script>alert(1)</script>', '<script>alert(1)</script>'],
       ['"><img src=x onerror=alert(1)>', '"><img src=x onerror=alert(1)>'],

@@ -162,7 +162,7 @@ describe('two replicas on one database', () => {
     });
   }
 
-  it('serve one login together: what begins at one may end at the other', async () => {
+  it('serve one login together: it may begin at one and end at the other', async () => {
     const browser = world.browser();
     const { url, verifier } = here.authorization();
     const departure = await browser.press(await browser.get(url), 'Allow and log in');

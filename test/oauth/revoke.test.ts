@@ -84,7 +84,7 @@ describe('ending a login', () => {
     assert.doesNotMatch(JSON.stringify(await grants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
 
-  it('[sec E1] is nobody else’s to see or to end', async () => {
+  it('[sec E1] cannot be seen or ended by others', async () => {
     const tokens = await world.tokens(client);
     const [grant] = await grants(slug);
     const stranger = await world.toolhost.key({ workspace: 'strangers' });

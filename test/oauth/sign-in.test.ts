@@ -6,7 +6,7 @@ import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts
 
 const hourS = 3600;
 
-describe('what the identity provider says at a sign-in', () => {
+describe('answers of the identity provider at a sign-in', () => {
   let provider: ForgingProvider;
   let toolhost: TestToolhost;
   before(async () => {

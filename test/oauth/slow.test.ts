@@ -31,7 +31,7 @@ describe('others that never answer', { concurrency: true }, () => {
     return result;
   }
 
-  it('[sec D14] a token endpoint: the client is told, with its state and our issuer', async () => {
+  it('[sec D14] a token endpoint: the client gets an error with its state and our issuer', async () => {
     const slug = await world.serve();
     const authorization = (await world.client(slug)).authorization();
     const browser = world.browser();
@@ -55,7 +55,7 @@ describe('others that never answer', { concurrency: true }, () => {
     assert.equal((await world.browser().get(client.authorization().url)).status, 200);
   });
 
-  it('a renewal: the calls wait together, are told to come again, and the provider is asked once', async (t) => {
+  it('a renewal: the calls wait together, get a Retry-After, and the provider is asked once', async (t) => {
     // With a clock of its own.
     const aside = await startLoginWorld();
     t.after(() => aside.stop());

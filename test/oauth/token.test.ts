@@ -63,7 +63,7 @@ describe('redeeming a code', () => {
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
   });
 
-  it('[sec D9] does not end it for somebody who has the code but not the verifier', async () => {
+  it('[sec D9] does not end it for a sender who has the code but not the verifier', async () => {
     const { code, verifier } = await world.logIn(client);
     const { access_token } = tokensOf(await client.redeem(code, verifier));
     assertOAuthError(await client.redeem(code, 'w'.repeat(43)), 400, 'invalid_grant');
@@ -125,7 +125,7 @@ describe('redeeming a code', () => {
     tokensOf(await client.redeem(code, verifier));
   });
 
-  it('refuses what no token request looks like', async () => {
+  it('refuses malformed token requests', async () => {
     for (const grant_type of [undefined, '', 'password', 'client_credentials', 'Authorization_Code']) {
       assertOAuthError(await client.redeem('c', 'v', { grant_type }), 400, 'unsupported_grant_type');
     }

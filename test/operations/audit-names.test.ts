@@ -6,7 +6,7 @@ import { serverAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { Json } from '../support/service/toolhost.ts';
 
-describe('the names in the audit log, and what a person is told of the service', () => {
+describe('the names in the audit log, and what a person learns about the service', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld({ env: { CALL_RETENTION_DAYS: '12' } });
@@ -80,7 +80,7 @@ describe('the names in the audit log, and what a person is told of the service',
     assert.deepEqual([event.actor_kind, 'actor_name' in event], ['operator', false]);
   });
 
-  it('tells a person how long records of calls are kept', async () => {
+  it('shows a person how long records of calls are kept', async () => {
     const session = await personSession(world.toolhost, { name: 'Cleo' });
     assert.equal((await as(session, 'GET', '/session')).body.call_retention_days, 12);
   });

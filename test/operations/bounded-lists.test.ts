@@ -31,7 +31,7 @@ function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
   ];
 }
 
-describe('[find A4] what an operation answers', () => {
+describe('[find A4] the answer of an operation', () => {
   for (const op of Object.values(operations)) {
     it(`${op.name} has no list without a cursor or a most`, () => {
       assert.deepEqual(unbounded(outputSchemaOf(op) as Schema, '', false), []);

@@ -55,7 +55,7 @@ for (const engine of engines) {
       assert.match(lines(file)[1] ?? '', /^call_u20,/);
     });
 
-    it('are text/csv with every field in its place', async () => {
+    it('are text/csv with every field in its column', async () => {
       await serve('file', [{ id: 'call_f1' }]);
       const reply = await get('/calls.csv?slug=file');
       assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');

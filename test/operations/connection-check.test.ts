@@ -146,7 +146,7 @@ describe('checking a connection', () => {
     assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
   });
 
-  it('is a tool of the management server, and for whoever may see the server', async () => {
+  it('is a tool of the management server, for all who may see the server', async () => {
     const slug = await serve();
     const key = await toolhost.key({ scopes: ['manage:read'] });
     const call = { name: 'checkConnection', arguments: { slug } };

@@ -49,7 +49,7 @@ describe('an address where nothing is', () => {
     assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'application/problem+json']);
   });
 
-  it('[find D4] under a name that is not the service’s is told to a person too, with what to do', async () => {
+  it('[find D4] under a name that is not the service’s is reported to a person too, with advice', async () => {
     const page = await get('/', browsers, { host: 'elsewhere.example' });
     assert.equal(page.status, 421);
     assert.match(String(page.headers['content-type']), /^text\/html/);

@@ -96,7 +96,7 @@ describe('[find A4] reports', () => {
     await Promise.all(all);
   });
 
-  it('that the database holds up are in the way of no call, no change and no other workspace', async () => {
+  it('that the database holds up delay no call, no change and no other workspace', async () => {
     const postgres = await startPostgres();
     const upstream = await startRecordingUpstream();
     const url = await postgres.createDatabase();

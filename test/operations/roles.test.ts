@@ -17,7 +17,7 @@ const naming = operationList.filter(
   (op) => op.people && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
 );
 
-describe('what a person may do in the dashboard', () => {
+describe('permissions of people in the dashboard', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {

@@ -72,7 +72,7 @@ describe('stored credentials', () => {
     assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 404);
   });
 
-  it('[sec A11] placeholders are filled once, in every place, and never with what a secret contains', async () => {
+  it('[sec A11] placeholders are filled once, everywhere, and never inside the value of a secret', async () => {
     const slug = await create({
       authentication: { type: 'Bearer', token: '{{ID}}.{{KEY}}' },
       ...withHeader('a {{ KEY }}{{KEY}} b'),

@@ -168,7 +168,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[sec E3] show a key that is limited to some servers those alone', async () => {
+    it('[sec E3] show only those servers to a key that is limited to them', async () => {
       const key = await world.toolhost.key({ servers: ['limited-mine'] });
       for (const slug of ['limited-mine', 'limited-other']) {
         await (await serve(slug))([{ id: `call_of_${slug}` }]);

@@ -126,7 +126,7 @@ for (const engine of engines) {
       assert.ok(used !== undefined && used < 0.02, String(used));
     });
 
-    it('[find A5] refuses configurations that are too large together; whoever is above may make less of it', async () => {
+    it('[find A5] refuses configurations that are too large together; a workspace above the quota may shrink', async () => {
       const { workspace, create, ask } = await open({ megabytes: 1 });
       const large = (tools: number, text = 'x') => ({ tools: longTools(tools, text) });
       assert.equal((await create('one', large(100))).status, 201);
@@ -198,7 +198,7 @@ for (const engine of engines) {
       assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
     });
 
-    it('[find A5] leaves of a deleted server its slug alone', async () => {
+    it('[find A5] keeps only the slug of a deleted server', async () => {
       const { workspace, create, ask } = await open();
       await create('gone', { authentication: { type: 'Bearer', token: 'a-credential' } });
       await ask('DELETE', `/servers/${workspace}-gone`);
@@ -218,7 +218,7 @@ for (const engine of engines) {
   });
 }
 
-describe('what an operator sets as quotas', () => {
+describe('quotas set by an operator', () => {
   const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
 
   it('[find A5] replaces the built-in ones, each by its name', () => {

@@ -10,7 +10,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 /** Operations that name a thing which belongs to somebody. */
 const naming = operationList.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
 
-describe('what belongs to another workspace', () => {
+describe('objects of another workspace', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let victim: string;
@@ -155,7 +155,7 @@ describe('what belongs to another workspace', () => {
     assert.equal((await toolhost.rest('GET', '/servers/mine', { key: stranger })).status, 404);
   });
 
-  it('[sec E1] keeps its slug: nobody learns more than that it is taken', async () => {
+  it('[sec E1] keeps its slug: others learn only that it is taken', async () => {
     const { status, body } = await toolhost.rest('POST', '/servers', {
       key: stranger,
       body: serverAt('owned', upstream.url),

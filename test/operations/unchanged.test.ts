@@ -22,7 +22,7 @@ const alwaysChanging = new Set([
 ]);
 
 describe('operations that change something', () => {
-  it('[find D4] make or end one thing, or tell when they found it so', () => {
+  it('[find D4] create or end one thing, or report that it was already so', () => {
     const all = [...operationList, ...Object.values(operatorOperations)].filter(({ effect }) => effect === 'write');
     const tells = all.filter((op) => op.isUnchanged && 'unchanged' in op.output.shape).map(({ name }) => name);
     const rest = all.map(({ name }) => name).filter((name) => !tells.includes(name));
@@ -97,7 +97,7 @@ for (const engine of engines) {
       assert.equal(stale.status, 409);
     });
 
-    it('[find D4] of a secret, limits and capture is told apart from one that changes them', async () => {
+    it('[find D4] of a secret, limits and capture is distinguished from one that changes them', async () => {
       await rest('POST', '/servers', serverAt('parts', api));
       await twice(() => rest('PUT', '/servers/parts/secrets/KEY', { value: 'one' }));
       assert.equal((await rest('PUT', '/servers/parts/secrets/KEY', { value: 'two' })).unchanged, undefined);
@@ -112,7 +112,7 @@ for (const engine of engines) {
       await twice(() => operate(world.toolhost, 'setWorkspaceQuotas', id, { keys: 500 }));
     });
 
-    it('[find D4] of a workspace and its people is told', async () => {
+    it('[find D4] of a workspace and its people is reported', async () => {
       const session = await personSession(world.toolhost, { name: 'Owner' });
       const act = async (method: string, path: string, body: Json) => {
         const reply = await personRequest(world.toolhost, session, method, path, body);

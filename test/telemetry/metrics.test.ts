@@ -176,7 +176,7 @@ describe('the metrics', () => {
     assert.equal(blockedClass('not an address'), 'reserved');
   });
 
-  it('tell what is remembered and what goes out', async () => {
+  it('count cache entries and outbound requests', async () => {
     const { count, later } = await added(async () => {
       const fresh = await toolhost.key();
       for (let n = 0; n < 3; n++) await toolhost.callTool('keyed', fresh, 'get');
@@ -195,7 +195,7 @@ describe('the metrics', () => {
     await held;
   });
 
-  it('tell how the process and its database are', async () => {
+  it('describe the state of the process and its database', async () => {
     const later = await eventually(async () => {
       const { later } = await added(() => call('fine_canary_tool'));
       assert.ok(later.value('toolhost_call_records_waiting') > 0);

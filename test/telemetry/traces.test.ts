@@ -53,7 +53,7 @@ describe('the traces of calls', () => {
     return { servers: of(2), clients: of(3) };
   }
 
-  it('are a server span and a client span, and the upstream is told of the latter', async () => {
+  it('are a server span and a client span, and the upstream gets the context of the latter', async () => {
     await toolhost.callTool('things', token, 'get_thing', args);
     const sent = upstream.requests[0]?.headers.traceparent;
     const { servers, clients } = await collected();
@@ -102,7 +102,7 @@ describe('the traces of calls', () => {
     }
   });
 
-  it('are not kept for a caller who does not want it, but the upstream is told so', async () => {
+  it('are not kept for a caller who does not want it, and the upstream gets that decision', async () => {
     const headers = { traceparent: traceparent.replace(/01$/, '00') };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
     assert.match(String(upstream.requests[0]?.headers.traceparent), new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
@@ -148,7 +148,7 @@ describe('the traces of calls', () => {
   });
 });
 
-describe('the trace of a call whose login is renewed on the way', () => {
+describe('the trace of a call whose login is renewed during it', () => {
   it('has a client span for each request', async () => {
     const collector = await startTraceCollector();
     const world = await startLoginWorld({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
@@ -179,7 +179,7 @@ describe('a collector that fails', () => {
   });
   after(() => upstream.close());
 
-  it('costs no call, is told of once, and gets spans again when it is back', async () => {
+  it('fails no call, is logged once, and gets spans again when it is back', async () => {
     const port = await freePort();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-traces-'));
     const env = {

@@ -80,7 +80,7 @@ async function run(client: RestClient, input: Input<'callTool'>): Promise<Outcom
   }
 }
 
-/** What the tool's arguments are; nothing for a key that may call but not read. @throws AppError for an unknown tool */
+/** The tool's input schema; undefined for a key that may call but not read. @throws AppError for an unknown tool */
 async function propertiesOf(client: RestClient, slug: string, tool: string): Promise<{ [name: string]: unknown }> {
   const config = await readConfig(client, slug);
   if (!config) return {};

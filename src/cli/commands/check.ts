@@ -39,7 +39,7 @@ async function check(files: readonly string[], options: { json?: true }): Promis
   if (!valid) process.exitCode = 1;
 }
 
-/** The configuration files of a folder, by name; a file, and an empty folder, as they were named. */
+/** The configuration files of a folder, sorted by name. A file or an empty folder is returned as given. */
 function filesOf(path: string): string[] {
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
   const found = readdirSync(path, { withFileTypes: true })
@@ -51,7 +51,7 @@ function filesOf(path: string): string[] {
 
 type Judge = (config: unknown) => Omit<Verdict, 'file'>;
 
-/** The rules of the service that this environment would start. */
+/** Checks configurations by the rules of the service that this environment would start. */
 async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
   const [{ configRules }, { checkServerConfig }, { warningsOf }] = await Promise.all([
     import('../../app/operator.ts'),

@@ -68,8 +68,8 @@ Examples:
 
 function limitText(limits: { calls_per_second?: number; calls_per_minute?: number; calls_per_day?: number }): string {
   const { calls_per_second, calls_per_minute, calls_per_day } = limits;
-  const told = { second: calls_per_second, minute: calls_per_minute, day: calls_per_day };
-  const parts = Object.entries(told).flatMap(([span, calls]) =>
+  const quotas = { second: calls_per_second, minute: calls_per_minute, day: calls_per_day };
+  const parts = Object.entries(quotas).flatMap(([span, calls]) =>
     calls === undefined ? [] : [`${calls} calls a ${span}`],
   );
   return parts.length === 0 ? 'any number of calls' : parts.join(', ');
@@ -96,7 +96,7 @@ function expires(text: string): number {
 }
 
 async function create(options: CreateOptions): Promise<void> {
-  // Before the key is made, so that nothing can go wrong between making and showing it.
+  // Read before the key is created, so that no error can prevent a new key from being shown.
   const url = environmentUrl(process.env);
   await asOperator({ ...options, makesDatabase: true }, async (operator) => {
     const made = await operator.run('createApiKey', {
@@ -151,7 +151,7 @@ async function list(options: OperatorOptions): Promise<void> {
   });
 }
 
-/** `now` is the database's time, epoch ms, like that of the key. */
+/** `now` is the database's time in epoch ms, like the times of the key. */
 function rowOf(key: KeyRecord, now: number): string[] {
   return [
     key.id,

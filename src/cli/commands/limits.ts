@@ -37,7 +37,7 @@ Examples:
 }
 
 function addOptions(command: Command): Command {
-  return addOperatorOptions(command).option('--server <slug>', 'this server alone, within the limits of its workspace');
+  return addOperatorOptions(command).option('--server <slug>', 'only this server, within the limits of its workspace');
 }
 
 async function set(options: Options, command: Command): Promise<void> {
@@ -50,7 +50,7 @@ async function set(options: Options, command: Command): Promise<void> {
   await run(options, change);
 }
 
-/** Sets what is given, nothing for showing alone, and shows what counts then. */
+/** Sets the given limits, if any, and prints those in effect. */
 async function run(options: Options, change: object): Promise<void> {
   await asOperator(options, async (operator) => {
     const { server: slug } = options;

@@ -46,7 +46,7 @@ async function change(options: Options, command: Command): Promise<void> {
   await run(options, Object.fromEntries(given));
 }
 
-/** Sets what is given, nothing for showing alone, and shows what counts then. */
+/** Sets the given quotas, if any, and prints those in effect. */
 async function run(options: Options, input: Input<'setWorkspaceQuotas'>): Promise<void> {
   await asOperator(options, async (operator) => {
     const isChange = Object.keys(input).length > 0;

@@ -16,7 +16,7 @@ export function addSecrets(program: Command): void {
     .argument('<slug>')
     .argument('<name>', 'NAME of {{NAME}}')
     .option('--value-file <file>', 'read the value from a file')
-    // Refused by ourselves, as the usual message would repeat the value.
+    // Refused here, because the usual message would repeat the value.
     .allowExcessArguments()
     .addHelpText(
       'after',
@@ -64,7 +64,7 @@ async function set(slug: string, name: string, options: SetOptions, command: Com
 
 async function readValue(name: string, file: string | undefined): Promise<string> {
   const raw = file === undefined ? await typedOrPiped(name) : await readTextFile(file);
-  // Editors and echo end a file with a line break that is not part of the secret.
+  // Editors and `echo` end a file with a line break that is not part of the secret.
   const value = raw.replace(/\r?\n$/, '');
   if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
   return value;

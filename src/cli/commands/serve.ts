@@ -13,11 +13,11 @@ export function addServe(program: Command): void {
 export async function runServe(): Promise<void> {
   const { serve } = await import('../../process/serve.ts');
   await serve();
-  // What was compiled is kept now, as a process that is killed could not do it at its end.
+  // Saved now, because a killed process could not save its compile cache at the end.
   flushCompileCache();
 }
 
-/** Help is made without waiting, so the settings are loaded the other way, and only when somebody asks for them. */
+/** Text of the settings for the help. Loaded with `require`, because Commander builds help synchronously. */
 function settingsText(): string {
   const { variables } = createRequire(import.meta.url)('../../variables.ts') as typeof import('../../variables.ts');
   const lines = Object.entries(variables).map(([name, { fallback, meaning }]) => {

@@ -76,7 +76,7 @@ async function get(slug: string, options: Options): Promise<void> {
   print([...summary(shown).map((line) => `# ${line}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join('\n'));
 }
 
-/** What is not part of the configuration; as comments, so that the whole output is a configuration file. */
+/** Details outside the configuration, as comments, so that the whole output is a valid configuration file. */
 function summary({ server, secrets, callback_url, warnings }: Shown): string[] {
   return [
     `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
@@ -95,10 +95,10 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   }
   const client = await clientOf(options);
-  // The service judges what the file holds.
+  // The service validates the content of the file.
   const stored = await client.run(name, config as Input<typeof name>);
   if (options.json) return printJson(stored);
-  // Replacing is no tool for agents and has no words of its own; it ends as an update does.
+  // Replacing is no tool, so it has no text of its own; the text of an update fits.
   const { operations } = await import('../../operations/index.ts');
   print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
 }
