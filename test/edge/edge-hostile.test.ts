@@ -66,7 +66,7 @@ describe('hostile requests', { timeout: 20_000 }, () => {
     ['a million escapes', () => `["${'\\n'.repeat(500_000)}`, 400, -32700],
   ];
   for (const [what, make, status, code] of large) {
-    it(`[sec F3] ${what}: ${status}, quickly, and nobody else waits`, async () => {
+    it(`[sec F3] ${what}: ${status}, quickly, and no other request waits`, async () => {
       const body = make();
       const memory = process.memoryUsage.rss();
       const begun = process.cpuUsage();
@@ -107,7 +107,7 @@ describe('hostile requests', { timeout: 20_000 }, () => {
     });
   }
 
-  it('[sec F3] a body in thousands of tiny chunks is refused, and who goes on sending is cut off', async () => {
+  it('[sec F3] a body in thousands of tiny chunks is refused, and a client that goes on sending is cut off', async () => {
     const text = `{"jsonrpc":"2.0","id":1,"method":"ping"${' '.repeat(100_000)}}`;
     const chunks = `${[...text].map((character) => `1\r\n${character}\r\n`).join('')}0\r\n\r\n`;
     const begun = process.cpuUsage();
@@ -137,7 +137,7 @@ describe('hostile requests', { timeout: 20_000 }, () => {
     await alive();
   });
 
-  it('[sec F3] bytes that are no UTF-8 are no JSON, whatever they would be replaced with', async () => {
+  it('[sec F3] bytes that are not UTF-8 are refused as invalid JSON', async () => {
     const call = Buffer.from(
       JSON.stringify({ ...ping(1), method: 'tools/call', params: { name: 'note', arguments: { text: '?' } } }),
     );

@@ -78,7 +78,7 @@ describe('many clients at once', () => {
     return told.length;
   };
 
-  it(`[sec F1] ${clients} clients with equal ids and different tokens: nobody gets the answer of another`, async () => {
+  it(`[sec F1] ${clients} clients with equal ids and different tokens: each gets its own answer`, async () => {
     const run = async (client: number): Promise<number> => {
       let answers = 0;
       for (let number = 0; number < rounds; number++) answers += await round(client, number);

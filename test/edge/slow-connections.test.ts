@@ -22,7 +22,7 @@ function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowC
   socket.on('data', (data) => {
     said += data.toString('latin1');
   });
-  // What it says after it was cut off is refused.
+  // Bytes sent after the cut are refused.
   socket.on('error', () => undefined);
   socket.write(begins);
   const timer = setInterval(() => {

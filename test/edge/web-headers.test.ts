@@ -64,7 +64,7 @@ describe('the headers of the dashboard behind https', () => {
     }
   });
 
-  it('[sec M10] let styles be added by one page view alone', async () => {
+  it('[sec M10] permit the added styles of one page view only', async () => {
     const nonces = await Promise.all(
       [1, 2].map(async () => /nonce" content="([^"]+)"/.exec((await get('/')).text)?.[1]),
     );

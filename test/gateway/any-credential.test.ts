@@ -88,7 +88,7 @@ describe('a credential of any visible characters', () => {
     );
   });
 
-  it('[find E1] two credentials in one field, and what no header can hold, are refused', async () => {
+  it('[find E1] two credentials in one field, and values that no header can hold, are refused', async () => {
     const two = [
       'Bearer one, Bearer two',
       'Bearer one,Bearer two',

@@ -53,7 +53,7 @@ describe('the record of a call', () => {
   const records = async (query = '') =>
     (await toolhost.rest('GET', `/calls?slug=recorded${query}`)).body.calls as Json[];
 
-  it('says when, where, who, how it ended, how long it took and how much was carried', async () => {
+  it('holds the time, target, caller, outcome, duration and size', async () => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'post', arguments: { q: 'ö' } } };
     const begun = Date.now();
     const reply = await toolhost.post('recorded', message, { token: key });
@@ -97,7 +97,7 @@ describe('the record of a call', () => {
     });
   }
 
-  it('tells arguments that do not fit apart, and nothing was sent for them', async () => {
+  it('marks arguments that do not fit, for which nothing was sent', async () => {
     const { requests } = upstream;
     const sent = requests.length;
     await toolhost.callTool('recorded', key, 'ok', { q: 1 });
@@ -172,7 +172,7 @@ describe('the record of a call', () => {
     assert.ok(stored.includes('recorded'));
   });
 
-  it('[sec E1] is shown to its own workspace and to keys of its server alone', async () => {
+  it('[sec E1] is shown only to its own workspace and to keys of its server', async () => {
     const [foreign, limited] = [
       await toolhost.key({ workspace: 'other' }),
       await toolhost.key({ servers: ['elsewhere'] }),

@@ -108,7 +108,7 @@ for (const engine of engines) {
       assert.equal(await isCaptured(), false);
     });
 
-    it('[behaviour Calls] is shown with the server, audited, and ends by itself', async () => {
+    it('[behaviour Calls] is shown with the server, audited, and ends on time', async () => {
       const slug = await serve();
       await world.wait(1);
       const shown = async () => (await get(`/servers/${slug}`)).body.capture_until;
@@ -129,7 +129,7 @@ for (const engine of engines) {
       assert.equal(await shown(), undefined);
     });
 
-    it('is for who may change the server, and for 24 hours at most', async () => {
+    it('needs permission to change the server, and lasts at most 24 hours', async () => {
       const slug = await serve();
       const reader = await world.toolhost.key({ scopes: ['manage:read', 'call'] });
       assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, reader)).status, 403);
@@ -235,7 +235,7 @@ for (const engine of engines) {
       assert.equal(long.request?.body?.length, 8192);
     });
 
-    it('keeps what there is of a call that fails', async () => {
+    it('keeps the available parts of a failed call', async () => {
       const slug = await serve();
       await capture(slug, 1);
       const refused = await capturedBy(slug, { name: 7 });
@@ -251,7 +251,7 @@ for (const engine of engines) {
       assert.equal(unanswered.response, undefined);
     });
 
-    it('keeps a capture for a day, and none of a deleted server', async () => {
+    it('keeps captures for a day, unless the server is deleted', async () => {
       const slug = await serve();
       await capture(slug, 1);
       await capturedBy(slug, { name: 'n' });

@@ -6,7 +6,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
-describe('who may call a hosted server, and what the upstream receives', () => {
+describe('access to a hosted server, and the credentials that the upstream receives', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -76,7 +76,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     await refused(send(slug, bearer(await toolhost.key({ workspace: 'strangers' }))));
   });
 
-  it('[sec A1] one of our keys, valid or not, is never sent to an upstream in place of its own token', async () => {
+  it('[sec A1] our own keys, valid or not, are never sent to an upstream', async () => {
     const madeUp = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
     for (const authentication of [{ type: 'Bearer' }, { type: 'ApiKey', header: 'apikey' }, { type: 'QueryParam' }]) {
       const slug = await create({ authentication });
@@ -150,7 +150,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     assert.equal(answers.size, 1);
   });
 
-  it('api_key: a key without the scope call, or limited to other servers, is told so', async () => {
+  it('api_key: a key without the scope call, or limited to other servers, gets the reason', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
     for (const token of [
       await toolhost.key({ scopes: ['manage'] }),
@@ -162,7 +162,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     await received(send(slug, bearer(await toolhost.key({ scopes: ['call'], servers: [slug] }))));
   });
 
-  it('passthrough: any token of the provider goes up, none of ours does, and its refusal is a 401 with hints', async () => {
+  it('passthrough: only tokens of the provider are sent up, and their refusal is a 401 with hints', async () => {
     const oauth = {
       authorization_url: 'https://id.example/authorize',
       token_url: 'https://id.example/token',
@@ -194,7 +194,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     upstream.take();
   });
 
-  it('[sec A3] oauth: nothing but a token of ours is taken, and no other kind of credential falls back', async () => {
+  it('[sec A3] oauth: only our own tokens are accepted, without fallback to other credentials', async () => {
     const oauth = {
       authorization_url: 'https://id.example/authorize',
       token_url: 'https://id.example/token',
@@ -236,7 +236,7 @@ describe('who may call a hosted server, and what the upstream receives', () => {
     }
   });
 
-  it('[sec A9] nothing of the request but its credential and its trace goes up', async () => {
+  it('[sec A9] only the credential and the trace of a request are sent up', async () => {
     const slug = await create({ authentication: { type: 'Bearer' } });
     const stray = {
       cookie: 'session=stray',

@@ -34,7 +34,7 @@ describe('a disabled tool', () => {
     return replies.map(({ status, body }) => [status, (body.error as Json | undefined)?.code]);
   };
 
-  it('is in no list of tools, and a call of it is one of an unknown tool', async () => {
+  it('is not listed, and cannot be called', async () => {
     await create('in-part');
     assert.deepEqual(await listed('in-part'), [['shown'], ['shown']]);
     upstream.take();
@@ -66,7 +66,7 @@ describe('a disabled tool', () => {
     assert.deepEqual(await called('switched', 'hidden'), await called('switched', 'none'));
   });
 
-  it('counts neither where the server is described nor in what its tools cost', async () => {
+  it('counts neither in the description of the server nor in the size of its tools', async () => {
     const { body } = await create('counted');
     assert.equal((body.server as Json).tool_count, 1);
     const page = await fetch(`${toolhost.url}/mcp/counted`, { headers: { accept: 'text/html' } });

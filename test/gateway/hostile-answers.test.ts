@@ -14,7 +14,7 @@ const late = /^upstream did not answer within 300 ms$/;
 const noHttp = /^the upstream answered with something that is not valid HTTP$/;
 
 /** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
-const endings: [path: string, timeoutMs: number, said: RegExp][] = [
+const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
   ['/silence', 300, late],
   ['/drip', 300, oversize],
   ['/reset', 2000, closed],
@@ -57,16 +57,16 @@ describe('hostile upstreams', () => {
   const serve = (path: string, timeout_ms: number, method = 'GET') =>
     one.serve({ method, url: `${hostile.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 });
 
-  for (const [path, timeoutMs, said] of endings) {
+  for (const [path, timeoutMs, expected] of endings) {
     it(`[sec G1] ${path} ends as a tool error within timeout_ms + 0.5 s, and the connection is gone`, async () => {
       const slug = await serve(path, timeoutMs, 'POST');
       const seen = hostile.requests.length;
       const started = performance.now();
-      assert.match(errorOf(await one.call(slug)), said);
+      assert.match(errorOf(await one.call(slug)), expected);
       const took = performance.now() - started;
       assert.ok(took < timeoutMs + 500, `took ${took} ms`);
       assert.equal(hostile.requests.length, seen + 1);
-      if (said === late || said === oversize) await hostile.requests[seen]?.closed;
+      if (expected === late || expected === oversize) await hostile.requests[seen]?.closed;
     });
   }
 
@@ -86,7 +86,7 @@ describe('hostile upstreams', () => {
     dripping.close();
   });
 
-  it('[sec G1] an answer that nobody asked for never becomes the answer of the next call', async () => {
+  it('[sec G1] an unasked answer never becomes the answer of the next call', async () => {
     const slug = await serve('/extra-response', 2000);
     for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"first":true}');
   });
@@ -96,7 +96,7 @@ describe('hostile upstreams', () => {
     for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"last":true}');
   });
 
-  it('[sec G1] a long list that comes row by row is an answer like any other, a flood of bytes one by one is none', async () => {
+  it('[sec G1] a long list that comes row by row is read, a flood of single bytes is refused', async () => {
     const rows = await one.serve({ url: `${hostile.url}/rows`, timeout_ms: 10_000 });
     assert.equal(JSON.parse(textOf(await one.call(rows))).length, streamedRows);
     const flood = await one.serve({ url: `${hostile.url}/tiny-chunks`, timeout_ms: 10_000 });

@@ -18,7 +18,7 @@ const canary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex'
 /** The ways in which a value may lie somewhere. */
 function forms(value: string): Map<string, string> {
   const bytes = Buffer.from(value);
-  // Base64 looks different at each of the three places where a value can begin; its ends depend on what is around it.
+  // Base64 looks different at each of the three positions where a value can begin; its ends depend on what is around it.
   const inner = [0, 1, 2].map((shift) =>
     Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
@@ -163,7 +163,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     await rest('POST', '/servers/with-login/versions/1/restore', {});
   });
 
-  it('while tools are called, by upstreams that answer, refuse, echo what they were sent, or are not there', async () => {
+  it('while tools are called, by upstreams that answer, refuse, echo what they were sent, or are absent', async () => {
     const { callerToken = '', queryToken = '', triedToken, argument, answer } = secrets;
     const echo = (path: string) =>
       toolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });
@@ -209,7 +209,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     assert.ok(upstream.requests.some((request) => request.url.includes(encodeURIComponent(queryToken))));
   });
 
-  it('while credentials are sent to the wrong place', async () => {
+  it('while credentials are sent to the wrong endpoint', async () => {
     assert.equal((await call('forwarding', key)).status, 401);
     // [sec A1] the alert
     await eventually(() => assert.match(child.output(), /"level":40.*"slug":"forwarding".*an API key was sent/));
@@ -231,8 +231,8 @@ describe('[sec A10] secrets are found nowhere', () => {
     assert.ok(collector.spans.length > 10);
     for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
     // The answer to an upstream's own error is its own text, and is meant to be read.
-    const { answer: _, argument: __, ...unspeakable } = secrets;
-    assert.deepEqual(findsIn(answers.join('\n'), unspeakable), []);
+    const { answer: _, argument: __, ...sensitive } = secrets;
+    assert.deepEqual(findsIn(answers.join('\n'), sensitive), []);
     assert.deepEqual(findsIn(child.output(), secrets), []);
     for (const name of readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.includes('sqlite'),

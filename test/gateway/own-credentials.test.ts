@@ -37,7 +37,7 @@ const cases: ((key: string) => string)[] = [
   (key) => key.replace('thk', 'THK'),
 ];
 
-/** What a key may be wrapped in; none of it puts a space into it. */
+/** Wrappings of a key; none adds a space. */
 const wrappings: ((key: string) => string)[] = [
   (key) => `"${key}"`,
   (key) => `'${key}'`,
@@ -70,7 +70,7 @@ const base32 = (text: string) => {
     .join('');
 };
 
-/** What hides the form of a key, and keeps all of it. */
+/** Encodings that hide the form of a key, and keep all of it. */
 const hidings: ((key: string) => string)[] = [
   (key) => key.replaceAll('_', ''),
   (key) => key.replaceAll('_', '-'),
@@ -140,7 +140,7 @@ describe('our own credentials, in any disguise', () => {
     }
   };
 
-  it('[find B3] a key with a damaged prefix, in another case, or wrapped goes to no upstream, and the 401 explains', async () => {
+  it('[find B3] a key with a damaged prefix, in another case, or wrapped is sent to no upstream, and the 401 explains why', async () => {
     for (const damaged of damages(key)) await refusedEverywhere(damaged);
     for (const changed of cases) await refusedEverywhere(changed(key));
     for (const wrap of wrappings) await refusedEverywhere(wrap(key));
@@ -204,7 +204,7 @@ describe('our own credentials, in any disguise', () => {
     );
   });
 
-  it('[find B3] tokens of others go up whatever they hold, nested ones too (property)', async () => {
+  it('[find B3] tokens of others are sent up whatever they hold, nested ones too (property)', async () => {
     const tokens = fc
       .tuple(
         fc.uint8Array({ minLength: 30, maxLength: 1500 }),
@@ -226,7 +226,7 @@ describe('our own credentials, in any disguise', () => {
     );
   });
 
-  it('[find B3] what only resembles a key goes up', async () => {
+  it('[find B3] a value that only resembles a key is sent up', async () => {
     const other = key.endsWith('x') ? 'y' : 'x';
     const [, id = '', secret = ''] = key.split('_');
     const jwt = [1, 2, 3].map(() =>

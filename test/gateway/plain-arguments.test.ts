@@ -27,7 +27,7 @@ const property = fc.record(
 const names = ['a', 'b', 'toString'];
 
 describe('the quick test of arguments', () => {
-  it('never takes what the validator refuses', () => {
+  it('never accepts what the validator refuses', () => {
     let taken = 0;
     fc.assert(
       fc.property(
@@ -63,7 +63,7 @@ describe('the quick test of arguments', () => {
     });
   }
 
-  it('leaves what concerns several arguments to the validator', () => {
+  it('leaves rules about several arguments to the validator', () => {
     assert.equal(plainCheck({ type: 'object', properties: {}, dependentRequired: { a: ['b'] } }), undefined);
   });
 });

@@ -29,8 +29,8 @@ describe('the tool result: failures of the upstream', () => {
     await other.close();
   });
 
-  const said = async (tool: Json, args: Json = {}) => errorOf(await one.call(await one.serve(tool), args));
-  /** What a call says whose upstream answers with this status and body. */
+  const message = async (tool: Json, args: Json = {}) => errorOf(await one.call(await one.serve(tool), args));
+  /** Message of a call whose upstream answers with this status and body. */
   const saidAt = async (status: number, body: unknown, headers: Record<string, string> = {}, server: Json = {}) => {
     one.upstream.on('GET /fails', () => ({ status, body, headers }));
     return errorOf(await one.call(await one.serve({ url: '/fails' }, server)));
@@ -123,19 +123,19 @@ describe('the tool result: failures of the upstream', () => {
     }
     assert.equal(other.connections, 0);
     one.upstream.on('GET /moved', () => ({ status: 304 }));
-    assert.match(await said({ url: '/moved' }), /^HTTP 304 Not Modified: the upstream redirects/);
+    assert.match(await message({ url: '/moved' }), /^HTTP 304 Not Modified: the upstream redirects/);
   });
 
   it('[spec 4.3.8] a request times out after timeout_ms', async () => {
     one.upstream.on('GET /held', () => 'hold');
-    assert.equal(await said({ url: '/held', timeout_ms: 50 }), 'upstream did not answer within 50 ms');
+    assert.equal(await message({ url: '/held', timeout_ms: 50 }), 'upstream did not answer within 50 ms');
     const [request] = one.upstream.take().filter(({ url }) => url === '/held');
     assert.equal(await request?.closed, 'aborted');
     one.upstream.on('GET /slow', () => ({ delayMs: 80, body: 'at last' }));
     assert.equal(textOf(await one.call(await one.serve({ url: '/slow', timeout_ms: 5000 }))), 'at last');
   });
 
-  it('[behaviour The tool result] each way of getting no answer has a sentence of its own, without address, path or query', async () => {
+  it('[behaviour The tool result] each kind of missing answer has its own message, without address, path or query', async () => {
     const query = '/secret-path?q=secret-query';
     const cases: [string, string][] = [
       [`http://127.0.0.1:${closedPort}`, 'the upstream refused the connection'],
@@ -146,10 +146,10 @@ describe('the tool result: failures of the upstream', () => {
         'no TLS connection to the upstream could be made; does it speak https on this port?',
       ],
     ];
-    for (const [origin, sentence] of cases) assert.equal(await said({ url: `${origin}${query}` }), sentence);
+    for (const [origin, sentence] of cases) assert.equal(await message({ url: `${origin}${query}` }), sentence);
   });
 
-  it('[behaviour The tool result] an answer over the limit is refused with what to do about it', async () => {
+  it('[behaviour The tool result] an answer over the limit is refused with advice', async () => {
     const hint = '; ask for less with filters or paging, or let the server keep fewer fields with response_fields';
     const sized = (size: number, headers: Record<string, string> = {}) => {
       one.upstream.on('GET /large', () => ({
@@ -159,14 +159,14 @@ describe('the tool result: failures of the upstream', () => {
       return { url: '/large', response_limit_bytes: 1000 };
     };
     assert.equal(textOf(await one.call(await one.serve(sized(1000)))).length, 1000);
-    assert.equal(await said(sized(1001)), `the answer is larger than 1000 bytes${hint}`);
+    assert.equal(await message(sized(1001)), `the answer is larger than 1000 bytes${hint}`);
     assert.equal(
-      await said(sized(1001, { 'transfer-encoding': 'chunked' })),
+      await message(sized(1001, { 'transfer-encoding': 'chunked' })),
       `the answer is larger than 1000 bytes${hint}`,
     );
     const limit = 10 * 1024 * 1024;
     const { response_limit_bytes: _, ...unlimited } = sized(limit + 1);
-    assert.equal(await said(unlimited), `the answer is larger than ${limit} bytes${hint}`);
+    assert.equal(await message(unlimited), `the answer is larger than ${limit} bytes${hint}`);
     assert.equal(
       textOf(await one.call(await one.serve({ ...sized(limit), response_limit_bytes: limit }))).length,
       limit,

@@ -62,17 +62,17 @@ describe('the tool result: parts of a JSON answer', () => {
 
   it('[behaviour The tool result] a path that does not exist is an error naming it and the keys that do exist', async () => {
     const json = '{"data":{"items":[1,2],"none":[],"text":"x","big":9007199254740993,"o":{}}}';
-    const said = async (path: string) => {
+    const message = async (path: string) => {
       const text = errorOf(await resultOf(json, { response_transform: path }));
       return text.replace(`response_transform "${path}" does not exist in the answer: `, '');
     };
-    assert.equal(await said('dta.items'), 'the answer has the keys "data"');
-    assert.equal(await said('data.itms'), '"data" has the keys "items", "none", "text", "big", "o"');
-    assert.equal(await said('data.items.2'), '"data.items" has the indexes 0 to 1');
-    assert.equal(await said('data.none.0'), '"data.none" has no entries');
-    assert.equal(await said('data.text.length'), '"data.text" has no keys, it is a single value');
-    assert.equal(await said('data.big.rawJSON'), '"data.big" has no keys, it is a single value');
-    assert.equal(await said('data.o.x'), '"data.o" has no keys');
+    assert.equal(await message('dta.items'), 'the answer has the keys "data"');
+    assert.equal(await message('data.itms'), '"data" has the keys "items", "none", "text", "big", "o"');
+    assert.equal(await message('data.items.2'), '"data.items" has the indexes 0 to 1');
+    assert.equal(await message('data.none.0'), '"data.none" has no entries');
+    assert.equal(await message('data.text.length'), '"data.text" has no keys, it is a single value');
+    assert.equal(await message('data.big.rawJSON'), '"data.big" has no keys, it is a single value');
+    assert.equal(await message('data.o.x'), '"data.o" has no keys');
     const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`k${i}`, i])));
     assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more$/);
   });
@@ -127,8 +127,8 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.ok(text.includes('"structuredContent":{"id":9007199254740993}'), text);
     for (const json of ['{"data":{"id":"x"}}', '{"data":{}}', '{"data":[{"id":1}]}', '{"data":null}']) {
       const misfit = await serving(json, { output_schema, response_transform: 'data' });
-      const said = errorOf(await one.call(misfit));
-      assert.equal(said, `the answer does not fit output_schema: ${JSON.stringify(JSON.parse(json).data)}`);
+      const message = errorOf(await one.call(misfit));
+      assert.equal(message, `the answer does not fit output_schema: ${JSON.stringify(JSON.parse(json).data)}`);
       const { body } = await one.toolhost.modern(misfit, callerToken, 'tools/call', { name: 'run', arguments: {} });
       assert.deepEqual(
         [(body.result as ToolReply).isError, (body.result as ToolReply).structuredContent],
@@ -142,7 +142,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema: /);
   });
 
-  it('[behaviour The tool result] what calls itself JSON and is none is an error', async () => {
+  it('[behaviour The tool result] invalid JSON under a JSON media type is an error', async () => {
     const not = 'the upstream answered with something that is not valid JSON';
     for (const json of ['{"a":', '{a:1}', "{'a':1}", 'NaN', '[1,]', '{"a":1}{"b":2}', '<html>', '01']) {
       assert.equal(errorOf(await resultOf(json)), not, json);

@@ -145,7 +145,7 @@ describe('the tool result: kinds of content', () => {
       ['multipart/mixed; boundary=b', 'no parts', /multipart body of no parts; allowed: 1 to 50$/],
       ['multipart/mixed; boundary=b', many, /multipart body of more than 50 parts; allowed: 1 to 50$/],
     ];
-    for (const [type, body, said] of refused) assert.match(errorOf(await resultOf(typed(type, body))), said);
+    for (const [type, body, message] of refused) assert.match(errorOf(await resultOf(typed(type, body))), message);
   });
 
   it('[behaviour The tool result] an empty answer or 204 says so in a text block', async () => {
@@ -166,26 +166,26 @@ describe('the tool result: kinds of content', () => {
       assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method })), /Prefer/);
   });
 
-  it('[find D4] says of what was accepted or created where it is, and hints at Prefer only where that helps', async () => {
+  it('[find D4] names the location of an accepted or created resource, and hints at Prefer only where that helps', async () => {
     const empty = (status: number, location?: string): Answer => ({
       status,
       ...(location !== undefined && { headers: { location } }),
     });
-    const said = async (answer: Answer, tool: Json = { method: 'POST' }) => textOf(await resultOf(answer, tool));
+    const message = async (answer: Answer, tool: Json = { method: 'POST' }) => textOf(await resultOf(answer, tool));
     const accepted = '202 Accepted: the upstream answered without a body';
-    assert.equal(await said(empty(202)), accepted);
-    assert.equal(await said(empty(202, '/jobs/7')), `${accepted}\nLocation: /jobs/7`);
-    assert.equal(await said(empty(202, '/jobs/7'), { method: 'GET' }), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(await message(empty(202)), accepted);
+    assert.equal(await message(empty(202, '/jobs/7')), `${accepted}\nLocation: /jobs/7`);
+    assert.equal(await message(empty(202, '/jobs/7'), { method: 'GET' }), `${accepted}\nLocation: /jobs/7`);
     assert.equal(
-      await said(empty(201, 'https://user:pass@api.example.com/things/9?sig=abc#x')),
+      await message(empty(201, 'https://user:pass@api.example.com/things/9?sig=abc#x')),
       '201 Created: the upstream answered without a body\nLocation: /things/9',
     );
-    const noContent = await said(empty(204, '/rows/3'), { method: 'PATCH' });
+    const noContent = await message(empty(204, '/rows/3'), { method: 'PATCH' });
     assert.match(noContent, /^204 No Content: the upstream answered without a body\nLocation: \/rows\/3$/);
-    for (const status of [200, 201, 204]) assert.match(await said(empty(status)), /Prefer/);
+    for (const status of [200, 201, 204]) assert.match(await message(empty(status)), /Prefer/);
     for (const odd of ['', 'http://[', 'javascript:alert(1)', '//'])
-      assert.doesNotMatch(await said(empty(202, odd)), /Location|alert/);
-    const long = await said(empty(202, `/${'x'.repeat(5000)}`));
+      assert.doesNotMatch(await message(empty(202, odd)), /Location|alert/);
+    const long = await message(empty(202, `/${'x'.repeat(5000)}`));
     assert.ok(long.length < 400, String(long.length));
     one.upstream.on('POST /echo', () => empty(202, `/token/${callerToken}/x`));
     const echo = await one.serve({ method: 'POST', url: '/echo' }, { authentication: { type: 'Bearer' } });
@@ -196,15 +196,18 @@ describe('the tool result: kinds of content', () => {
     );
   });
 
-  it('[behaviour The tool result] a response_transform on what is no JSON is an error', async () => {
+  it('[behaviour The tool result] a response_transform on an answer other than JSON is an error', async () => {
     const tool = { response_transform: 'data' };
-    const said = 'response_transform needs a JSON answer; ';
+    const message = 'response_transform needs a JSON answer; ';
     assert.equal(
       errorOf(await resultOf(typed('text/html', '<p>'), tool)),
-      `${said}the upstream answered with text/html`,
+      `${message}the upstream answered with text/html`,
     );
-    assert.equal(errorOf(await resultOf(typed('image/png', PNG), tool)), `${said}the upstream answered with image/png`);
-    assert.equal(errorOf(await resultOf({ status: 204 }, tool)), `${said}HTTP 204 No Content came without a body`);
+    assert.equal(
+      errorOf(await resultOf(typed('image/png', PNG), tool)),
+      `${message}the upstream answered with image/png`,
+    );
+    assert.equal(errorOf(await resultOf({ status: 204 }, tool)), `${message}HTTP 204 No Content came without a body`);
     for (const whole of ['.', '']) {
       assert.equal(textOf(await resultOf(typed('text/html', '<p>'), { response_transform: whole })), '<p>');
     }

@@ -34,7 +34,7 @@ describe('trying a tool out', () => {
   };
   const recordOf = async (id: unknown) => (await toolhost.rest('GET', `/calls/${id}`)).body;
 
-  it('says what was sent, what it took and what it costs', async () => {
+  it('reports the request, its duration and its size', async () => {
     upstream.on('POST /things', () => ({ body: { text: 'x'.repeat(100) }, delayMs: 20 }));
     const body = await post('call', { name: 'Ada' });
     const timing = body.timing as { total_ms: number; upstream_ms: number };
@@ -45,7 +45,7 @@ describe('trying a tool out', () => {
     assert.equal(JSON.stringify(body).includes(secret), false);
   });
 
-  it('names the record of the call, and what was captured of it', async () => {
+  it('names the record of the call and its capture', async () => {
     const { call_id, timing } = await post('call', { name: 'Ada' });
     const { call, capture } = (await recordOf(call_id)) as { call: Json; capture?: Json };
     assert.deepEqual({ total_ms: call.duration_ms, upstream_ms: call.upstream_ms }, timing);
@@ -94,7 +94,7 @@ describe('trying a tool out', () => {
     assert.equal((await records()).length, 1);
   });
 
-  it('shows no request where the arguments become none', async () => {
+  it('shows no request for arguments that do not fit', async () => {
     const { is_error, request, curl, timing } = await post('call', { name: 7 });
     assert.deepEqual([is_error, request, curl], [true, undefined, undefined]);
     assert.deepEqual(Object.keys(timing as Json), ['total_ms']);
@@ -117,7 +117,7 @@ describe('trying a tool out', () => {
     });
   });
 
-  it('shows a key for calling alone what the tool answers, but not where it asks', async () => {
+  it('shows a key with only the scope call the answer, but not the upstream', async () => {
     const calling = await toolhost.key({ scopes: ['call'] });
     const { is_error, request, curl } = await post('call', { name: 'Ada' }, calling);
     assert.deepEqual([is_error, request, curl], [false, undefined, undefined]);

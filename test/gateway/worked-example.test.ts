@@ -55,7 +55,7 @@ describe('the worked example', () => {
     assert.equal((await rows('list_tasks', { project_id: `eq.${second?.id}` })).length, 0);
   });
 
-  it('asks for a token, and hands a wrong one to the upstream, whose refusal the agent can read', async () => {
+  it("requires a token, and reports the upstream's refusal of a wrong one", async () => {
     const { status } = await toolhost.rpc('projects', undefined, 'tools/list');
     assert.equal(status, 401);
     const result = await toolhost.callTool('projects', 'wrong', 'list_projects');

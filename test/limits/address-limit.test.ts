@@ -98,7 +98,7 @@ describe('the limit of refused requests of an address', () => {
     await exhaust(from);
   });
 
-  it('[find A3] serves who has a valid credential, also one that was never used, whoever shares the address', async () => {
+  it('[find A3] serves valid credentials, even unused ones, whoever shares the address', async () => {
     const from = newAddress();
     await exhaust(from);
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":{}}}';
@@ -116,7 +116,7 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse(from)).status, 429);
   });
 
-  it('[find A3] one /64 of IPv6 addresses is one address, and what proxies of others claim is none', async () => {
+  it('[find A3] one /64 of IPv6 addresses counts as one address, and claims of foreign proxies do not count', async () => {
     await exhaust('2001:db8:1:2::1');
     assert.equal((await refuse('2001:db8:1:2:ffff::9')).status, 429);
     assert.equal((await refuse('2001:db8:1:3::1')).status, 404);
@@ -125,14 +125,14 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
   });
 
-  it('[find A3] who comes from ever new addresses takes nothing from others', async () => {
+  it('[find A3] a client with ever new addresses takes nothing from others', async () => {
     const from = newAddress();
     await exhaust(from);
     for (let n = 0; n < 500; n++) assert.equal((await refuse(`10.9.${n >> 8}.${n & 255}`)).status, 404);
     assert.equal((await refuse(from)).status, 429);
   });
 
-  it('[find A3] what a caller does wrong that was let in does not count', async () => {
+  it('[find A3] errors of an admitted caller do not count', async () => {
     const from = newAddress();
     const headers = { ...json, authorization: `Bearer ${key}` };
     for (let n = 0; n < 2 * perMinute; n++) {

@@ -73,7 +73,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
     };
     const set = (limits: Json) => toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: limits });
 
-    it('[find C6] of a server, a minute: refused are those above, with what is allowed and when it starts anew', async () => {
+    it('[find C6] of a server, a minute: calls above it are refused, with the quota and the time to wait', async () => {
       assert.equal((await set({ calls_per_minute: 5 })).status, 200);
       const replies = await calls(toolhost, slug, key, 8);
       assert.deepEqual([count(replies, 200), count(replies, 429)], [5, 3]);
@@ -93,7 +93,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       assert.equal((await call(toolhost, slug, key)).status, 200);
     });
 
-    it('[find C6] of a server, a day: what was used outlives a restart, and starts anew with the day', async () => {
+    it('[find C6] of a server, a day: use survives a restart, and starts anew with the day', async () => {
       await set({ calls_per_day: 6 });
       assert.equal(count(await calls(toolhost, slug, key, 4), 200), 4);
       await toolhost.stop();

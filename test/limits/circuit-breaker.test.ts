@@ -71,7 +71,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     return (body.upstreams as Json[])[0] as Json;
   };
 
-  it('opens after 20 failures and says when the next attempt is made; nothing is sent, and the record says so', async () => {
+  it('opens after 20 failures, sends nothing, and reports the time of the next attempt', async () => {
     const server = await serve(`${upstream.url}/opens`);
     await fail(server, '/opens');
     const begun = at;

@@ -43,7 +43,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   let upstream: EchoingUpstream;
   let http: HttpClient;
   let plants: boolean;
-  /** What the clock of the door is ahead of the time that has passed. */
+  /** How far the clock of the HTTP client is ahead of the real one, in ms. */
   let aheadMs: number;
   const mostConnections = 20;
   let warned: string[];
@@ -77,7 +77,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     }
   };
 
-  it('[find B2] callers with different credentials never share a connection, and those with the same do', async () => {
+  it('[find B2] callers with different credentials never share a connection, but those with the same do', async () => {
     await prove();
     const before = upstream.connections;
     for (let n = 0; n < 30; n += 1) {
@@ -117,7 +117,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.equal(connections, 1);
   });
 
-  it('[find B2] a request whose answer holds tokens has a connection of its own, which is closed behind it', async () => {
+  it('[find B2] a request whose answer holds tokens has its own connection, which is closed afterwards', async () => {
     for (let n = 0; n < 5; n += 1) await send({ credentialHash: undefined });
     assert.equal(upstream.connections, 5);
     await eventually(() => assert.equal(upstream.openSockets, 0));
@@ -192,7 +192,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.deepEqual([http.load().connections, http.poolCount()], [0, 0]);
   });
 
-  it('has no more connections than it may, whoever calls: idle ones give way', async () => {
+  it('closes idle connections to stay within its limit', async () => {
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}` });
     for (let n = 0; n < 10; n += 1) {
       await Promise.all(Array.from({ length: 9 }, (_, m) => send({ credentialHash: `caller-${n}-${m}` })));
@@ -207,7 +207,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.equal(upstream.connections, 5 + 90);
   });
 
-  it('[sec F5] leaves connections for others, however many requests of one workspace are under way', async () => {
+  it('[sec F5] leaves connections for other workspaces, however many requests one of them has', async () => {
     const silent = await startListener();
     const own = clientTo(silent.port);
     const hold = (workspaceId: string, n: number) =>

@@ -101,7 +101,7 @@ for (const [access, more] of [
       await userCalls('203.0.113.1');
     });
 
-    it('[find A6] calls that fail with made-up bearers hold nobody else back', async () => {
+    it('[find A6] failing calls with made-up bearers do not hold back others', async () => {
       await start();
       await userCalls('203.0.113.1');
       upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 503, body: {} }));
@@ -117,7 +117,7 @@ for (const [access, more] of [
       assert.match(last.text, /nothing was sent to it/);
     });
 
-    it('[find A6] one known caller whose calls fail is held back alone; when several fail, all are', async () => {
+    it('[find A6] one known caller whose calls fail does not hold back others, several do', async () => {
       await start();
       upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 401 }));
       await call(madeUp(1), '198.51.100.1');

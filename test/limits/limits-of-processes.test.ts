@@ -57,7 +57,7 @@ describe('limits of several processes', () => {
     await postgres.stop();
   });
 
-  it('[find C6] together run no more at once than one alone', async () => {
+  it('[find C6] together run no more calls at once than one', async () => {
     upstream.on('*', () => 'hold');
     const flood = replicas.flatMap((replica) => Array.from({ length: 9 }, () => call(replica, 'shared', key)));
     await upstream.waitForRequest(9);
@@ -74,7 +74,7 @@ describe('limits of several processes', () => {
     await Promise.all(flood);
   });
 
-  it('[find C6] together refuse one address no more often than one alone, before they tell it to wait', async () => {
+  it('[find C6] together allow one address no more refusals than one process', async () => {
     const replies = await Promise.all(
       replicas.flatMap((replica) => Array.from({ length: 20 }, () => call(replica, 'shared', 'made-up-key'))),
     );
@@ -156,7 +156,7 @@ describe('shares of limits', () => {
     );
   });
 
-  it('[find C6] of a quota while the database does not answer: each process makes its share, and tells it afterwards', async () => {
+  it('[find C6] of a quota while the database does not answer: each process allows its share, and reports it afterwards', async () => {
     let isDown = true;
     let faults = 0;
     const books = quotaBook(async (work) => {

@@ -68,7 +68,7 @@ describe('limits that are set', () => {
     const first = await upstream.waitForRequest();
     await eventually(async () => assert.deepEqual((await limits()).use, { running: 1, waiting: 2, refused: 0 }));
     assert.equal(upstream.requests.length, 1);
-    // The next call notices that there is room, and goes behind those that wait.
+    // The next call finds free slots, and queues behind the waiting calls.
     await set({ concurrent_calls: 100 });
     calls.push(callAt(toolhost, slug));
     await upstream.waitForRequest(4);
@@ -81,7 +81,7 @@ describe('limits that are set', () => {
     assert.ok(!(await toolhost.rest('GET', `/servers/${slug}/versions`)).text.includes('concurrent'));
   });
 
-  it('refuse and count what they refused', async () => {
+  it('refuse calls and count the refusals', async () => {
     await set({ calls_per_second: 1 });
     const replies = await Promise.all(Array.from({ length: 6 }, () => callAt(toolhost, slug)));
     const refused = replies.filter((reply) => reply.status === 429);
@@ -126,7 +126,7 @@ describe('limits that are set', () => {
     assert.deepEqual((await limits()).concurrent_calls, { limit: 50, from: 'default' });
   });
 
-  it('may be read by a viewer and not set; a key of one server sets those of that server alone', async () => {
+  it('may be read but not set by a viewer, and a key of one server sets only those of that server', async () => {
     const viewer = await toolhost.key({ scopes: ['manage:read'] });
     assert.equal((await toolhost.rest('GET', `/servers/${slug}/limits`, { key: viewer })).status, 200);
     assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: viewer })).status, 200);
@@ -150,7 +150,7 @@ describe('limits that are set', () => {
     assert.deepEqual(workspace.output.concurrent_calls, { limit: 250, from: 'default' });
   });
 
-  it('of the workspace are set through no door', async () => {
+  it('of the workspace cannot be set through any interface', async () => {
     const key = await toolhost.key();
     const body = { concurrent_calls: 500 };
     for (const method of ['PATCH', 'PUT', 'POST'])

@@ -53,9 +53,9 @@ describe('[sec M9] limits of a workspace', () => {
     for (const request of upstream.requests) request.release({ body: {} });
   };
 
-  it('refuses what all its servers together get above the rate, which is five times that of one, and no other workspace', async () => {
+  it('refuses calls above five times the rate of one server, without effect on other workspaces', async () => {
     await start({ CALLS_PER_SECOND: '2' }, 6);
-    // What was idle may use a second of its rate at once, and the next call.
+    // An idle lane may use a second of its rate at once, and the next call.
     const replies = await Promise.all(flood(6, 3));
     assert.deepEqual([count(replies, 200), count(replies, 429)], [11, 7]);
     const refused = replies.find((reply) => reply.status === 429);
@@ -71,7 +71,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal((await call('greedy-6')).status, 200);
   });
 
-  it('runs five times as many at once as one server; those above wait, and no other workspace does', async () => {
+  it('runs five times as many calls at once as one server, and lets only its own calls wait', async () => {
     await start({ CONCURRENT_CALLS: '2' }, 6);
     upstream.on('*', () => 'hold');
     const calls = flood(6, 2);
@@ -86,7 +86,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal(count(await Promise.all(calls), 200), 12);
   });
 
-  it('[sec F5] is alone in what its slow upstream costs: it gets 429, another workspace is served at once', async () => {
+  it('[sec F5] gets 429 for a slow upstream, while another workspace is served at once', async () => {
     await start({ CONCURRENT_CALLS: '2' }, 6);
     upstream.on('*', (request) => (request.url.startsWith('/greedy') ? 'hold' : { body: {} }));
     // Ten run; six servers have queues of 50, and so has the workspace.
@@ -103,7 +103,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal((await call('greedy-1')).status, 200);
   });
 
-  it('starts those that wait in their order; servers take turns, so that a busy one does not hold the others back', async () => {
+  it('starts waiting calls in order, while servers take turns', async () => {
     await start({}, 3);
     await operate(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
     upstream.on('*', () => 'hold');
@@ -169,7 +169,7 @@ describe('[sec M9] the fair share of a process', () => {
   };
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
-  it('no workspace gets more than what is left, so that the next one finds room', async () => {
+  it('a workspace gets at most as much as is still free', async () => {
     const gate = createLimits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
       const slots = [];
@@ -193,7 +193,7 @@ describe('[sec M9] the fair share of a process', () => {
     assert.equal((await enterAll('third')).length, 5);
   });
 
-  it('forgets what is idle, however many servers were called', async () => {
+  it('drops idle state, however many servers were called', async () => {
     const gate = createLimits({ concurrentPerKey: 5, clock: () => 0, lagMs: () => 0, queueMs: 10 });
     const kept = await gate.enter({ id: 'kept', workspaceId: 'w', limits }, 'k');
     for (let n = 0; n < 25_000; n += 1) {

@@ -63,7 +63,7 @@ describe('limits of calls', () => {
     assert.ok(performance.now() - begun < 2000);
   });
 
-  it('[mcp 34] refuses a call that has waited too long, and gives its place in the queue back', async () => {
+  it('[mcp 34] refuses a call that has waited too long, and frees its slot in the queue', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' });
     upstream.on('*', () => 'hold');
     const token = await toolhost.key();
@@ -91,7 +91,7 @@ describe('limits of calls', () => {
     assert.equal(count(await Promise.all(flood), 200), 20);
   });
 
-  it('gives places back after calls of every ending', async () => {
+  it('frees slots after calls of every outcome', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '1' });
     const token = await toolhost.key();
     for (const answer of [

@@ -24,7 +24,7 @@ describe('[sec 4.1] a late event loop', () => {
 
   const call = () => toolhost.rpc('shed', token, 'tools/call', { name: 'get', arguments: {} });
 
-  it('refuses new calls at once with 503 and the time to wait; what is under way and other doors are not touched', async () => {
+  it('refuses only new calls, at once, with 503 and the time to wait', async () => {
     upstream.on('*', () => 'hold');
     const running = call();
     const request = await upstream.waitForRequest();
@@ -49,7 +49,7 @@ describe('[sec 4.1] a late event loop', () => {
     assert.equal((await call()).status, 200);
   });
 
-  it('in a batch refuses the calls alone', async () => {
+  it('in a batch refuses only the calls', async () => {
     lagMs = 500;
     const reply = await toolhost.post(
       'shed',
@@ -67,7 +67,7 @@ describe('[sec 4.1] a late event loop', () => {
 });
 
 describe('the measure of lateness', () => {
-  it('is what two measurements in a row have in common: one long pause is no overload', async () => {
+  it('takes two measurements in a row: one long pause is no overload', async () => {
     const times = [0, 100, 500, 600, 1000, 1400, 1500];
     const ticks = new EventEmitter();
     let read = 0;

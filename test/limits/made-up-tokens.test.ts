@@ -18,7 +18,7 @@ const tokenOf = (headers: { authorization?: string | undefined }) => String(head
 describe('[find A6] tokens that a generator makes up at one address', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  /** What an API answers to a token that is none, by the id of the thing that is asked for; the users' tokens are good. */
+  /** Answers of an API to an invalid token, by the id of the thing that is asked for; the users' tokens are good. */
   let answerTo: (path: string) => Answer | 'hold';
   beforeEach(async () => {
     upstream = await startRecordingUpstream();
@@ -107,7 +107,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
     });
   }
 
-  it('hold back nobody of their own address whose last call went well', async () => {
+  it('do not hold back a caller of their address whose last call succeeded', async () => {
     await start({ CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' });
     answerTo = () => fine;
     await userCalls(home);
@@ -115,7 +115,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
     await userCalls(home);
   });
 
-  it('leave a thousand honest callers behind one address alone, whether the API refuses tokens or not', async () => {
+  it('do not affect a thousand honest callers behind one address, whether the API refuses tokens or not', async () => {
     await start({ CONCURRENT_CALLS: '64', CONCURRENT_CALLS_PER_KEY: '2' });
     answerTo = (path) => (path.endsWith('/x') ? fine : { status: 401 });
     const rounds = async () => {
@@ -128,7 +128,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
   });
 });
 
-describe('[find A6] what a login gave out', () => {
+describe('[find A6] credentials that a login issued', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld({ env: { CONCURRENT_CALLS: '10' } });

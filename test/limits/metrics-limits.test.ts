@@ -22,7 +22,7 @@ describe('the metrics of limits', () => {
   };
   const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
 
-  it('tell of calls that were refused, and by what', async () => {
+  it('count refused calls by limit', async () => {
     await start({ CALLS_PER_SECOND: '2' });
     const replies = await Promise.all(Array.from({ length: 20 }, call));
     const refused = replies.filter(({ status }) => status === 429).length;
@@ -34,7 +34,7 @@ describe('the metrics of limits', () => {
     assert.equal(metrics.sum('toolhost_limit_refusals_total'), refused);
   });
 
-  it('tell of calls that run and that wait, and how long they waited', async () => {
+  it('count running and waiting calls, and the time that they waited', async () => {
     await start({ CONCURRENT_CALLS: '1' });
     upstream.on('*', () => 'hold');
     const calls = [call(), call(), call()];
@@ -53,7 +53,7 @@ describe('the metrics of limits', () => {
       metrics.value(name),
     ) as [number, number];
     assert.ok(waited > 0 && waited < total);
-    // What waited is neither the upstream's time nor the service's own.
+    // Waiting time is neither the upstream's time nor the service's own.
     const parts = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
     const sum = parts.reduce((all, name) => all + metrics.value(name), waited);
     assert.ok(Math.abs(total - sum) < 1e-6, `${total} ${sum}`);

@@ -132,7 +132,7 @@ describe('requests that headers decide', { timeout: 120_000 }, () => {
     return socket;
   };
 
-  it('[find A3] nobody waits for the rest of a body, or for one that never comes', async () => {
+  it('[find A3] no answer waits for the rest of a body, or for a body that never comes', async () => {
     const first = `{"id":"early","params":"${'x'.repeat(5000)}`;
     for (const [path, start, id] of [
       ['/mcp/nobody-here', first, '"early"'],
@@ -182,7 +182,7 @@ describe('requests that headers decide', { timeout: 120_000 }, () => {
   }
 });
 
-describe('what a refused request costs', { timeout: 120_000 }, () => {
+describe('the cost of a refused request', { timeout: 120_000 }, () => {
   let child: ChildToolhost;
   let dataDir: string;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -226,7 +226,7 @@ describe('documents that do not change', () => {
   });
   after(() => toolhost.stop());
 
-  it('[find A3] have an entity tag, and are not sent again to who has them', async () => {
+  it('[find A3] have an entity tag, and are not sent again to a client that has them', async () => {
     for (const path of ['/api/v1/openapi.json', '/schema/server.json']) {
       const url = toolhost.url + path;
       const { status, headers, text } = await wire(url);

@@ -26,7 +26,7 @@ const refusedV4: [network: number[], bits: number][] = [
   [[168, 63, 129, 16], 32], // Azure's wire server
 ];
 
-/** Inside 2000::/3, which alone is given out. */
+/** Inside 2000::/3, the only range that is assigned. */
 const refusedV6: [network: number[], bits: number][] = [
   [[0x20, 0x01, 0x00], 23], // Teredo, benchmarks, ORCHID and other assignments of the IETF
   [[0x20, 0x01, 0x0d, 0xb8], 32],

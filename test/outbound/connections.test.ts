@@ -41,7 +41,7 @@ describe('connections to upstreams', () => {
     assert.equal(upstream.connections, 2);
   });
 
-  it('[sec M1] carry one request at a time, and an answer that nobody asked for is thrown away', async () => {
+  it('[sec M1] carry one request at a time, and discard unasked answers', async () => {
     const tools = [toolAt(`${hostile.url}/extra-response`), toolAt(`${hostile.url}/status/200`, { name: 'next' })];
     await toolhost.createServer(serverAt('planted', hostile.url, { tools }));
     assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
@@ -70,7 +70,7 @@ describe('connections to upstreams', () => {
   });
 });
 
-describe('the outbound door', () => {
+describe('the HTTP client', () => {
   let upstream: RecordingUpstream;
   let hostile: HostileUpstream;
   let http: HttpClient;
@@ -154,7 +154,7 @@ describe('the outbound door', () => {
     assert.equal(hostile.openSockets, 1);
   });
 
-  it('undoes content codings it did not ask for, and refuses those that it does not know', async () => {
+  it('decodes known content codings, and refuses unknown ones', async () => {
     const body = gzipSync('{"zipped":true}');
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
     upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
@@ -194,7 +194,7 @@ describe('the outbound door', () => {
     );
   });
 
-  it('[sec 4.1] sends again what a failing upstream reset only for a tenth of the requests', async () => {
+  it('[sec 4.1] retries at most a tenth of the requests to an upstream that resets them', async () => {
     const calls = 40;
     for (let n = 0; n < calls; n += 1) {
       assert.equal(await reasonOf(http.send(exchange(hostile.url, '/reset'))), 'reset');

@@ -61,7 +61,7 @@ describe("the operator's exceptions to the address guard", () => {
     assert.equal(otherPort.connections, 0);
   });
 
-  it('[sec B10] ends with the exception: what was stored under it is refused at the call', async () => {
+  it('[sec B10] ends with the exception: a URL stored under it is refused at the call', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-test-'));
     const earlier = await startToolhost({ dataDir, egress: [otherPort.port] });
     await earlier.createServer(serverAt('formerly', `http://127.0.0.1:${otherPort.port}`));

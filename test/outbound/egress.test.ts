@@ -99,7 +99,7 @@ describe('which upstreams a configuration may name', () => {
       slug: 'bad-hosts',
       tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
     });
-  /** Not more at once than problems are told at once. */
+  /** At most as many at once as problems are reported at once. */
   const atOnce = 20;
   const refusesAll = async (urls: readonly string[]) => {
     for (let from = 0; from < urls.length; from += atOnce) {

@@ -5,7 +5,7 @@ import type { Json, ToolReply } from '../support/service/toolhost.ts';
 
 const megabytes = 1024 * 1024;
 
-describe('what an answer costs to read', () => {
+describe('the cost of reading an answer', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();

@@ -38,7 +38,7 @@ const heavy: Record<string, string> = {
   'half characters': text('\\ud800'),
 };
 
-describe('what arguments cost', () => {
+describe('the cost of arguments', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();

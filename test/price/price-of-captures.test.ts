@@ -7,7 +7,7 @@ const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 const list = (item: string, count: number) => `[${times(count, () => item).join(',')}]`;
 
-describe('what captures and secrets cost', () => {
+describe('the cost of captures and secrets', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();

@@ -14,7 +14,7 @@ const most = 1024 * 1024 - 1000;
 
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
-describe('what any input within the limits costs', () => {
+describe('the cost of any input within the limits', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
@@ -54,7 +54,7 @@ describe('what any input within the limits costs', () => {
     await once(answer, 'end');
     return answer.statusCode;
   };
-  /** Whatever the answer is, nobody else waits for it, and it is one of ours. */
+  /** Checks that no other request waits, and that the answer is one of ours. */
   const all = async <Input>(inputs: fc.Arbitrary<Input>, entries: (input: Input) => Record<string, Entry>) => {
     for (const [index, input] of fc.sample(inputs, { numRuns: runs, seed }).entries()) {
       for (const [name, entry] of Object.entries(entries(input))) {

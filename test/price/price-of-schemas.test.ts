@@ -4,7 +4,7 @@ import { configWith, oauth, toolWith } from '../support/configurations.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
 import type { Json } from '../support/service/toolhost.ts';
 
-describe('what a configuration costs to judge', () => {
+describe('the cost of checking a configuration', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();

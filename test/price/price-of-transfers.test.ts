@@ -33,7 +33,7 @@ const taken: Record<string, string> = {
   'rows-in-chunks': `${chunked}1\r\n[\r\n${`6;x=y\r\n"row",\r\n`.repeat(5000)}2\r\n1]\r\n0\r\nx-sum: 1\r\n\r\n`,
 };
 
-describe('what the transfer of an answer costs', () => {
+describe('the cost of transferring an answer', () => {
   let priced: PricedToolhost;
   const upstream = createServer((socket) => {
     // The service leaves in the middle of most answers.

@@ -12,7 +12,7 @@ type Shown = {
   estimated_tokens: number;
 };
 
-describe('what trying a tool out costs', () => {
+describe('the cost of trying a tool out', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -35,7 +35,7 @@ describe('what trying a tool out costs', () => {
 
   const answerWith = (type: string, body: string | Buffer) =>
     priced.upstream.on('POST /run', () => ({ headers: { 'content-type': type }, body }));
-  /** What the REST API and the management server show, both within the price of a request. */
+  /** Results of the REST API and the management server, both within the price of a request. */
   const tried = async (what: string): Promise<Shown> => {
     const path = '/servers/tried/tools/run/call';
     const { status, body, text } = await priced.costsLittle(`${what} by REST`, () => priced.rest('POST', path, {}));
@@ -94,7 +94,7 @@ describe('what trying a tool out costs', () => {
     for (const { status, body } of all) assert.ok(status === 200 && (body as Shown).left_out !== undefined);
   });
 
-  it('[find A2] what is just short enough is shown whole', async () => {
+  it('[find A2] a result just short enough is shown whole', async () => {
     const quarter = 250_000;
     for (const [what, item] of Object.entries({ numbers: '1.10', lists: '[]', texts: '"\\""', names: '{"a":1}' })) {
       const json = list(item, quarter);

@@ -62,7 +62,7 @@ describe('jobs on threads', () => {
     assert.equal(ended.at(-1), 'many', 'whoever came later with less does not wait for all the others');
   });
 
-  it('[find A2] of one workspace, and of all together, only so many wait; the others are told at once', async () => {
+  it('[find A2] of one workspace, and of all together, a limited number waits; others are refused at once', async () => {
     const threads = start({ queue: { ofWorkspace: 2, ofAll: 3 } });
     const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
     const first = [of('a'), of('a'), of('a')];
@@ -80,7 +80,7 @@ describe('jobs on threads', () => {
     assert.deepEqual(await Promise.all(running), ['none', 'refused']);
   });
 
-  it('[find A2] whoever goes away takes the job along, whether it waits or runs', async () => {
+  it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {
     const threads = start();
     const cancels: (() => void)[] = [];
     const onGone = (cancel: () => void) => void cancels.push(cancel);
@@ -93,7 +93,7 @@ describe('jobs on threads', () => {
     assert.equal((await threads.run(check(short))).failure, undefined);
   });
 
-  it('[find A2] a pool that is closed ends what runs and what waits', async () => {
+  it('[find A2] closing a pool ends running and waiting jobs', async () => {
     const threads = start();
     const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
     await threads.close();

@@ -16,7 +16,7 @@ const versions = ['2026-07-28', '2025-11-25', '2025-03-26', '2099-01-01', '1999-
 const oneOf = (...known: unknown[]) => fc.oneof(fc.constantFrom(...known), fc.jsonValue({ maxDepth: 2 }));
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** What is nearly a message: each member is right, wrong or missing. */
+/** Nearly a message: each member is right, wrong or missing. */
 const message = fc.record(
   {
     jsonrpc: oneOf('2.0'),
@@ -153,7 +153,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     await fc.assert(property, { numRuns: 100 });
   });
 
-  it('[mcp 14] any argument: what the upstream is told is what was asked, or nothing', async () => {
+  it('[mcp 14] any argument: the upstream gets exactly the arguments of the call, or nothing', async () => {
     upstream.on('GET /echo', ({ url }) => ({ body: { text: new URL(url, upstream.url).searchParams.get('text') } }));
     const property = fc.asyncProperty(
       fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary-ascii' })),

@@ -144,12 +144,12 @@ describe('revisions up to 2025-11-25', () => {
     );
   });
 
-  it('[mcp 17] an array of notifications alone: 202', async () => {
+  it('[mcp 17] an array of only notifications: 202', async () => {
     const reply = await post([{ jsonrpc: '2.0', method: 'notifications/initialized' }]);
     assert.deepEqual([reply.status, reply.text], [202, '']);
   });
 
-  it('[mcp 17] an array that is empty, too long, or holds what does not belong there: 400', async () => {
+  it('[mcp 17] an array that is empty, too long, or holds invalid messages: 400', async () => {
     const many = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
     const bad = [
       [],

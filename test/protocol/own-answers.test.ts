@@ -21,7 +21,7 @@ const noLimits = { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' };
 /** Somebody who calls: the bearer that they send, and the credential that the upstream gets. */
 type User = { token: string; credential: string };
 
-/** Calls of each user one after another, all users at once: what each of them was told. */
+/** Calls of each user one after another, all users at once. Returns the answers of each. */
 async function callsOf(toolhost: TestToolhost, slug: string, users: readonly User[], calls: number) {
   const told: { own: string; got: string; isError: boolean }[] = [];
   await Promise.all(
@@ -40,7 +40,7 @@ async function callsOf(toolhost: TestToolhost, slug: string, users: readonly Use
 const bearers = (count: number) =>
   Array.from({ length: count }, (_, n): User => ({ token: `token-${n}`, credential: `Bearer token-${n}` }));
 
-describe('an upstream that sends an answer nobody asked for', () => {
+describe('an upstream that sends an unasked answer', () => {
   let upstream: EchoingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -81,7 +81,7 @@ describe('an upstream that sends an answer nobody asked for', () => {
   });
 });
 
-/** What an upstream does with one request, and then perhaps sends besides. */
+/** Behaviour of an upstream for one request, and bytes that it may send besides. */
 type Fault = (request: EchoedRequest) => Piece[];
 
 /** The bytes in pieces of random sizes, the first of which waits. */

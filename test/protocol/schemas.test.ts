@@ -95,7 +95,7 @@ describe('schemas of tools', () => {
     ],
   ];
   for (const [what, fault, path, reason] of refusedTools) {
-    it(`[mcp 31] ${what}: the server is not stored, and the reason names the place`, async () => {
+    it(`[mcp 31] ${what}: the server is not stored, and the reason names the location`, async () => {
       const body = { ...echoConfig(upstream.url, { slug: 'refused' }), tools: [toolOf(fault)] };
       const reply = await toolhost.rest('POST', '/servers', { body });
       assert.equal(reply.status, 400, reply.text);

@@ -39,7 +39,7 @@ describe('tools, as clients of both eras see them', () => {
     url: `${upstream.url}/tool`,
     ...more,
   });
-  /** What both eras are told by a call; they must agree on everything but the envelope. */
+  /** The answers of both eras to a call; they must agree on everything but the envelope. */
   const callBoth = async (name: string, args: Json, slug = 'echo'): Promise<ToolReply> => {
     const legacy = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
     const modern = await toolhost.modern(slug, token, 'tools/call', { name, arguments: args });
@@ -165,7 +165,7 @@ describe('tools, as clients of both eras see them', () => {
     parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
     parent.replace('b7ad6b7169203331', '0'.repeat(16)),
   );
-  it('[mcp 35] an invalid traceparent is dropped with its tracestate, and an invalid tracestate alone', async () => {
+  it('[mcp 35] an invalid traceparent is dropped with its tracestate, an invalid tracestate by itself', async () => {
     for (const traceparent of badParents) {
       assert.deepEqual(
         await sent({ traceparent, tracestate: 'a=1' }),

@@ -19,8 +19,8 @@ export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
 const maxParts = 50;
 
 /**
- * The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type. @throws ToolFailure
- * malformed
+ * The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type.
+ * @throws ToolFailure malformed
  */
 export function multipartBlocks(body: Buffer, contentType: string): ContentBlock[] {
   const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);

@@ -21,7 +21,8 @@ import {
  */
 export type CircuitBreaker = {
   /**
-   * An HTTP client that sends nothing while a circuit is open. @throws OutboundError circuit_open, and errors of `http`
+   * An HTTP client that sends nothing while a circuit is open.
+   * @throws OutboundError circuit_open, and errors of `http`
    */
   around(http: HttpClient): HttpClient;
   stateOf(workspaceId: string, origin: string): CircuitState;

@@ -49,8 +49,8 @@ export function checkRequiredMirrors(headers: RequestHeaders, method: string, na
 }
 
 /**
- * An argument that is present must be mirrored and equal; one that is absent or null is not compared. @throws RpcError
- * −32020
+ * An argument that is present must be mirrored and equal; one that is absent or null is not compared.
+ * @throws RpcError −32020
  */
 export function checkMirroredArguments(
   headers: RequestHeaders,
