@@ -6,7 +6,7 @@ export type Latency = { perSecond: number; serviceMs: number; relayMs: number };
 
 const rounds = 5;
 
-/** Interleaved rounds. Latencies count from when a call was due, so what waits is not left out. */
+/** Interleaved rounds. Latencies count from when a call was due, so waiting is included. */
 export async function measureLatency(
   service: Target,
   relay: Target,

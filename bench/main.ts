@@ -47,7 +47,7 @@ const args = { id: '7', limit: 20, status: 'active' };
 const callerToken = 'token-of-a-caller';
 const call = (bytes: string) => ({ name: toolName(bytes), arguments: args });
 
-/** What is put under load. Rows of one group are compared with the relay and nginx in it. */
+/** The rows of the report. Those of a group are compared with the relay and nginx in it. */
 async function rowsOf(service: Service, references: References): Promise<Row[]> {
   const mcp = (slug: string, bearer: string, bytes: string) =>
     mcpTarget(service, slug, bearer, 'tools/call', call(bytes));

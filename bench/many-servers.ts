@@ -8,10 +8,10 @@ import { residentMb, root } from './processes.ts';
 import { median } from './rounds.ts';
 import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
 
-/** What a store full of hosted servers costs a process that serves from it. */
+/** Costs of a store full of hosted servers for a process that serves from it. */
 export type ManyServers = {
   servers: number;
-  /** Resident memory after calls to more servers than are remembered, above what it was before the first. */
+  /** Growth of resident memory after calls to more servers than the cache holds. */
   addedMb: number;
   /** Median time of the first call to a server, and of the second one. */
   coldMs: number;
@@ -19,7 +19,7 @@ export type ManyServers = {
 };
 
 const toolsPerServer = 10;
-/** More than the service remembers, so that it forgets while it is measured. */
+/** More than the cache of the service holds, so that entries are evicted during the measurement. */
 const called = 3000;
 const rowsPerTransaction = 1000;
 

@@ -1,7 +1,7 @@
 /**
  * The load generator for machines without `wrk`: raw keep-alive sockets that send the same bytes again as soon as an
  * answer is complete, or with `perSecond` at that rate: a latency then counts from when its call was due, also when no
- * connection was free. It reads a status, a Content-Length and nothing else.
+ * connection was free. It reads only a status and a Content-Length.
  * Usage: node bench/own-load.ts '{"port":…,"path":…,"headers":{…},"body":…,"seconds":…,"connections":…}'
  */
 import { connect, type Socket } from 'node:net';
@@ -39,7 +39,7 @@ function percentile(share: number): number {
   return histogram.length / stepsPerMs;
 }
 
-/** Connections without a request under way, and when the calls that wait for one were due; for a fixed rate alone. */
+/** Connections without a request under way, and when the calls that wait for one were due; only for a fixed rate. */
 const idle: ((dueAt: number) => void)[] = [];
 const due: number[] = [];
 

@@ -25,7 +25,7 @@ function isExecutable(path: string): boolean {
 
 const taskset = findProgram('taskset');
 
-/** What is measured has one core to itself; the load and the upstream share the other. */
+/** The measured process has one core; the load and the upstream share the other. */
 export const cores = { service: 0, load: 1 };
 export const isPinned = taskset !== undefined && availableParallelism() >= 2;
 
@@ -34,14 +34,14 @@ export function pinned(core: number | undefined, command: string[]): string[] {
   return isPinned && taskset && core !== undefined ? [taskset, '-c', String(core), ...command] : command;
 }
 
-/** Moves this process out of the measured one's way. */
+/** Moves this process away from the core of the measured one. */
 export function pinSelf(): void {
   if (isPinned && taskset) execFileSync(taskset, ['-a', '-p', '-c', String(cores.load), String(process.pid)]);
 }
 
 export type Child = {
   pid: number;
-  /** What the first group of `ready` matched. */
+  /** The text that the first group of `ready` matched. */
   ready: string;
   stderr: () => string;
   /** Called with each line of standard output after `ready`, and with undefined when it has ended. */
@@ -114,7 +114,7 @@ function stopChild(child: ChildProcess): Promise<void> {
   });
 }
 
-/** Ends whatever is left, also after a failure. */
+/** Ends all processes that are left, also after a failure. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...living].map(stopChild));
 }
@@ -152,14 +152,14 @@ function ownCpuMs(): number {
   return ended + [process.pid, ...pids].reduce((sum, pid) => sum + cpuMs(pid), 0);
 }
 
-/** Processor time of the whole machine, without what was idle; `stolen` went to other virtual machines. */
+/** Processor time of the whole machine without idle time; `stolen` went to other virtual machines. */
 function machineCpuMs(): { busy: number; stolen: number } {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line.split(/\s+/).slice(1).map(Number);
   return { busy: (user + nice + system + irq + softirq) * msPerTick, stolen: stolen * msPerTick };
 }
 
-/** What took processor time besides the bench, in cores: 0.2 is a fifth of one core. */
+/** Processor time of others besides the bench, in cores: 0.2 is a fifth of one core. */
 export type Disturbance = {
   /** Other programs on this machine. */
   others: number;
@@ -167,7 +167,7 @@ export type Disturbance = {
   stolen: number;
 };
 
-/** Starts to watch what disturbs a measurement; the result is its mean since then. */
+/** Starts to watch disturbances of a measurement; the result is their mean since then. */
 export function watchDisturbance(): () => Disturbance {
   const at = performance.now();
   const before = { own: ownCpuMs(), ...machineCpuMs() };
@@ -185,7 +185,7 @@ export function openSockets(pid: number): number {
   return readdirSync(folder).filter((name) => linkOf(join(folder, name)).startsWith('socket:')).length;
 }
 
-/** A descriptor may be closed between the list and the look. */
+/** A descriptor may be closed between listing and reading it. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);

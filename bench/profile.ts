@@ -1,5 +1,5 @@
 /**
- * Where the time of a tools/call goes: the service under the V8 profiler and load, as a list of functions.
+ * Profile of a tools/call: runs the service under load with the V8 profiler and lists functions by their time.
  * Usage: node bench/profile.ts [1k|20k|20k-array] [seconds]
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -28,7 +28,7 @@ function selfTimes(profile: Profile, from: number, to: number): Map<number, numb
   return times;
 }
 
-function place({ url, lineNumber }: Frame): string {
+function sourceLocation({ url, lineNumber }: Frame): string {
   const short = url.replace(`file://${root}/`, '').replace(/^.*node_modules\//, '');
   return short ? `${short}:${lineNumber + 1}` : '';
 }
@@ -50,10 +50,10 @@ function printProfile(profile: Profile, from: number, to: number): void {
   function walk(entry: Node, open: readonly string[]): number {
     const { callFrame } = entry;
     const own = notWork.has(callFrame.functionName) ? 0 : (times.get(entry.id) ?? 0);
-    const label = `${callFrame.functionName || '(anonymous)'} ${place(callFrame)}`;
+    const label = `${callFrame.functionName || '(anonymous)'} ${sourceLocation(callFrame)}`;
     busy += own;
     add(self, label, own);
-    add(files, place(callFrame).replace(/:\d+$/, '') || callFrame.functionName, own);
+    add(files, sourceLocation(callFrame).replace(/:\d+$/, '') || callFrame.functionName, own);
     let sum = own;
     for (const child of entry.children ?? []) sum += walk(byId.get(child) as Node, [...open, label]);
     if (!open.includes(label)) add(inclusive, label, sum);

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Child, cores, findProgram, node, startChild } from './processes.ts';
 
-/** What the service is compared with. */
+/** The references that the service is compared with. */
 export type References = { upstream: Child; relay: Child; nginx: (Child & { url: string }) | undefined };
 
 const ready = /^ready (\S+)$/m;
@@ -44,7 +44,7 @@ http {
 }
 `,
   );
-  // nginx says nothing when it is ready, so a shell says it and becomes nginx; the first request waits for the port.
+  // nginx prints nothing when it is ready, so a shell prints the line and becomes nginx; the first request waits for the port.
   const child = await startChild(['sh', '-c', 'echo ready; exec "$0" "$@"', nginx, '-c', config], {
     core: cores.service,
     ready: /^(ready)$/m,

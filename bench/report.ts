@@ -8,10 +8,10 @@ import type { ManyServers } from './many-servers.ts';
 import { cores, findProgram, isPinned, root } from './processes.ts';
 import { type Contestant, median, type Outcome, type Plan, type Round } from './rounds.ts';
 
-/** A line of the main table. `relay` and `nginx` are what the `service` rows of their group are compared with. */
+/** A line of the main table. The `service` rows of a group are compared with its `relay` and `nginx`. */
 export type Row = Contestant & { group: string; role: 'service' | 'relay' | 'nginx'; goal: string };
 
-/** What is reported besides the rows. */
+/** Figures besides the rows. */
 export type Facts = {
   generator: string;
   plan: Plan;
@@ -38,7 +38,7 @@ export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts)
   ].join('\n\n');
 }
 
-/** When, on what and of what a report is. */
+/** Date, machine and version of a report. */
 export function machineItems(): string[] {
   const [cpu] = cpus();
   return [

@@ -5,7 +5,7 @@ import { callDays, callId, configOf, type World } from './reports-rows.ts';
 const hourMs = 60 * 60 * 1000;
 const dayMs = 24 * hourMs;
 
-/** What the large workspace has of everything: what is frequent, what is rare, and what is not there. */
+/** Values of the large workspace for each input: frequent, rare and absent ones. */
 export function knownOf({ calls, servers, keys, now }: World, upstream: string): Known {
   const middle = (count: number) => 2 * Math.floor(count / 4);
   const time = (ago: number) => new Date(now - ago).toISOString();

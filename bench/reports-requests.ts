@@ -1,4 +1,4 @@
-/** What `--reports` asks for: every reading operation of the catalogue, with every input that it takes. */
+/** The requests of `--reports`: every reading operation of the catalogue, with every input that it takes. */
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { type RestRequest, restRequest } from '../src/operations/rest-request.ts';

@@ -1,11 +1,11 @@
-/** What the stores of `--reports` are filled with: plain SQL, one text for both engines, and the same rows in every run. */
+/** The rows of the stores of `--reports`: plain SQL, one text for both engines, the same rows in every run. */
 import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { classColumns, countColumns, dayMs, hourMs, minuteMs } from '../src/store/calls/call-counts.ts';
 import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
 import { recordColumns } from '../src/store/calls/call-writer.ts';
 import { summaryText } from '../src/store/servers/server-list.ts';
 
-/** How much there is. Half of everything is in one workspace, the rest in many small ones. */
+/** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */
 export type World = {
   calls: number;
   servers: number;
@@ -149,7 +149,7 @@ function recordRows(world: World): string[] {
   ];
 }
 
-/** What the service counts while it writes records: of tools, and of workspaces. */
+/** The counts that the service keeps while it writes records: of tools and of workspaces. */
 function countRows({ now }: World): string[] {
   const classes = classColumns.map((column, n) => {
     const upper = classColumns[n + 1]?.slice(3);

@@ -12,7 +12,7 @@ import { startPostgres } from '../test/support/store/postgres.ts';
 import { root } from './processes.ts';
 import { large, older, type World } from './reports-rows.ts';
 
-/** A store that is full, and what a service needs to serve from it. */
+/** A full store, with the settings of a service that serves from it. */
 export type FullStore = {
   engine: Engine;
   env: Record<string, string>;
@@ -61,7 +61,7 @@ function openStore(file: string, url: string | undefined): Promise<Database> {
   });
 }
 
-/** The service itself would wait for the disk; what is lost here is made again. */
+/** Does not wait for the disk, as the service would: lost rows can be made again. */
 function runOnSqlite(file: string, statements: readonly string[]): void {
   const database = new DatabaseSync(file);
   database.exec('pragma synchronous = off; pragma journal_mode = memory; pragma cache_size = -400000; begin');

@@ -5,22 +5,22 @@ import { root } from './processes.ts';
 import { type Known, type Request, readingOperations, requestsOf } from './reports-requests.ts';
 import { median } from './rounds.ts';
 
-/** Who asks. `knowsAll`: everything that is asked for by name is in their workspace. */
+/** The sender of requests. `knowsAll`: everything that is requested by name is in their workspace. */
 export type Asker = { name: string; headers: Record<string, string>; knowsAll: boolean };
 
 export type Measured = { operation: string; asker: string; input: object; ms: number };
 
 export type Walk = {
-  /** Of each operation and asker the request that took longest. */
+  /** The slowest request of each operation and sender. */
   slowest: Measured[];
-  /** Of each page of the dashboard, all that it asks for when it is opened. */
+  /** For each page of the dashboard, the requests that it makes when it is opened. */
   pages: { page: string; asks: string; ms: number }[];
   requests: number;
   /** `getMcpServer`, which reads one row by its key. */
   referenceMs: number;
 };
 
-/** What takes longer is asked for again, and the fastest of three counts: the machine may have been busy. */
+/** A slower request is repeated, and the fastest of three counts: the machine may have been busy. */
 const suspiciousMs = 100;
 const attempts = 3;
 /** Requests between two of the reference. */
@@ -59,7 +59,7 @@ async function fastest(url: string, asker: Asker, request: Request): Promise<num
   return best;
 }
 
-/** From the request to the last byte of its answer, on a connection that is open: the time of the server and a bit. */
+/** Time from the request to the last byte of its answer, on an open connection. */
 async function timed(
   url: string,
   { headers, knowsAll }: Asker,
@@ -93,7 +93,7 @@ function operationsOfPages(): Map<string, Set<string>> {
   return pages;
 }
 
-/** Everything that the pages of a folder ask for, one after the other, with inputs like those of the pages. */
+/** All requests of the pages of a folder, one after the other, with inputs like those of the pages. */
 async function openPages(url: string, asker: Asker, known: Known): Promise<Walk['pages']> {
   const pages: Walk['pages'] = [];
   for (const [page, names] of operationsOfPages()) {

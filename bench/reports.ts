@@ -10,13 +10,13 @@ import { type Asker, type Walk, walk } from './reports-walk.ts';
 import { ready } from './toolhost-process.ts';
 
 const boundMs = 300;
-/** Nothing is sent to it. */
+/** An upstream to which nothing is sent. */
 const upstream = 'http://127.0.0.1:9';
 const engines: readonly Engine[] = ['sqlite', 'postgres'];
 
 type Result = Walk & { engine: Engine; filledMs: number };
 
-/** The report as Markdown, and what took too long. `scale` 1 is a million calls. */
+/** The report as Markdown, and the requests that took too long. `scale` 1 is a million calls. */
 export async function reports(folder: string, scale: number): Promise<{ text: string; failures: string[] }> {
   if (!(scale > 0)) throw new Error('--reports takes a scale, such as 0.1; 1 is a million calls');
   const results: Result[] = [];

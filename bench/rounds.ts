@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadGenerator, Sample, Target } from './load.ts';
 import { cpuMs, type Disturbance, residentMb, watchDisturbance } from './processes.ts';
 
-/** Something that is put under load: a process and the request it gets. */
+/** A process that is put under load, and the request that it gets. */
 export type Contestant = {
   name: string;
   pid: number;
@@ -17,7 +17,7 @@ export type Plan = {
   rounds: number;
   seconds: number;
   warmUpSeconds: number;
-  /** After this nothing waits for a quiet moment and no round is repeated; on the clock of `performance.now()`. */
+  /** After this time rounds start without waiting for a quiet moment, and none is repeated; on the clock of `performance.now()`. */
   patientUntil: number;
 };
 
@@ -25,13 +25,13 @@ export type Outcome = { rounds: Map<Contestant, Round[]>; repeated: number; kept
 
 /** A round with more than this, in cores, is thrown away. */
 const tolerable: Disturbance = { others: 0.15, stolen: 0.5 };
-/** A service that is starved for a moment refuses some calls, which says nothing about the others. */
+/** Share of failures that a round may have: a service without processor time for a moment refuses some calls. */
 const tolerableFailures = 0.01;
 const attempts = 3;
 const quietMs = { look: 200, most: 5000 };
 const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
 
-/** Measures every contestant in turn, A B C A B C, so that a slow minute of the machine meets all of them. */
+/** Measures every contestant in turn, A B C A B C, so that a slow minute of the machine affects all of them. */
 export async function measure(contestants: Contestant[], load: LoadGenerator, plan: Plan): Promise<Outcome> {
   const outcome: Outcome = { rounds: new Map(), repeated: 0, keptDisturbed: 0 };
   for (const contestant of contestants) {
@@ -86,7 +86,7 @@ function isDisturbed({ others, stolen }: Disturbance): boolean {
   return others > tolerable.others || stolen > tolerable.stolen;
 }
 
-/** Waits while others use the machine, though not for long. */
+/** Waits a limited time while others use the machine. */
 async function quietMoment(isPatient: () => boolean): Promise<void> {
   for (let waited = 0; waited < quietMs.most && isPatient(); waited += quietMs.look) {
     const disturbance = watchDisturbance();
@@ -106,7 +106,7 @@ async function oneRound({ pid, target, settles }: Contestant, load: LoadGenerato
   return { ...sample, cpuUsPerCall, residentMb: resident, disturbance };
 }
 
-/** What a process does after its answers, such as writing records, belongs to the calls. */
+/** Work after the answers, such as writing records, is counted with the calls. */
 async function settle(pid: number): Promise<void> {
   await sleep(settleMs.least);
   for (let waited = settleMs.least; waited < settleMs.most; waited += settleMs.step) {

@@ -1,11 +1,11 @@
 /**
- * What a hostile workspace and strangers send beside the others during the soak. Each load has a rate of its own and
+ * Requests of a hostile workspace and of strangers during the soak. Each load has a rate of its own and
  * stands for one class of harm: work that is long, storage that is asked for reports, limits that are used up.
  */
 import type { Target } from './load.ts';
 import type { Service } from './toolhost-process.ts';
 
-/** What is sent in turn, so often a second. A target without a body is a GET. */
+/** Targets that are requested in turn, at a rate a second. A target without a body is a GET. */
 export type HostileLoad = { name: string; perSecond: number; targets: (Omit<Target, 'body'> & { body?: string })[] };
 
 const dayMs = 24 * 60 * 60 * 1000;

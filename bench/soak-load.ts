@@ -1,6 +1,6 @@
 /**
  * The load of the soak: callers at a fixed rate, each with a connection of its own, and in some phases a hostile
- * workspace beside them. A call's time begins when it was due, so a service that stands still is not flattered.
+ * workspace beside them. A call's time begins when it was due, so a pause of the service is counted.
  * Usage: node bench/soak-load.ts <file with a SoakJob>; prints one PhaseResult a line.
  */
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export type SoakCall = { path: string; headers: Record<string, string>; body?: s
 export type SoakJob = {
   port: number;
   honest: SoakCall[];
-  /** What the hostile phases send besides, each load at its own rate. */
+  /** Additional loads of the hostile phases, each at its own rate. */
   hostile: { name: string; perSecond: number; calls: SoakCall[] }[];
   honestPerSecond: number;
   phases: { hostile: boolean; seconds: number }[];
@@ -23,14 +23,14 @@ export type SoakJob = {
 export type PhaseResult = {
   hostile: boolean;
   honestCalls: number;
-  /** Honest calls that got anything but the answer of their upstream, or nothing even seconds after the phase. */
+  /** Honest calls that got another answer than that of their upstream, or none even seconds after the phase. */
   failures: number;
   p50Ms: number;
   p99Ms: number;
   highestMs: number;
   /** How late this process itself was. */
   loadLagP99Ms: number;
-  /** What each hostile load got: HTTP status, and `tool error` among the 200. */
+  /** Answers to each hostile load: HTTP status, and `tool error` among the 200. */
   hostileAnswers: Record<string, Record<string, number>>;
 };
 
@@ -96,7 +96,7 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
     const answers: Record<string, number> = {};
     hostileAnswers[name] = answers;
     return (n: number) => {
-      // A service that answers nothing is not flooded further: what counts is what the others notice.
+      // A service that does not answer is not flooded further: the effect on the others is measured.
       if (hostileWaiting > mostHostileWaiting) return;
       hostileWaiting++;
       void post(calls[n % calls.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {

@@ -12,7 +12,7 @@ export type SoakFacts = {
   servers: number;
   callers: number;
   honestPerSecond: number;
-  /** What each hostile load is, and how often a second. */
+  /** Each hostile load with its rate a second. */
   hostileLoads: readonly string[];
   hostileTools: readonly string[];
   results: readonly Phase[];
@@ -20,14 +20,14 @@ export type SoakFacts = {
   before: Standing;
   mostSockets: number;
   after: Standing;
-  /** What the service says of its pools and connections to upstreams at the end. */
+  /** The service's own metrics of pools and connections to upstreams at the end. */
   outboundAfter: readonly string[];
   isReady: boolean;
   /** Log lines of the service that make its figures doubtful. */
   complaints: number;
 };
 
-/** A process that has just filled its caches is not flat yet. */
+/** The memory of a process that has just filled its caches still grows. */
 const settlingShare = 0.25;
 
 /** The whole report as Markdown. */
@@ -88,7 +88,7 @@ function standingTable(facts: SoakFacts): string {
   return table(['what', 'figure'], rows);
 }
 
-/** The median of the pairs: a phase alone and the one beside the hostile workspace that follows it. */
+/** The median of pairs: a phase without the hostile workspace and the next one with it. */
 function p99Ratio({ results }: SoakFacts): number {
   const pairs = results.flatMap((result, n) => {
     const alone = results[n - 1];

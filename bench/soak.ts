@@ -1,6 +1,6 @@
 /**
- * Minutes of load on a thousand servers, in turn without and with a workspace that does everything to harm the others:
- * does memory stay flat, do the others notice, is everything given back?
+ * Minutes of load on a thousand servers, in turn without and with a workspace that does everything to harm the others.
+ * Measures the growth of memory, the effect on the others, and whether sockets are released.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,8 +36,8 @@ const coolDownMs = 15_000;
 const mebibyte = 1024 * 1024;
 
 /**
- * What the hostile workspace asks for, and how often of a hundred. Half of it is slow and no failure, so that its circuit
- * does not simply open and spare the service the rest.
+ * Calls of the hostile workspace, in percent. Half of them are slow and no failures, so that its circuit does not simply
+ * open and spare the service the rest.
  */
 const hostileTools: [name: string, share: number][] = [
   ['slow', 40],
@@ -150,7 +150,7 @@ async function makeServers(
   return { ...callers, toolCalls: shuffled(callers.toolCalls) };
 }
 
-/** Everything that is sent to harm the others, by the hostile workspace and by strangers. */
+/** All requests that should harm the others, of the hostile workspace and of strangers. */
 function hostileLoads(service: Child, keys: Keys, callers: Callers, upstream: string): HostileLoad[] {
   const at = { url: service.ready, key: keys.get(hostileWorkspace) ?? '' };
   const victims = callers.tokenCallers.slice(0, attackedServers);
@@ -230,7 +230,7 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   const loads = hostileLoads(service, keys, callers, honest.ready);
   const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
   const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
-  // The first phase fills what is filled once: compiled servers, pools, caches. It is not counted.
+  // The first phase fills caches, pools and compiled servers. It is not counted.
   const phases = Array.from({ length: 2 * pairs + 1 }, (_, n) => ({
     hostile: n > 0 && n % 2 === 0,
     seconds: phaseSeconds,

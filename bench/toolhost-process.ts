@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 import type { Target } from './load.ts';
 import { type Child, cores, residentMb, root, startChild } from './processes.ts';
 
-/** The real service as a process of its own, with what the measurements need in it. */
+/** The real service as a process of its own, with the workspace and key for the measurements. */
 export type Service = { child: Child; url: string; key: string };
 
-/** With its resident memory soon after the start, before anything was asked of it. */
+/** The service with its resident memory soon after the start, before any request. */
 export type StartedService = Service & { idleMb: number };
 
 /** The service tidies up after its ready line. */
@@ -49,7 +49,7 @@ export async function startService(options: ServiceOptions, launch = [toolhost, 
   return service;
 }
 
-/** A key that may do everything in a workspace that is there. */
+/** A key with every scope in an existing workspace. */
 export async function createKey(env: Record<string, string>, workspace = 'local'): Promise<string> {
   const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--workspace', workspace, '--json'];
   const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: 20_000 });
@@ -65,7 +65,7 @@ export async function createServer({ url, key }: Pick<Service, 'url' | 'key'>, c
   if (response.status !== 201) throw new Error(`server not created: ${response.status} ${await response.text()}`);
 }
 
-/** How long the service takes from its command to its first word, in ms. Not pinned, as it would be started for real. */
+/** Time from the command of the service to its ready line, in ms. Not pinned to a core, as in real use. */
 export async function readyMs(options: ServiceOptions): Promise<number> {
   const startedAt = performance.now();
   const child = await startChild([toolhost, 'serve'], { core: undefined, env: environment(options), ready });

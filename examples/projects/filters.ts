@@ -11,7 +11,7 @@ export interface Query {
   columns: string;
   where: Condition;
   order: string;
-  /** -1 is SQLite's way to say "all". */
+  /** -1 means "all" to SQLite. */
   limit: number;
   offset: number;
 }

@@ -34,7 +34,7 @@ export function insertRows(database: DatabaseSync, table: Table, query: Query, r
 
 export function updateRows(database: DatabaseSync, table: Table, query: Query, values: NewValues): Row[] {
   requireFilter(query, 'UPDATE');
-  // Nothing to set is no mistake: an agent may call an update tool with the id alone.
+  // An update without values is allowed: an agent may call an update tool with only the id.
   if (values.size === 0) return selectRows(database, table, query);
   const assignments = [...values.keys()].map((name) => `${name} = ?`).join(', ');
   const sql = `UPDATE ${table.name} SET ${assignments} WHERE ${query.where.sql} RETURNING ${query.columns}`;

@@ -11,16 +11,16 @@ import type { History } from './history.ts';
 import type { SeedLogin } from './logins.ts';
 import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, usages } from './traffic.ts';
 
-/** Below the retention of 30 days, so that nothing of it is forgotten at the first start. */
+/** Below the retention of 30 days, so that no call is pruned at the first start. */
 const days = 28;
 const count = 5400;
 const minuteMs = 60_000;
-/** Calls of the last minutes, so that a night too has something new. */
+/** Calls of the last minutes, so that there are new ones even at night. */
 const latest = { count: 24, ms: 80 * minuteMs };
 
 type Made = History & { logins: readonly SeedLogin[]; now: number; next: () => number };
 
-/** Writes the records of the calls, the last use of the keys and what was captured. Gives how many calls there are. */
+/** Writes call records, the last use of the keys, and captures. Returns the number of calls. */
 export async function writeCalls(store: Store, parts: Parts, made: Made): Promise<number> {
   const rows: { row: CallRecord; call: SeedCall }[] = [];
   const ids = await serverIds(store);

@@ -14,7 +14,7 @@ const dayMs = 24 * 60 * 60_000;
 const exampleFile = join(import.meta.dirname, '..', 'projects', 'server.json');
 
 type People = Record<'ada' | 'bruno' | 'chiara' | 'dmitri', Actor>;
-/** The keys that calls are made with, by what they are for. */
+/** The keys that calls are made with, by their purpose. */
 export type SeedKeys = Record<'assistant' | 'nightly' | 'warehouse', string>;
 export type History = { people: People; keys: SeedKeys };
 

@@ -9,7 +9,7 @@ const options = process.argv.slice(2);
 const unknown = options.find((option) => option !== '--add');
 if (unknown === undefined) {
   try {
-    process.stdout.write(told(await seed(process.env, { adds: options.includes('--add') })));
+    process.stdout.write(summary(await seed(process.env, { adds: options.includes('--add') })));
   } catch (error) {
     process.exitCode = reportFailure(error);
   }
@@ -18,10 +18,10 @@ if (unknown === undefined) {
   process.exitCode = 2;
 }
 
-/** What there is now, how to sign in and what to look at. */
-function told({ place, settings, calls, baseUrl }: Seeded): string {
+/** Text for people: the seeded data, how to sign in and what to look at. */
+function summary({ database, settings, calls, baseUrl }: Seeded): string {
   return `
-Seeded ${place}: 5 servers, 4 people, 6 API keys, 4 logins and ${calls} calls of the last four weeks.
+Seeded ${database}: 5 servers, 4 people, 6 API keys, 4 logins and ${calls} calls of the last four weeks.
 
   Start the service:  ${settings}npm start
   Sign in:            ${baseUrl}, then Continue. Local mode has one person, you, an owner of the workspace.

@@ -19,8 +19,8 @@ import { insertLogins } from './logins.ts';
 import { numbersFrom } from './random.ts';
 import { usages } from './traffic.ts';
 
-/** What was made, for people; `settings` stand before the command that starts the service on it. */
-export type Seeded = { place: string; settings: string; baseUrl: string; calls: number };
+/** Summary for people; `settings` go before the command that starts the service on the seed. */
+export type Seeded = { database: string; settings: string; baseUrl: string; calls: number };
 
 /**
  * Fills the database of an environment; no service may run on it meanwhile.
@@ -53,7 +53,7 @@ export async function seed(env: NodeJS.ProcessEnv, { adds }: { adds: boolean }):
     const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
     const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
     const calls = await writeCalls(store, runner.parts, { ...history, logins, now, next: numbersFrom(1) });
-    return { ...toldOf(config), baseUrl, calls };
+    return { ...summaryOf(config), baseUrl, calls };
   } finally {
     await store.close();
   }
@@ -108,8 +108,8 @@ async function refuseTakenSlugs({ db }: Store): Promise<void> {
   }
 }
 
-function toldOf({ dataDir, engine }: Config): { place: string; settings: string } {
-  if (engine === 'postgres') return { place: 'the database of DATABASE_URL', settings: '' };
+function summaryOf({ dataDir, engine }: Config): { database: string; settings: string } {
+  if (engine === 'postgres') return { database: 'the database of DATABASE_URL', settings: '' };
   const isUsual = dataDir === variables.DATA_DIR.fallback;
-  return { place: resolve(dataDir), settings: isUsual ? '' : `DATA_DIR=${dataDir} ` };
+  return { database: resolve(dataDir), settings: isUsual ? '' : `DATA_DIR=${dataDir} ` };
 }

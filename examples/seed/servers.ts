@@ -183,7 +183,7 @@ const warehouse: Written = {
   ],
 };
 
-/** Beside the worked example, `projects`. */
+/** Servers besides the worked example, `projects`. */
 export const servers = { weather, invoices, helpdesk, warehouse };
 
 /** The first version of a server that was changed since: only its first tools, and a short description. */

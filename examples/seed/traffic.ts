@@ -97,7 +97,7 @@ export function callAt(at: number, isOutage: boolean, next: () => number, from =
   return callOf(usage, outcome, at, next);
 }
 
-/** One call of each failure that a tool can have, in the last `ms` before `now`: what is rare is there too. */
+/** One call of each failure that a tool can have, in the last `ms` before `now`, so that rare failures exist too. */
 export function everyFailure(now: number, ms: number, next: () => number): SeedCall[] {
   return usages.flatMap((usage) =>
     Object.keys(usage.failures).map((outcome) =>
