@@ -19,7 +19,7 @@ import type { Database } from '../store/database.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { transact } from '../store/transact.ts';
-import { version } from '../version.ts';
+import { userAgentOf } from '../version.ts';
 import { createLoginServers } from './adapters/login-servers.ts';
 import { createManagementLogin } from './adapters/management-login.ts';
 import type { FullConfig } from './full-config.ts';
@@ -63,7 +63,7 @@ export function createCaches(options: CachesOptions) {
   });
   const freshness = { clock, freshUntil: changes.freshUntil, isUp: () => changes.state().isUp };
   const keys = createApiKeyCheck(db, now, freshness);
-  const userAgent = `Toolhost/${version} (+${config.baseUrl})`;
+  const userAgent = userAgentOf(config.baseUrl);
   const servers = createHostedServers({
     db,
     keyring,

@@ -6,7 +6,8 @@ import type { ConfigRules } from '../domain/config/server-config.ts';
 import { newId } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
-import { type Actor, type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
+import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
+import { operatorOf } from '../operations/operation.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
@@ -64,13 +65,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
   };
   const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
   const runner = { db, parts, reports, writes: createWriteQueue(), onCommitted: async () => undefined };
-  const actor: Actor = {
-    kind: 'operator',
-    id: 'operator',
-    workspaceId,
-    scopes: ['manage', 'call'],
-    servers: undefined,
-  };
+  const actor = operatorOf(workspaceId);
   return {
     database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',
     isNew,

@@ -1,6 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import type { Problem } from '../errors.ts';
+import { valueAt } from './json/value-at.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -116,15 +117,6 @@ export function shown(value: unknown): string {
 
 /** Field names whose values must not be repeated in a message. */
 const sensitiveNames = /secret|token$|password|^value$/i;
-
-function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
-  let value = input;
-  for (const part of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
-    value = (value as Record<PropertyKey, unknown>)[part];
-  }
-  return value;
-}
 
 function issueText(issue: Issue, found: string): string {
   switch (issue.code) {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { mediaTypeOf } from '../domain/http/media-type.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Lookup, Strangers } from '../domain/visit.ts';
@@ -118,9 +119,7 @@ async function startOf(request: IncomingMessage, error: unknown, bounds: Drain):
 }
 
 function checkContentType(request: IncomingMessage): void {
-  const type = request.headers['content-type'];
-  if (type === 'application/json') return;
-  if (type?.split(';')[0]?.trim().toLowerCase() !== 'application/json')
+  if (mediaTypeOf(request.headers['content-type']) !== 'application/json')
     throw new AppError('unsupported', 'Content-Type must be application/json');
 }
 

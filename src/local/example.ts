@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
-import { type Actor, operations } from '../operations/index.ts';
+import { operations } from '../operations/index.ts';
 import type { Operation } from '../operations/operation.ts';
+import { operatorOf } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { makePrivateFile } from '../store/engine/private-files.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
@@ -28,13 +29,7 @@ export async function startExampleUpstream(dataDir: string, preferredPort: numbe
   }
 }
 
-const operator: Actor = {
-  kind: 'operator',
-  id: 'operator',
-  workspaceId: localWorkspace.id,
-  scopes: ['manage', 'call'],
-  servers: undefined,
-};
+const operator = operatorOf(localWorkspace.id);
 
 function exampleConfig(port: number): { tools: { url: string }[] } {
   const text = readFileSync(join(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json'), 'utf8');

@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
+import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { bodyLimits, bodyProblem, parseJson } from '../domain/json/json.ts';
 import { scanJson } from '../domain/json/json-scan.ts';
 import { AppError, invalid } from '../errors.ts';
@@ -97,7 +98,7 @@ const notJson = () => new AppError('unsupported', 'Content-Type must be applicat
 async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
   const { incoming } = c.env;
   if (c.req.method === 'GET' || !hasBody(incoming)) return {};
-  const isJson = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() === 'application/json';
+  const isJson = mediaTypeOf(c.req.header('content-type')) === 'application/json';
   // A body without Content-Length may be empty, and then needs no type.
   if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
   checkBodyLength(incoming, maxBodyBytes);

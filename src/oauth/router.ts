@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
+import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyLength, readBody } from '../http/read-body.ts';
@@ -130,8 +131,7 @@ function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {
 }
 
 async function formOf(c: Context<Env>): Promise<URLSearchParams> {
-  const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/x-www-form-urlencoded') {
+  if (mediaTypeOf(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
   }
   return new URLSearchParams(await bodyText(c));

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/scopes.ts';
-import { newId } from '../domain/ids.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
@@ -221,7 +220,7 @@ const revokeApiKey = operation({
     if (!(await revoke(context.db, context.actor.workspaceId, id, at))) {
       throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked already');
     }
-    await recordChange(context.db, { id: newId(context.random, 'chg'), at, kind: 'key', ref: id });
+    await recordChange(context.db, context, 'key', id);
     return { revoked: id };
   },
   audit: ({ id }) => ({ target: id }),

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { newId } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { recordChange } from '../store/changes/changes.ts';
 import { revokeGrant as endGrant, findGrant, findGrants, type Grant } from '../store/logins/grants.ts';
@@ -59,7 +58,7 @@ const revokeGrant = operation({
     if (!isOwn || !(await endGrant(context.db, id, context.now()))) {
       throw new AppError('notFound', 'there is no such grant in this workspace, or it is revoked already');
     }
-    await recordChange(context.db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'grant', ref: id });
+    await recordChange(context.db, context, 'grant', id);
     return { revoked: id };
   },
   audit: ({ id }) => ({ target: id }),

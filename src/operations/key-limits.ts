@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { newId } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import { findKeyLimits, updateKeyLimits as storeKeyLimits } from '../store/api-keys.ts';
 import { recordChange } from '../store/changes/changes.ts';
@@ -30,7 +29,7 @@ const setKeyLimits = operation({
     const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));
     if (isSameLimits(before, limits ?? {})) return { id, limits: fieldsOf(before), unchanged: true as const };
     await storeKeyLimits(db, actor.workspaceId, id, limits);
-    await recordChange(db, { id: newId(context.random, 'chg'), at: context.now(), kind: 'key', ref: id });
+    await recordChange(db, context, 'key', id);
     return { id, limits: fieldsOf(limits ?? {}) };
   },
   audit: ({ id, ...limits }) => ({ target: id, detail: limits }),

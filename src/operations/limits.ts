@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { maxTools } from '../domain/config/server-config.ts';
-import { newId } from '../domain/ids.ts';
 import {
   circuitStates,
   type LimitUse,
@@ -198,12 +197,7 @@ export const setWorkspaceLimits = operation({
     const limits = changedLimits(before, input);
     if (isSameLimits(before, limits)) return { ...(await workspaceRecord(context)), unchanged: true as const };
     await storeWorkspaceLimits(context.db, workspaceId, limits);
-    await recordChange(context.db, {
-      id: newId(context.random, 'chg'),
-      at: context.now(),
-      kind: 'workspace',
-      ref: workspaceId,
-    });
+    await recordChange(context.db, context, 'workspace', workspaceId);
     return workspaceRecord(context);
   },
   isUnchanged,

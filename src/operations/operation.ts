@@ -50,6 +50,11 @@ export type PresentUse = {
   circuitOf: (workspaceId: string, origin: string) => CircuitState;
 };
 
+/** The operator at the machine itself, who may do everything in a workspace. */
+export function operatorOf(workspaceId: string): Actor {
+  return { kind: 'operator', id: 'operator', workspaceId, scopes: ['manage', 'call'], servers: undefined };
+}
+
 /** Abilities of a process that serves calls. */
 export type Serving = {
   presentUse: PresentUse;

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { newId, type Random } from '../domain/ids.ts';
 import { insertAuditEvent } from './audit-events.ts';
 import { recordChange } from './changes/changes.ts';
 import { revokeGrant } from './logins/grants.ts';
@@ -11,8 +12,7 @@ export type DiscardOptions = {
   keyId: string;
   /** The database's time, epoch ms. */
   now: () => number;
-  /** A new id for a row of this kind. */
-  newId: (kind: 'chg' | 'aud') => string;
+  random: Random;
 };
 
 const rowsAtOnce = 100;
@@ -44,7 +44,7 @@ async function repeat(work: () => Promise<number>): Promise<number> {
   return all;
 }
 
-function discardSecrets(db: Kysely<Tables>, { keyId, now, newId }: DiscardOptions): Promise<number> {
+function discardSecrets(db: Kysely<Tables>, { keyId, now, random }: DiscardOptions): Promise<number> {
   return transact(db, async (transaction) => {
     const rows = await transaction
       .selectFrom('secrets')
@@ -55,10 +55,9 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, newId }: DiscardOption
       .execute();
     for (const { id, workspaceId, name, slug } of rows) {
       await removeSecret(transaction, { id, workspaceId }, name);
-      for (const ref of [id, slug])
-        await recordChange(transaction, { id: newId('chg'), at: now(), kind: 'server', ref });
+      for (const ref of [id, slug]) await recordChange(transaction, { random, now }, 'server', ref);
       await insertAuditEvent(transaction, {
-        id: newId('aud'),
+        id: newId(random, 'aud'),
         workspace_id: workspaceId,
         at: now(),
         actor_kind: 'operator',
@@ -73,7 +72,7 @@ function discardSecrets(db: Kysely<Tables>, { keyId, now, newId }: DiscardOption
   });
 }
 
-function endGrants(db: Kysely<Tables>, { keyId, now, newId }: DiscardOptions): Promise<number> {
+function endGrants(db: Kysely<Tables>, { keyId, now, random }: DiscardOptions): Promise<number> {
   return transact(db, async (transaction) => {
     const rows = await transaction
       .selectFrom('grants')
@@ -84,7 +83,7 @@ function endGrants(db: Kysely<Tables>, { keyId, now, newId }: DiscardOptions): P
     for (const { id } of rows) {
       await revokeGrant(transaction, id, now());
       await transaction.updateTable('grants').set({ sealed_tokens: '' }).where('id', '=', id).execute();
-      await recordChange(transaction, { id: newId('chg'), at: now(), kind: 'grant', ref: id });
+      await recordChange(transaction, { random, now }, 'grant', id);
     }
     return rows.length;
   });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { ControlledTransaction, Kysely } from 'kysely';
@@ -33,7 +34,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
   let ids = 0;
   const record = async (on: Kysely<Tables>, at = 1) => {
     const id = `chg_${++ids}`;
-    await recordChange(on, { id, at, kind: 'key', ref: id });
+    await recordChange(on, { random: randomBytes, now: () => at }, 'key', id);
     return id;
   };
   /** A reader, and the ids reported at each look. */
@@ -167,7 +168,7 @@ describe('[find B1] the positions of changes on SQLite', () => {
           const transaction = await connections[n]?.db.startTransaction().execute();
           assert.ok(transaction);
           const own = Array.from({ length: count }, () => `chg_${++ids}`);
-          for (const id of own) await recordChange(transaction, { id, at: 1, kind: 'key', ref: id });
+          for (const id of own) await recordChange(transaction, { random: randomBytes, now: () => 1 }, 'key', id);
           // A reader of another process is not held up, and sees nothing of it.
           await look((n + 1) % 3);
           if (isCommitted) committed.push(...own);

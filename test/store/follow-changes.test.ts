@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Kysely, PostgresDialect } from 'kysely';
 import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../../src/store/changes/changes.ts';
@@ -32,7 +33,8 @@ for (const engine of engines) {
       onError: () => undefined,
       onSuccess: () => undefined,
     });
-    const record = (ref: string, at = now) => recordChange(database.db, { id: `chg_${ref}`, at, kind: 'server', ref });
+    const record = (ref: string, at = now) =>
+      recordChange(database.db, { random: randomBytes, now: () => at }, 'server', ref);
     before(async () => {
       stores = await startStores(engine);
     });

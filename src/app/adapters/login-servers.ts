@@ -5,7 +5,7 @@ import type { LoginServer } from '../../oauth/login-server.ts';
 import { hostedProvider } from '../../oauth/provider.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { routes, urlOf } from '../../routes.ts';
-import { version } from '../../version.ts';
+import { userAgentOf } from '../../version.ts';
 
 export type LoginServersOptions = { baseUrl: string; http: HttpClient; now: () => number };
 
@@ -46,7 +46,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
       workspaceId: server.workspaceId,
       redirectUri: urlOf(options.baseUrl, routes.callback, server.slug),
       audience: upstreams.map((origin) => new URL(origin).host),
-      userAgent: `Toolhost/${version} (+${options.baseUrl})`,
+      userAgent: userAgentOf(options.baseUrl),
       http: options.http,
       now: options.now,
     }),

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { newId } from '../../domain/ids.ts';
 import { AppError } from '../../errors.ts';
 import { keysOfProcesses } from '../../store/changes/processes.ts';
 import { discardSealed } from '../../store/discard-sealed.ts';
@@ -115,7 +114,7 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
     );
   const release = await refuseWhileInUse(operator, keyId);
   try {
-    return await discardSealed(store.db, { keyId, now: store.time.now, newId: (kind) => newId(randomBytes, kind) });
+    return await discardSealed(store.db, { keyId, now: store.time.now, random: randomBytes });
   } finally {
     release();
   }

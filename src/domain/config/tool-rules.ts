@@ -1,5 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
+import { mediaTypeOf } from '../http/media-type.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
 import { parseUrlTemplate, templateProblems, type UrlTemplate } from '../http/url-template.ts';
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
@@ -188,7 +189,7 @@ function bodyProblems(
 
 /** The body encoding that a static Content-Type decides, or undefined when it decides none. */
 export function encodingOf(contentType: string): Encoding | undefined {
-  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  const type = mediaTypeOf(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type === 'multipart/form-data') return 'multipart';
   return type === 'application/json' || type.endsWith('+json') ? 'json' : undefined;

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import type { Answer } from '../../outbound/http-client.ts';
-import { blocks, isJson, mediaType, readContent } from './read-content.ts';
+import { blocks, isJson, readContent } from './read-content.ts';
 import type { Reading } from './reading.ts';
 import { redact, redactedStart, redactor } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
@@ -20,7 +21,7 @@ const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 export function isLongAnswer({ status, headers, body }: Answer, { transform, fields, fits }: Reading): boolean {
   if (body.length <= shortBytes.other || status >= 300) return false;
   const isPassedOn = transform.length === 0 && !fields && !fits;
-  const isWholeJson = isPassedOn && isJson(mediaType(contentTypeOf(headers)));
+  const isWholeJson = isPassedOn && isJson(mediaTypeOf(contentTypeOf(headers)));
   return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
 }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
@@ -21,7 +22,7 @@ const longBytes = 4096;
  * @throws TooMuchWork
  */
 export function readContent(body: Buffer, contentType: string, reading: Reading, mostSteps: number): ToolResult {
-  const type = mediaType(contentType);
+  const type = mediaTypeOf(contentType);
   if (isJson(type)) return jsonResult(body, reading, mostSteps);
   if (reading.transform.length > 0) {
     throw new ToolFailure(
@@ -33,11 +34,6 @@ export function readContent(body: Buffer, contentType: string, reading: Reading,
   if (type.startsWith('multipart/')) return blocks(multipartBlocks(body, contentType));
   if (type === '' && isUtf8(body)) return untyped(body, reading, mostSteps);
   return blocks([binaryBlock(type || 'application/octet-stream', body)]);
-}
-
-export function mediaType(contentType: string): string {
-  if (contentType === 'application/json') return contentType;
-  return contentType.split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
 export function isJson(type: string): boolean {

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { headerValue } from '../../domain/credentials/credential.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
+import { valueAt } from '../../domain/json/value-at.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/request-template.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
@@ -65,15 +66,6 @@ export function checkMirroredArguments(
     if (!isEqual(decodeMirrored(given), value, type))
       throw mismatch(`the Mcp-Param-${header} header differs from the argument`);
   }
-}
-
-function valueAt(args: Arguments, path: readonly string[]): unknown {
-  let value: unknown = args;
-  for (const key of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Arguments)[key];
-  }
-  return value;
 }
 
 function isEqual(given: string, value: unknown, type: MirroredArgument['type']): boolean {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { OAuthError } from '../../errors.ts';
 import { urlProblem } from '../../outbound/egress.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
-import { version } from '../../version.ts';
+import { userAgentOf } from '../../version.ts';
 import { type OAuthClient, shortName } from './client.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
 
@@ -60,7 +60,7 @@ async function fetchDocument(http: HttpClient, url: URL): Promise<Answer> {
       credentialHash: undefined,
       path: url.pathname + url.search,
       method: 'GET',
-      headers: ['Accept', 'application/json', 'User-Agent', `Toolhost/${version}`],
+      headers: ['Accept', 'application/json', 'User-Agent', userAgentOf()],
       body: undefined,
       timeoutMs,
       limitBytes,

@@ -1,4 +1,3 @@
-import { newId } from '../../domain/ids.ts';
 import { AppError, isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import type { Db } from '../../store/db.ts';
@@ -129,7 +128,7 @@ export async function breakOff(open: OpenGrant, parts: OAuthParts): Promise<Open
 async function changeGrant(id: string, change: (db: Db) => Promise<boolean>, parts: OAuthParts): Promise<boolean> {
   const isChanged = await transact(parts.db, async (db) => {
     if (!(await change(db))) return false;
-    await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
+    await recordChange(db, parts, 'grant', id);
     return true;
   });
   await parts.onCommitted();

@@ -1,18 +1,16 @@
 import type { Kysely } from 'kysely';
-import { newId } from '../../domain/ids.ts';
 import { isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
 import { type Code, findCode, findToken, forgetOldTokens, insertTokens, spendCode } from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
-import { contexts } from '../../store/sealing/sealed-columns.ts';
 import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
-import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from '../credentials.ts';
+import { challengeOf, hashOf, newSecret, unwrapKey, wrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import { type OAuthParts, spans } from '../parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
-import { refreshAtProvider } from './refresh-grant.ts';
+import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
 export type TokenAnswer = {
@@ -58,7 +56,7 @@ async function redeemCode(
   }
   checkAlive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
-  const tokens = tokensOf(grant, grantKey, parts);
+  const tokens = openGrantTokens(grant, grantKey, parts);
   if (server.mode === 'passthrough') {
     await endGrant(grant.id, parts);
     return passOn(server, clientId, tokens, parts);
@@ -81,16 +79,11 @@ function checkAlive(server: LoginServer, grant: Grant): void {
   if (grant.agreement !== server.agreement) throw refused('the server changed what was agreed to');
 }
 
-function tokensOf(grant: Grant, grantKey: Buffer, parts: OAuthParts): ProviderTokens {
-  const sealed = parts.keyring.open(grant.sealed_tokens, contexts.grantTokens(grant.workspace_id, grant.id));
-  return openTokens(sealed, grantKey, grant.id);
-}
-
 /** Ends a grant in every replica. */
 export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
   const ended = await transact(parts.db, async (db) => {
     const found = await revokeGrant(db, id, parts.now());
-    await recordChange(db, { id: newId(parts.random, 'chg'), at: parts.now(), kind: 'grant', ref: id });
+    await recordChange(db, parts, 'grant', id);
     return found;
   });
   await parts.onCommitted();
@@ -120,7 +113,9 @@ async function redeemRefreshToken(
   checkAlive(server, grant);
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
   const isNewEnough = token.generation >= grant.generation - 1;
-  const tokens = isNewEnough ? await liveTokens(server, grant, grantKey, parts) : tokensOf(grant, grantKey, parts);
+  const tokens = isNewEnough
+    ? await liveTokens(server, grant, grantKey, parts)
+    : openGrantTokens(grant, grantKey, parts);
   const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
     if (rotated) {
@@ -146,7 +141,7 @@ async function liveTokens(
   grantKey: Buffer,
   parts: OAuthParts,
 ): Promise<ProviderTokens> {
-  const tokens = tokensOf(grant, grantKey, parts);
+  const tokens = openGrantTokens(grant, grantKey, parts);
   if (tokens.expiresAt === undefined || tokens.expiresAt > parts.now()) return tokens;
   const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, parts);
   if (!renewed) throw refused('the provider no longer honours the login');

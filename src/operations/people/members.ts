@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
-import { newId } from '../../domain/ids.ts';
 import { AppError } from '../../errors.ts';
 import { type ApiKey, endApiKey } from '../../store/api-keys.ts';
 import { recordChange } from '../../store/changes/changes.ts';
@@ -53,7 +52,7 @@ async function settleKeys(context: Context, userId: string, isRevoking: boolean)
   if (!isRevoking) return { keys: named.map(shownKey), key_count: keys.length, revoked_keys: [], revoked_key_count: 0 };
   for (const { id } of keys) {
     await endApiKey(db, actor.workspaceId, id, at);
-    await recordChange(db, { id: newId(context.random, 'chg'), at, kind: 'key', ref: id });
+    await recordChange(db, context, 'key', id);
   }
   return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
 }
@@ -65,7 +64,7 @@ async function endAccess(context: Context, userId: string): Promise<void> {
   await deleteSessionsOf(db, { workspaceId: actor.workspaceId, userId }, actor.sessionHash);
   for (const { id } of await listGrantsOfPerson(db, actor.workspaceId, userId)) {
     await revokeGrant(db, id, at);
-    await recordChange(db, { id: newId(context.random, 'chg'), at, kind: 'grant', ref: id });
+    await recordChange(db, context, 'grant', id);
   }
 }
 

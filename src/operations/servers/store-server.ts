@@ -172,18 +172,8 @@ async function sealConfigSecrets(
 
 /** Removes a server from the caches of every replica. */
 export async function noteChange(context: Context, server: StoredServer): Promise<void> {
-  await recordChange(context.db, {
-    id: newId(context.random, 'chg'),
-    at: context.now(),
-    kind: 'server',
-    ref: server.id,
-  });
-  await recordChange(context.db, {
-    id: newId(context.random, 'chg'),
-    at: context.now(),
-    kind: 'server',
-    ref: server.slug,
-  });
+  await recordChange(context.db, context, 'server', server.id);
+  await recordChange(context.db, context, 'server', server.slug);
 }
 
 /** Warnings of a stored server, including those about secrets without a value or for other hosts. */

@@ -1,4 +1,5 @@
 import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
+import { newId, type Random } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
@@ -8,12 +9,16 @@ export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace
  * Written in the transaction of the change itself. No workspace: replicas follow all of them.
  * `at` decides how long the row is kept; processes of the previous version search by it.
  */
-export async function recordChange(db: Db, change: Change & { at: number }): Promise<void> {
+export async function recordChange(db: Db, { random, now }: Source, kind: Change['kind'], ref: string): Promise<void> {
+  const change = { id: newId(random, 'chg'), at: now(), kind, ref };
   await db
     .insertInto('changes')
     .values({ ...change, position: nextPosition(db) })
     .execute();
 }
+
+/** Randomness for the id, and the time in epoch ms. */
+type Source = { random: Random; now: () => number };
 
 /**
  * The position of a change that is written now; `read-changes.ts` explains why none is missed.
