@@ -7,6 +7,9 @@ import { root } from './files.ts';
 const filesInGroup = 16;
 const mostAtOnce = 4;
 
+/** A test that waits for ever fails with its name, and what it has started does not keep its group from ending. */
+const bounds = ['--test-timeout=600000', '--test-force-exit'];
+
 type Ended = { files: readonly string[]; output: string; isPassed: boolean };
 
 /**
@@ -35,7 +38,7 @@ export async function runInGroups(files: readonly string[], options: readonly st
 }
 
 async function runGroup(files: readonly string[], options: readonly string[]): Promise<Ended> {
-  const args = ['--test', '--test-isolation=none', '--test-reporter=spec', ...options, ...files];
+  const args = ['--test', '--test-isolation=none', '--test-reporter=spec', ...bounds, ...options, ...files];
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
   const isPassed = new Promise<boolean>((resolve) => child.once('close', (code) => resolve(code === 0)));
   const output = await text(child.stdout);
