@@ -47,7 +47,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
       async look() {
         const { changes, isContinuous } = await read();
         assert.equal(isContinuous, true);
-        told.push(...changes.map(({ id }) => id));
+        told.push(...changes.map(({ ref }) => ref));
       },
     };
   };
@@ -132,7 +132,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     const found = await read();
     assert.equal(found.isContinuous, false);
     assert.deepEqual(
-      found.changes.map(({ id }) => id),
+      found.changes.map(({ ref }) => ref),
       [missed],
       'nothing is skipped by a look that failed',
     );
@@ -161,7 +161,7 @@ describe('[find B1] the positions of changes on SQLite', () => {
         const look = async (n: number) => {
           const found = await reads[n]?.();
           assert.equal(found?.isContinuous, true);
-          told[n]?.push(...(found?.changes ?? []).map(({ id }) => id));
+          told[n]?.push(...(found?.changes ?? []).map(({ ref }) => ref));
           assert.deepEqual(told[n], committed);
         };
         for (const { writer: n, count, isCommitted, looks } of rounds) {
