@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
@@ -106,15 +109,19 @@ describe('slow connections', { timeout: 60_000 }, () => {
 
   it('[sec G3] a client that reads nothing is cut off on every route', async () => {
     const upstream = await startRecordingUpstream();
-    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { silentMs } });
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slow-'));
+    // On a busy machine a large configuration takes longer than a connection may be silent here.
+    const patient = await startToolhost({ egress: [upstream.port], dataDir });
     const description = 'x'.repeat(2000);
     const tools = Array.from({ length: 200 }, (_, n) => ({
       ...(serverAt('wide', upstream.url).tools as object[])[0],
       name: `get-${n}`,
       description,
     }));
-    await toolhost.createServer({ name: 'wide', slug: 'wide', tools });
-    const key = await toolhost.key();
+    await patient.createServer({ name: 'wide', slug: 'wide', tools });
+    const key = await patient.key();
+    await patient.stop();
+    const toolhost = await startToolhost({ egress: [upstream.port], dataDir, surroundings: { silentMs } });
     const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
     const head = `Host: ${new URL(toolhost.url).host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
     socket.on('error', () => undefined);
@@ -128,6 +135,7 @@ describe('slow connections', { timeout: 60_000 }, () => {
     clearInterval(probing);
     await toolhost.stop();
     await upstream.close();
+    rmSync(dataDir, { recursive: true });
   });
 });
 

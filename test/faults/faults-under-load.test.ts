@@ -61,7 +61,7 @@ const faults: Record<string, Ending> = {
   'zstd-bomb': oversize,
   endless: oversize,
   drip: oversize,
-  'huge-headers': noHttp,
+  'huge-headers': /^the upstream answered with too many bytes around its body$/,
   'endless-headers': noHttp,
   garbage: noHttp,
   'two-lengths': noHttp,
