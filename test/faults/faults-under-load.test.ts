@@ -31,6 +31,7 @@ const noHttp = ending('malformed', /^the upstream answered with something that i
 const noJson = ending('malformed', /^the upstream answered with something that is not valid JSON$/);
 const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
+const tooMuchAround = malformed(/^the upstream answered with too many bytes around its body$/);
 const nobody = ending('unreachable', /^the upstream refused the connection$/);
 const noTls = ending(
   'unreachable',
@@ -61,8 +62,8 @@ const faults: Record<string, Ending> = {
   'zstd-bomb': oversize,
   endless: oversize,
   drip: oversize,
-  'huge-headers': /^the upstream answered with too many bytes around its body$/,
-  'endless-headers': noHttp,
+  'huge-headers': tooMuchAround,
+  'endless-headers': tooMuchAround,
   garbage: noHttp,
   'two-lengths': noHttp,
   'no-length': noHttp,
