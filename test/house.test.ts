@@ -211,4 +211,12 @@ describe('the house', () => {
       { long: [], full: [], vague: [], barrels: ['operations/index.ts'] },
     );
   });
+
+  it('avoids words that the glossary replaces', () => {
+    const replaced = /\b(?:doors?|sight|unspeakable|alone)\b/i;
+    const lines = [...service, ...dashboard].flatMap(({ path, text }) =>
+      text.split('\n').flatMap((line, index) => (replaced.test(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
+    );
+    assert.deepEqual(lines, []);
+  });
 });

@@ -32,7 +32,7 @@ export async function authenticate(
   return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limits };
 }
 
-/** Whether an actor may manage at all; a key for calling alone has no business at a management door. */
+/** Whether an actor may manage at all. A key that may only call may not use the management server. */
 export function mayManage(actor: Actor): boolean {
   return actor.scopes.some((scope) => scope !== 'call');
 }

@@ -150,7 +150,7 @@ const exportCalls = operation({
   isReport: true,
   isTool: false,
   input: z.strictObject({ slug: slugInput.optional(), ...filters }),
-  output: z.object({ csv: z.string().describe('The file; the REST API answers with it alone, as text/csv.') }),
+  output: z.object({ csv: z.string().describe('The file; the REST API answers with only the file, as text/csv.') }),
   file: { mediaType: 'text/csv; charset=utf-8', name: 'calls.csv', text: ({ csv }) => csv },
   async run(context, input) {
     await context.serving?.flushCalls();
