@@ -71,7 +71,7 @@ export function createCaches(options: CachesOptions) {
     userAgent,
     defaultLimits: defaultLimits(config),
   });
-  const findLogin = createLoginServers({ baseUrl: config.baseUrl, http, now });
+  const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, http, now });
   const signIn = signInOf(config, db, now);
   const { managementLogin } = signIn;
   const handedOut = createHandedOutTokens(db, freshness);
@@ -89,7 +89,7 @@ export function createCaches(options: CachesOptions) {
     async findServer(slug) {
       if (slug === config.managementSlug) return managementLogin;
       const server = await servers.find(slug);
-      const login = server && findLogin(server);
+      const login = server && loginServerOf(server);
       const workspace = login && (await findWorkspace(db, login.workspaceId));
       return login && { ...login, operator: workspace?.name ?? login.workspaceId };
     },
@@ -112,7 +112,7 @@ export function createCaches(options: CachesOptions) {
     await unsaved.close();
     await changes.stop();
   };
-  return { keys, servers, grants, changes, time, findLogin, oauthParts, stop, ...signIn };
+  return { keys, servers, grants, changes, time, loginServerOf, oauthParts, stop, ...signIn };
 }
 
 /** Sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */

@@ -14,7 +14,7 @@ export type Readiness = {
   watchClock(): void;
 };
 
-/** Decisions use the database's clock, but records, logs and certificate checks use that of the process. */
+/** Decisions and records use the database's time, but logs and certificate checks use the clock of the process. */
 const maxSkewMs = 5000;
 
 export function createReadiness({ engine, time }: Store, changes: ChangeFollower, log: Log): Readiness {

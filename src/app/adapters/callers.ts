@@ -5,7 +5,7 @@ import type { Log } from '../../log.ts';
 import type { Caches } from '../caches.ts';
 
 export function callersOf(
-  { keys, grants, findLogin, oauthParts }: Caches,
+  { keys, grants, loginServerOf, oauthParts }: Caches,
   { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
   log: Log,
 ): CallerOptions {
@@ -15,7 +15,7 @@ export function callersOf(
     tokenIds: createTokenIds(clock),
     networkOf,
     async findLogin(server, bearer, look) {
-      const login = findLogin(server);
+      const login = loginServerOf(server);
       const open = login && (await grants.open(login, bearer, look));
       if (!login || !open) return undefined;
       const { accessToken } = open.tokens;
@@ -26,8 +26,8 @@ export function callersOf(
         giveUp: (refused) => grants.giveUp(login, bearer, refused),
       };
     },
-    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(findLogin(server) ?? server, bearer),
-    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(findLogin(server) ?? server, bearer),
+    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(loginServerOf(server) ?? server, bearer),
+    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(loginServerOf(server) ?? server, bearer),
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

@@ -6,7 +6,7 @@ import type { Tool } from './tool.ts';
 
 const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
 
-/** Most characters of a configuration that are searched; every request is searched again when it is sent. */
+/** At most this many characters of a configuration are searched; every request is searched again when it is sent. */
 const mostCharacters = 200_000;
 
 type Config = { authentication?: Authentication | undefined; oauth?: OAuth | undefined; tools: readonly Tool[] };

@@ -6,7 +6,7 @@ import { type Authentication, credentialHeader, credentialQueryKey } from './aut
 import { authorizationParams, oauthSchema, tokenParams } from './oauth.ts';
 import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
 
-/** Why a URL may not be called from this deployment, or undefined. */
+/** Returns why this deployment may not call a URL; undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;
 
 export function authenticationProblems(authentication: Authentication): Problem[] {

@@ -63,7 +63,7 @@ export async function callTool(
   }
 }
 
-/** Runs a call that has its slots under the limits. */
+/** Takes the slots of a call, runs it, and gives them back. */
 async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const { server, tool, caller } = call;
   caller.known?.judge(caller, tool);

@@ -13,7 +13,8 @@ export type Call = {
   readonly caller: Caller;
   readonly asked: ToolCall;
   /**
-   * Reports that the client has gone. A legacy client that disconnects has not cancelled (MCP 2025-11-25, transports).
+   * Registers a function to run when the client disconnects. Undefined for a legacy client: its disconnecting cancels
+   * nothing (MCP 2025-11-25, transports).
    */
   readonly onGone: ToolCall['onGone'] | undefined;
   /** Epoch ms. */

@@ -55,7 +55,7 @@ export type CallerOptions = {
   tokenIds: TokenIds;
   /** The address of a request, as limits count it. */
   networkOf: (visit: Visit) => string;
-  /** Called when one of our API keys would have reached a stranger's upstream. */
+  /** Called when one of our API keys would have been forwarded to an upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
 };
 

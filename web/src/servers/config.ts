@@ -11,7 +11,7 @@ export type Config = JsonObject & {
   tools?: unknown;
 };
 
-/** A configuration as the operations take it: even unfinished: the service reports its problems. */
+/** A configuration as the operations take it. It may be unfinished; the service reports its problems. */
 export function unjudged(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }
