@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 import { seed } from '../examples/seed/seed.ts';
 import { exampleSlug, exampleToken } from '../src/local/example.ts';
 import { launchChromium } from '../test/support/browser/chromium.ts';
-import { startToolhost } from '../test/support/service/toolhost.ts';
+import { startToolhost } from '../test/support/toolhost/toolhost.ts';
 
 type Picture = { name: string; path: string; prepare?: (page: Page) => Promise<void> };
 

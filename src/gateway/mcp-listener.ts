@@ -65,8 +65,8 @@ export function createMcpListener(parts: McpListenerParts) {
       const found = parts.find(slug, look);
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
-      if (request.method === 'GET' && wantsPage(request)) {
-        write(response, pageOf(endpoint, parts.serverUrl(slug), incoming), slowReaderMs);
+      if (request.method === 'GET' && asksForHtml(request)) {
+        write(response, browserPage(endpoint, parts.serverUrl(slug), incoming), slowReaderMs);
         return;
       }
       hints = endpoint.hints;
@@ -97,7 +97,7 @@ export function createMcpListener(parts: McpListenerParts) {
 }
 
 /** The page for a person who opens the address in a browser. */
-function pageOf({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
+function browserPage({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
   return { status: 200, headers: [...headers, ...pageHeaders], body: serverPage(about, url) };
 }
 
@@ -124,7 +124,7 @@ function checkContentType(request: IncomingMessage): void {
 }
 
 /** A browser asks for HTML by name; MCP clients ask for an event stream. */
-function wantsPage(request: IncomingMessage): boolean {
+function asksForHtml(request: IncomingMessage): boolean {
   return request.headers.accept?.includes('text/html') ?? false;
 }
 

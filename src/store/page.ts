@@ -47,8 +47,18 @@ export function pageOf<Row>(
   limit: number,
   cursorOf: (row: Row) => Cursor,
 ): { rows: Row[]; next: string | undefined } {
+  const { rows: kept, next } = pageWithCursor(rows, limit, cursorOf);
+  return { rows: kept, next: next && encodeCursor(next) };
+}
+
+/** The same with a cursor that is not encoded yet. */
+export function pageWithCursor<Row>(
+  rows: Row[],
+  limit: number,
+  cursorOf: (row: Row) => Cursor,
+): { rows: Row[]; next: Cursor | undefined } {
   if (rows.length <= limit) return { rows, next: undefined };
   const kept = rows.slice(0, limit);
   const last = kept.at(-1);
-  return { rows: kept, next: last && encodeCursor(cursorOf(last)) };
+  return { rows: kept, next: last && cursorOf(last) };
 }

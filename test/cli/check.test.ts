@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { serverAt } from '../support/configs.ts';
-import { toolhost } from '../support/service/toolhost-command.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const example = resolve(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json');
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { binary, type Ended, toolhost } from '../support/service/toolhost-command.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { binary, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
 
 /** Refused in sentences: nothing on standard output, no stack, exit 1. */
 function assertRefused({ code, stdout, stderr }: Ended, ...sentences: RegExp[]): void {

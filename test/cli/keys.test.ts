@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 type Created = { id: string; key: string; scopes: string[] };
 type Listed = {

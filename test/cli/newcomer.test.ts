@@ -5,9 +5,9 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { KeyScope } from '../../src/domain/credentials/scopes.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { binary, toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { binary, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const checkout = resolve(import.meta.dirname, '..', '..');

@@ -5,8 +5,8 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { outcomes } from '../../src/errors.ts';
 import type { Output } from '../../src/operations/index.ts';
-import { type Ended, runScript } from '../support/service/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Ended, runScript } from '../support/toolhost/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const script = resolve(import.meta.dirname, '..', '..', 'examples', 'seed', 'main.ts');
 

@@ -7,8 +7,8 @@ import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { ask, askHidden } from '../../src/cli/ask.ts';
 import { serverAt } from '../support/configs.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { type CommandOptions, toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 const upstream = 'https://api.example.com';
 

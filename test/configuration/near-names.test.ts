@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Engine } from '../../src/store/db.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import type { Json, TestToolhost } from '../support/service/toolhost.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const origin = 'https://api.example.com';
 /** Slugs of another workspace, which must not be revealed. */

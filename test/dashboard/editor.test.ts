@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('the editor of a server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;

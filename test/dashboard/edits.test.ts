@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
 import { alert, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const notice = 'Somebody changed this server meanwhile';
 

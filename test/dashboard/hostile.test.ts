@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { button, type Dashboard, field, saysAtField, startDashboard, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const markup = '<img src=x onerror=alert(1)></p><script>document.title="owned"</script><b>x</b>';
 /** Turns the reading direction, has no width, or is no character. */

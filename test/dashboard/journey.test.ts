@@ -7,7 +7,7 @@ import { launchChromium } from '../support/browser/chromium.ts';
 import { button, choose, field, patienceMs, type Seen, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { mcpClients } from '../support/mcp-clients.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const views = [
   { colorScheme: 'light', viewport: { width: 1440, height: 900 } },

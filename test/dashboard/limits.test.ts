@@ -4,8 +4,8 @@ import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { button, contextOf, field, type Person, saysAtField } from '../support/browser/dashboard.ts';
 import { serverAt } from '../support/configs.ts';
-import { operate } from '../support/service/operate.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('limits in the dashboard', () => {

@@ -6,7 +6,7 @@ import { launchChromium } from '../support/browser/chromium.ts';
 import { button, contextOf, field, type Person, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** A machine that does many things at once is slow. */

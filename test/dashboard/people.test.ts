@@ -12,7 +12,7 @@ import {
   startDashboard,
 } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const viewer: Person = { name: 'Vera', role: 'viewer' };
 const whyNot = 'You are a viewer of this workspace.';

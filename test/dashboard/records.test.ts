@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('what happens, in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type CookieBrowser, createCookieBrowser } from '../support/browser/cookie-browser.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** Signs in through the identity provider, as a person would. */
 async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Promise<string> {

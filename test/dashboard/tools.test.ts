@@ -5,7 +5,7 @@ import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { button, choose, contextOf, type Person, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** A machine that does many things at once is slow. */

@@ -4,7 +4,7 @@ import http from 'node:http';
 import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';

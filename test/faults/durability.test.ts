@@ -13,11 +13,11 @@ import { openDatabase } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { version } from '../../src/version.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { startToolhost } from '../support/service/toolhost.ts';
 import { Ledger } from '../support/store/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { ignored, migrationsFolder } from '../support/store/stores.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 /** Ten with every run of the tests; `KILL_ROUNDS=200` for the whole of sec G5. */
 const rounds = Number(process.env.KILL_ROUNDS ?? 10);

@@ -8,7 +8,7 @@ import { activeResources, reachableBytes } from '../support/collect-garbage.ts';
 import { toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { errorOf, textOf } from '../support/one-tool.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { freePort, type Listener, startListener } from '../support/upstreams/listener.ts';

@@ -4,9 +4,9 @@ import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { assertOAuthError } from '../support/oauth/oauth-client.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
   describe(`[find B8] whoever leaves a workspace, or has less of a role, on ${engine}`, () => {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 const noticedMs = 10_000;
 

@@ -8,8 +8,8 @@ import type { FaultKind } from '../../src/store/engine/faults.ts';
 import { transact } from '../../src/store/transact.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** A gate that opens once so many have come. */
 function barrier(count: number): () => Promise<void> {

@@ -9,8 +9,8 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const timeoutMs = 1000;

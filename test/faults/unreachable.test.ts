@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import { toolAt } from '../support/configs.ts';
 import { errorOf } from '../support/one-tool.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type Certificate, selfSigned } from '../support/upstreams/certificate.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

@@ -3,9 +3,9 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { capturesPerServer, insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import type { Json, Reply } from '../support/service/toolhost.ts';
 import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

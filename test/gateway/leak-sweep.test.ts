@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { type Json, startToolhost } from '../support/service/toolhost.ts';
-import { startTraceCollector, type TraceCollector } from '../support/service/trace-collector.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

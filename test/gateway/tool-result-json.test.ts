@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json, ToolReply } from '../support/service/toolhost.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
 describe('the tool result: parts of a JSON answer', () => {
   let one: OneTool;

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const secret = 'sk-live-0123456789';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
 import { serverAt } from '../support/configs.ts';
-import { startOn } from '../support/service/engine-toolhost.ts';
-import { scrape } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startOn } from '../support/toolhost/engine-toolhost.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type WireReply, wire } from '../support/upstreams/wire.ts';
 

@@ -5,17 +5,17 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
-import { operate } from '../support/service/operate.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { operate } from '../support/toolhost/operate.ts';
 import {
   type Json,
   type Reply,
   type StartOptions,
   startToolhost,
   type TestToolhost,
-} from '../support/service/toolhost.ts';
-import { toolhost as command } from '../support/service/toolhost-command.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+} from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { mirrors, modernMessage } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

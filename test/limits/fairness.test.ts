@@ -6,7 +6,7 @@ import { createLimits, type Slots } from '../../src/gateway/limits/limits.ts';
 import type { Exchange } from '../../src/outbound/exchange.ts';
 import type { HttpClient } from '../../src/outbound/http-client.ts';
 import { serverAt } from '../support/configs.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,

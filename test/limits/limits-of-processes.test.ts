@@ -9,8 +9,8 @@ import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts'
 import type { QuotaWish } from '../../src/store/calls/call-quota-use.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };

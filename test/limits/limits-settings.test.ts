@@ -4,10 +4,10 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
-import { operate } from '../support/service/operate.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { toolhost as command, toolhostJson } from '../support/service/toolhost-command.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';

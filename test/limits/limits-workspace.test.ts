@@ -4,8 +4,8 @@ import { createLimits } from '../../src/gateway/limits/limits.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { mirrors, modernMessage } from '../support/mcp.ts';
-import { operate } from '../support/service/operate.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { startLoopLag } from '../../src/app/observability/loop-lag.ts';
 import { serverAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
   type RecordingUpstream,

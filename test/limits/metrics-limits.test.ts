@@ -3,8 +3,8 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { scrape } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-0123456789';

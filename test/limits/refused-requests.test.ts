@@ -9,9 +9,9 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
 import { serverAt } from '../support/configs.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { parseMetrics } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { parseMetrics } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { wire } from '../support/upstreams/wire.ts';
 
 const json = { 'content-type': 'application/json' };

@@ -7,7 +7,7 @@ import { createBrowser } from '../support/browser/browser.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
 import { type LoginClient, type LoginClientKind, loginClients } from '../support/oauth/oauth-clients.ts';
-import { type Json, startToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Presented,
   type ProtectedUpstream,

@@ -6,8 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
-import { runScript, transcript } from '../support/service/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { runScript, transcript } from '../support/toolhost/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 
 const suite = join(

@@ -15,9 +15,9 @@ import {
   registerClient,
   tokensOf,
 } from '../support/oauth/oauth-client.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import type { Reply } from '../support/service/toolhost.ts';
-import { toolhostJson } from '../support/service/toolhost-command.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import type { Reply } from '../support/toolhost/toolhost.ts';
+import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const canary = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, type Changes, createBrowser, next, type Page } from '../support/browser/browser.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('[find B8] the identity provider of local mode', () => {
   let toolhost: TestToolhost;

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('finishing a login that was begun to try it', () => {
   let world: LoginWorld;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { createCookieBrowser } from '../support/browser/cookie-browser.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const redirectUri = 'http://127.0.0.1:9/cb';
 const verifier = 'v'.repeat(50);

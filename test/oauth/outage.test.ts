@@ -4,8 +4,8 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 

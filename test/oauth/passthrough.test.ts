@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('passthrough, the specification to the letter', () => {

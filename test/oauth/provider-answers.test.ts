@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { next, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('tokens and errors of the provider', () => {
   let world: LoginWorld;

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { challengeOf } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 

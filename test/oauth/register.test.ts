@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { leadsTo, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('registering a client', () => {
   let world: LoginWorld;

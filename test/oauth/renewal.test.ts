@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import type { Reply, ToolReply } from '../support/service/toolhost.ts';
+import type { Reply, ToolReply } from '../support/toolhost/toolhost.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const secondMs = 1000;

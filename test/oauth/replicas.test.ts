@@ -11,10 +11,10 @@ import {
   type Tokens,
   tokensOf,
 } from '../support/oauth/oauth-client.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
-import { type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** What a revocation may take until every replica knows of it. */
 const noticedMs = 2000;

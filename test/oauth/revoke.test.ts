@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 type GrantRecord = { id: string; server: string; client: string; status: string; scope: string };
 

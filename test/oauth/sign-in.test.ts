@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const hourS = 3600;
 

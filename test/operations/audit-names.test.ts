@@ -4,7 +4,7 @@ import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('the names in the audit log, and what a person learns about the service', () => {
   let world: LoginWorld;

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { resultOf } from '../support/mcp.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { wire } from '../support/upstreams/wire.ts';
 

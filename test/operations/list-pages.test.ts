@@ -5,10 +5,10 @@ import { saveMember, saveUser } from '../../src/store/people/users.ts';
 import { deleteServer, insertServer } from '../../src/store/servers/servers.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import type { Json } from '../support/service/toolhost.ts';
 import { aServer } from '../support/store/rows.ts';
 import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const usualQuota = 1000;
 

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { operationList } from '../../src/operations/index.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const oauth = {

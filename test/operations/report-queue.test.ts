@@ -7,9 +7,9 @@ import { createReportQueue } from '../../src/operations/calls/report-queue.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { scrape } from '../support/service/scrape.ts';
-import { startToolhost } from '../support/service/toolhost.ts';
 import { startPostgres } from '../support/store/postgres.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** A queue whose reports end when the test says so, on a clock in the test's hand. */

@@ -6,7 +6,7 @@ import type { Operation } from '../../src/operations/operation.ts';
 import { type Person, personSession } from '../support/browser/dashboard.ts';
 import { leastInput, restRequest } from '../support/catalogue.ts';
 import { serverAt } from '../support/configs.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Showing another of one's own workspaces changes nothing but one's own session. */

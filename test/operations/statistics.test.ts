@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { serverAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import type { Json } from '../support/service/toolhost.ts';
 import { aCall } from '../support/store/rows.ts';
 import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const minute = 60_000;

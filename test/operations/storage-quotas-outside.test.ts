@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { createWriteQueue } from '../../src/operations/quotas/write-queue.ts';
 import { serverAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { toolhost as runToolhost } from '../support/service/toolhost-command.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as runToolhost } from '../support/toolhost/toolhost-command.ts';
 
 const api = 'https://api.example.com';
 

@@ -8,10 +8,10 @@ import { builtInQuotas, type QuotaName } from '../../src/domain/quotas.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import { operate } from '../support/service/operate.ts';
-import { type Json, type Reply, startToolhost } from '../support/service/toolhost.ts';
 import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import { type Json, type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 
 const api = 'https://api.example.com';
 const minute = 60_000;

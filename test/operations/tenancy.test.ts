@@ -4,7 +4,7 @@ import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { leastInput, restRequest } from '../support/catalogue.ts';
 import { serverAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that name a thing which belongs to somebody. */

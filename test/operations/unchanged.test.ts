@@ -4,10 +4,10 @@ import { operationList, operatorOperations } from '../../src/operations/index.ts
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/service/engine-toolhost.ts';
-import { operate } from '../support/service/operate.ts';
-import type { Json } from '../support/service/toolhost.ts';
 import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Operations whose every success changes something, because they make or end one thing. */
 const alwaysChanging = new Set([

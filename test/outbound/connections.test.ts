@@ -10,7 +10,7 @@ import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

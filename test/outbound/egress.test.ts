@@ -3,7 +3,7 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { urlProblem } from '../../src/outbound/egress.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
 
 const addresses = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));

@@ -4,8 +4,8 @@ import { request } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { nastyJson, nastyText } from '../support/nasty-inputs.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
-import { modernMeta } from '../support/service/toolhost.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { modernMeta } from '../support/toolhost/toolhost.ts';
 
 /** Inputs for each entry; a fixed seed, so that a failure can be seen again. `PRICE_RUNS` and `PRICE_SEED` try others. */
 const runs = Number(process.env.PRICE_RUNS ?? 3);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { configWith, oauth, toolWith } from '../support/configurations.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('the cost of checking a configuration', () => {
   let priced: PricedToolhost;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
-import type { ToolReply } from '../support/service/toolhost.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { ToolReply } from '../support/toolhost/toolhost.ts';
 
 const start = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
 const chunked = `${start}transfer-encoding: chunked\r\n\r\n`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type PricedToolhost, startPricedToolhost } from '../support/service/priced-toolhost.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const megabytes = 1024 * 1024;
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import jsonSchema2020 from '../conformance/json-schema-2020-12.json' with { type: 'json' };
-import { runScript, transcript } from '../support/service/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { runScript, transcript } from '../support/toolhost/run-script.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type AuthorizingProxy, startAuthorizingProxy } from '../support/upstreams/authorizing-proxy.ts';
 import { type ContentUpstream, startContentUpstream } from '../support/upstreams/content-upstream.ts';
 

@@ -4,7 +4,7 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';

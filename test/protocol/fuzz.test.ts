@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { echoConfig, mirrors, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type WireReply, wire } from '../support/upstreams/wire.ts';
 

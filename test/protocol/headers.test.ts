@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { assertRefused, echoConfig, failureOf, mirrors, modernMessage, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { wire } from '../support/upstreams/wire.ts';
 

@@ -4,7 +4,7 @@ import http from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { assertRefused, echoConfig, mirrors, modernMessage, noId, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';

@@ -7,7 +7,7 @@ import {
   startToolhost,
   type TestToolhost,
   type ToolReply,
-} from '../support/service/toolhost.ts';
+} from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
   type RecordingUpstream,

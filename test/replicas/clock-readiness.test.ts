@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { movableClock } from '../support/service/movable-clock.ts';
-import { scrape } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/service/toolhost-command.ts';
-import { wrongClock } from '../support/service/wrong-clock.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { movableClock } from '../support/toolhost/movable-clock.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { wrongClock } from '../support/toolhost/wrong-clock.ts';
 
 const hour = 3_600_000;
 

@@ -5,9 +5,9 @@ import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import { operate } from '../support/service/operate.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const hour = 3_600_000;
 /** How soon a change must count on every replica. */

@@ -17,9 +17,9 @@ import { openSecrets, saveSecret } from '../../src/store/servers/secrets.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { binary, toolhost as command, toolhostJson } from '../support/service/toolhost-command.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { binary, toolhost as command, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const newKey = () => randomBytes(32).toString('base64');

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { version } from '../../src/version.ts';
 import { eventually } from '../support/eventually.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
-import { scrape } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** A process that was not seen for so long does not count. */
 const absentMs = 10_000;

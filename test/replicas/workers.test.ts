@@ -12,11 +12,11 @@ import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest } from '../support/fresh-request.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/service/child-toolhost.ts';
-import { startToolhost } from '../support/service/toolhost.ts';
 import { Ledger } from '../support/store/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const count = 3;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { check, configWith, oauth, toolWith } from '../support/configurations.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
 import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** One character as some receiver still understands it. */
 function spellingsOf(character: string): fc.Arbitrary<string> {

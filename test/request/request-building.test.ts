@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
-import type { Json } from '../support/service/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const text = { type: 'string' };
 const optional = { type: 'string', optional: true };

@@ -6,9 +6,9 @@ import { createBrowser, next } from '../support/browser/browser.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient } from '../support/oauth/oauth-client.ts';
-import { type MovableClock, movableClock } from '../support/service/movable-clock.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const second = 1000;
 const minute = 60 * second;

@@ -3,8 +3,8 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, stat
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { toolhost } from '../support/service/toolhost-command.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { toolhost } from '../support/service/toolhost-command.ts';
 import { readOnlyFolder } from '../support/store/full-disk.ts';
 import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 /** The program's standard error when it refuses to start. */
 async function refusal(args: readonly string[], env: Record<string, string>): Promise<string> {

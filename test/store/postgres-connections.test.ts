@@ -9,10 +9,10 @@ import pg from 'pg';
 import { postgresConfig, postgresUrlProblems } from '../../src/store/engine/postgres-url.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
-import { toolhost as command } from '../support/service/toolhost-command.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { tokensOf } from '../support/oauth/oauth-client.ts';
-import { movableClock } from '../support/service/movable-clock.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
+import { movableClock } from '../support/toolhost/movable-clock.ts';
 
 const minute = 60_000;
 

@@ -1,6 +1,6 @@
 import { inputSchemaOf } from '../../src/operations/describe.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import type { Json } from './service/toolhost.ts';
+import type { Json } from './toolhost/toolhost.ts';
 
 /** The smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {

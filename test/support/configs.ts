@@ -1,4 +1,4 @@
-import type { Json } from './service/toolhost.ts';
+import type { Json } from './toolhost/toolhost.ts';
 
 /** A tool `get` that GETs a URL. */
 export function toolAt(url: string, more: Json = {}): Json {

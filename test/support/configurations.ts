@@ -1,4 +1,4 @@
-import type { Json, TestToolhost } from './service/toolhost.ts';
+import type { Json, TestToolhost } from './toolhost/toolhost.ts';
 
 /** A tool that is valid as it is. */
 export function toolWith(fields: Json = {}): Json {

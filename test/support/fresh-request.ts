@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { Json } from './service/toolhost.ts';
+import type { Json } from './toolhost/toolhost.ts';
 
 export type FreshReply = { status: number; headers: IncomingHttpHeaders; text: string; body: Json };
 

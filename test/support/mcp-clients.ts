@@ -5,8 +5,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { environmentIn, type RunOptions, runScript, transcript } from './service/run-script.ts';
-import type { Json, ToolReply } from './service/toolhost.ts';
+import { environmentIn, type RunOptions, runScript, transcript } from './toolhost/run-script.ts';
+import type { Json, ToolReply } from './toolhost/toolhost.ts';
 
 export interface McpClient {
   /** The revision that client and server agreed on. */

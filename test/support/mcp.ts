@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Json, Reply } from './service/toolhost.ts';
-import { modernMeta } from './service/toolhost.ts';
+import type { Json, Reply } from './toolhost/toolhost.ts';
+import { modernMeta } from './toolhost/toolhost.ts';
 
 export type RpcFailure = { code: number; message: string; data?: Json };
 

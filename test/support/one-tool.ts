@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Json, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './service/toolhost.ts';
+import { type Json, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,

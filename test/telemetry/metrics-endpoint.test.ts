@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';
 import { createMetricsEndpoint } from '../../src/telemetry/metrics-endpoint.ts';
-import { parseMetrics } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { parseMetrics } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { type WireReply, wire } from '../support/upstreams/wire.ts';
 

@@ -5,8 +5,8 @@ import type { Resolve } from '../../src/outbound/connector.ts';
 import { mergeMetrics, metricsText } from '../../src/telemetry/metric.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseMetrics, type Scrape, scrape } from '../support/service/scrape.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { parseMetrics, type Scrape, scrape } from '../support/toolhost/scrape.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-canary-0123456789';

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { type Scrape, scrape } from '../support/service/scrape.ts';
-import { startToolhost, type TestToolhost } from '../support/service/toolhost.ts';
+import { type Scrape, scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');
 const read = (name: string) => readFileSync(join(folder, name), 'utf8');

@@ -8,10 +8,10 @@ import { version } from '../../src/version.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
-import { startChildToolhost } from '../support/service/child-toolhost.ts';
-import { modernMeta, startToolhost, type TestToolhost, type ToolReply } from '../support/service/toolhost.ts';
-import { toolhostJson } from '../support/service/toolhost-command.ts';
-import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/service/trace-collector.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { modernMeta, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
 import { freePort, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

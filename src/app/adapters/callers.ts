@@ -9,10 +9,11 @@ export function callersOf(
   { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
   log: Log,
 ): CallerOptions {
+  const known = createKnownCallers(clock);
   return {
     verifyApiKey: keys.verify,
-    known: createKnownCallers(clock),
-    tokenIds: createTokenIds(clock),
+    known,
+    tokenIds: createTokenIds(clock, (id) => known.find(id) !== undefined),
     networkOf,
     async findLogin(server, bearer, look) {
       const login = loginServerOf(server);

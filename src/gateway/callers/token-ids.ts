@@ -10,15 +10,16 @@ const rememberedMs = 60_000;
 
 /**
  * Remembers the ids of the tokens of the last minute, because computing one takes 2 µs of each call. The tokens stay in
- * memory for that time, in a limited number. `clock` is monotonic, in ms.
+ * memory for that time, in a limited number, and only those of accepted credentials: made-up tokens take no memory and
+ * displace nobody. `clock` is monotonic, in ms.
  */
-export function createTokenIds(clock: () => number): TokenIds {
+export function createTokenIds(clock: () => number, isAccepted: (id: string) => boolean): TokenIds {
   const byServer = new Map<string, Map<string, string>>();
   let count = 0;
   let since = clock();
 
   function remember(serverId: string, token: string, id: string): void {
-    if (count >= mostRemembered || token.length > longestRemembered) return;
+    if (count >= mostRemembered || token.length > longestRemembered || !isAccepted(id)) return;
     count++;
     const known = byServer.get(serverId);
     if (known) known.set(token, id);

@@ -21,8 +21,8 @@ const cutOff = -1;
 
 /**
  * The id and the method of a JSON-RPC message from its first bytes, for the answer to a request that is refused before
- * it is parsed. Members of the message itself are found after any others; of a name that occurs twice the last one
- * counts, as in a parser. Anything that is cut off, or part of invalid JSON, is left out.
+ * it is parsed. `id` and `method` are found even when other members come first; of a name that occurs twice the last
+ * one counts, as in a parser. Anything that is cut off, or part of invalid JSON, is left out.
  */
 export function readMessageStart(bytes: Buffer, isWhole: boolean): MessageStart {
   const found: MessageStart = {};

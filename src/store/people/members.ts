@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Role } from '../../domain/credentials/scopes.ts';
 import type { Db } from '../db.ts';
-import { type Cursor, isOf, newerThan, type Page } from '../page.ts';
+import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { deleteSessionsOf } from './sessions.ts';
 
@@ -23,9 +23,7 @@ export async function listMembers(
     .orderBy('members.user_id')
     .limit(page.limit + 1)
     .execute();
-  const kept = rows.slice(0, page.limit).map(toMember);
-  const last = rows.length > page.limit ? kept.at(-1) : undefined;
-  return { rows: kept, next: last && { at: last.createdAt, id: last.userId } };
+  return pageWithCursor(rows.map(toMember), page.limit, ({ createdAt, userId }) => ({ at: createdAt, id: userId }));
 }
 
 export async function findMember(db: Db, workspaceId: string, userId: string): Promise<Member | undefined> {
@@ -107,9 +105,7 @@ export async function listInvitations(
     .orderBy('email')
     .limit(page.limit + 1)
     .execute();
-  const kept = rows.slice(0, page.limit).map(toInvitation);
-  const last = rows.length > page.limit ? kept.at(-1) : undefined;
-  return { rows: kept, next: last && { at: last.createdAt, id: last.email } };
+  return pageWithCursor(rows.map(toInvitation), page.limit, ({ createdAt, email }) => ({ at: createdAt, id: email }));
 }
 
 export async function findInvitation(db: Db, workspaceId: string, email: string): Promise<Invitation | undefined> {

@@ -9,7 +9,7 @@ import { insertSession } from '../../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../../src/store/people/users.ts';
 import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
 import { eventually } from '../eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../service/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { launchChromium } from './chromium.ts';
 

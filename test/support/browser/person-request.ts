@@ -1,4 +1,4 @@
-import type { Json, TestToolhost } from '../service/toolhost.ts';
+import type { Json, TestToolhost } from '../toolhost/toolhost.ts';
 
 /** A request to the REST API as a page of the dashboard sends it, in a session from `personSession`. */
 export async function personRequest(

@@ -1,4 +1,4 @@
-import type { Json } from '../service/toolhost.ts';
+import type { Json } from '../toolhost/toolhost.ts';
 import { type Answer, type RecordedRequest, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 
 /** How the token endpoint answers a form. */

@@ -7,7 +7,7 @@ import {
   startToolhost,
   type TestToolhost,
   type ToolReply,
-} from '../service/toolhost.ts';
+} from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { type HostileProvider, startHostileProvider } from './hostile-provider.ts';
 import {

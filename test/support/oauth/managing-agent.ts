@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Schema, Validator } from '@cfworker/json-schema';
-import type { Json, TestToolhost } from '../service/toolhost.ts';
+import type { Json, TestToolhost } from '../toolhost/toolhost.ts';
 
 export type Tool = { name: string; description: string; inputSchema: Schema; outputSchema: Schema; annotations: Json };
 export type Answer = { text: string; isError: boolean; output: Json };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { type Changes, changed } from '../browser/browser.ts';
-import type { Json, Reply } from '../service/toolhost.ts';
+import type { Json, Reply } from '../toolhost/toolhost.ts';
 
 /** One authorization request: where the person is sent, and what the client keeps for itself. */
 export type Authorization = { url: URL; verifier: string; state: string };

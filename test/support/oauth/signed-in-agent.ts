@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createBrowser, leadsTo, next, type Page } from '../browser/browser.ts';
-import type { TestToolhost } from '../service/toolhost.ts';
+import type { TestToolhost } from '../toolhost/toolhost.ts';
 import { type OAuthClient, registerClient, type Tokens, tokensOf } from './oauth-client.ts';
 
 /** An agent that the person of local mode has signed in at the management server. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { serverAt } from '../configs.ts';
-import type { Json } from '../service/toolhost.ts';
+import type { Json } from '../toolhost/toolhost.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import tls from 'node:tls';
 import type { Resolve } from '../../../src/outbound/connector.ts';
 import { type EgressAllow, parseEgressAllow } from '../../../src/outbound/egress.ts';
-import type { Json } from '../service/toolhost.ts';
+import type { Json } from '../toolhost/toolhost.ts';
 import { selfSigned } from './certificate.ts';
 import { startWebPortListener } from './listener.ts';
 import type { Answer } from './recording-upstream.ts';

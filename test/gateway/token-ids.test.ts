@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createTokenIds } from '../../src/gateway/callers/token-ids.ts';
+
+const minute = 60_000;
+const text = fc.string({ minLength: 1, maxLength: 8 });
+
+/** Ids of tokens, and the new ones that would be remembered if their credentials are accepted. */
+function watchedIds(isAccepted: (id: string) => boolean) {
+  const computed: string[] = [];
+  let now = 0;
+  const ids = createTokenIds(
+    () => now,
+    (id) => {
+      computed.push(id);
+      return isAccepted(id);
+    },
+  );
+  return {
+    ...ids,
+    computed,
+    wait: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+describe('the ids of tokens', () => {
+  it('are the same for a server and a token, remembered or not, and others for any other', () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ server: text, token: text, wait: fc.nat(2 * minute) })), (calls) => {
+        const [all, none] = [watchedIds(() => true), watchedIds(() => false)];
+        const tokenOf = new Map<string, string>();
+        for (const { server, token, wait } of calls) {
+          all.wait(wait);
+          const id = all.idOf(server, token);
+          assert.equal(none.idOf(server, token), id);
+          const pair = JSON.stringify([server, token]);
+          assert.equal(tokenOf.get(id) ?? pair, pair);
+          tokenOf.set(id, pair);
+        }
+      }),
+    );
+  });
+
+  it('are remembered of accepted tokens, for a minute', () => {
+    const ids = watchedIds(() => true);
+    for (const wait of [0, minute / 2]) {
+      ids.wait(wait);
+      ids.idOf('server', 'token');
+      assert.equal(ids.computed.length, 1);
+    }
+    ids.wait(minute);
+    ids.idOf('server', 'token');
+    assert.equal(ids.computed.length, 2);
+  });
+
+  it('[find A6] are not remembered of made-up tokens, which so displace no accepted one', () => {
+    const accepted = createTokenIds(
+      () => 0,
+      () => true,
+    ).idOf('server', 'good');
+    const ids = watchedIds((id) => id === accepted);
+    for (let made = 0; made < 5000; made++) ids.idOf('server', `made up ${made}`);
+    ids.idOf('server', 'good');
+    const before = ids.computed.length;
+    ids.idOf('server', 'good');
+    assert.equal(ids.computed.length, before);
+    ids.idOf('server', 'made up 0');
+    assert.equal(ids.computed.length, before + 1);
+  });
+
+  it('are not remembered without an end, nor of long tokens', () => {
+    const ids = watchedIds(() => true);
+    ids.idOf('server', 'x'.repeat(3000));
+    assert.equal(ids.computed.length, 0);
+    for (let token = 0; token < 1500; token++) ids.idOf('server', `token ${token}`);
+    assert.equal(ids.computed.length, 1000);
+  });
+});
