@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { requirements } from './requirements.ts';
 
-const citation = /\[((?:spec|behaviour|mcp|sec|find) [^\]\n]{1,30})\]/g;
+const citation = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|ship) [^\]\n]{1,30})\]/g;
 
 /** Every citation in the titles of the tests, with its file. */
 function citations(): { id: string; file: string }[] {

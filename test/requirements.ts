@@ -266,9 +266,15 @@ const findings = {
   }),
 };
 
+/** What a configuration can say of real APIs. */
+const configurations = of('docs/configuration.md', {
+  'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
+});
+
 export const requirements: Readonly<Record<string, Requirement>> = {
   ...interfaces,
   ...protocol,
   ...security,
   ...findings,
+  ...configurations,
 };

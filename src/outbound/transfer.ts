@@ -114,8 +114,9 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#statusText = statusText;
     this.#headers = headers;
     if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('bytes of headers'));
-    const { limitBytes } = this.#exchange;
-    if (Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
+    const { limitBytes, method } = this.#exchange;
+    // In the answer to a HEAD request it is the length of a body that does not come (RFC 9110, 9.3.2).
+    if (method !== 'HEAD' && Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
+import { hasWireKeyword, type WireFields, wireFields, wireKeywords, withoutWireKeywords } from './wire-fields.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
@@ -10,7 +11,16 @@ export const argumentLocations = ['path', 'query', 'header', 'body'] as const;
 export type ArgumentLocation = (typeof argumentLocations)[number];
 
 /** One argument of a tool, for building the request. */
-export type Argument = { name: string; required: boolean; location: ArgumentLocation | undefined; fallback: unknown };
+export type Argument = {
+  name: string;
+  required: boolean;
+  location: ArgumentLocation | undefined;
+  fallback: unknown;
+  /** How it is sent; empty for most. `wire.value` is the value of an argument that callers do not give. */
+  wire: WireFields;
+  /** The declared JSON type, where it is one. */
+  type: string | undefined;
+};
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
 export const maxArguments = 100;
@@ -49,6 +59,7 @@ export const fieldSchema = z.strictObject({
     .enum(argumentLocations)
     .optional()
     .describe('Where the argument goes, overruling the method: path, query, header or body.'),
+  ...wireKeywords,
   'x-mcp-header': z.string().optional().describe('Header suffix under which modern MCP clients mirror this argument.'),
 });
 
@@ -73,9 +84,9 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
     return;
   }
   if (isJsonSchemaForm(schema)) {
-    judgeSchema(schema, problems);
+    judgeSchema(toJsonSchema(schema), problems);
     judgeNames(names, 'properties.', problems);
-    judgeLocations(schema, problems);
+    judgeProperties(schema, problems);
     return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
@@ -90,11 +101,17 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
   judgeSchema(toJsonSchema(schema), inFlatMap);
 }
 
-function judgeLocations(schema: InputSchema, problems: ProblemList): void {
-  for (const { name, location } of argumentsOf(schema)) {
-    if (location === undefined || argumentLocations.includes(location)) continue;
-    const message = `found ${shown(location)}; allowed: ${argumentLocations.join(', ')}`;
-    problems.add(() => ({ path: `properties.${name}.in`, message }));
+/** The keywords of the service beside those of JSON Schema. */
+function judgeProperties(schema: InputSchema, problems: ProblemList): void {
+  for (const [name, definition] of Object.entries(propertiesOf(schema))) {
+    const location = (definition as { in?: ArgumentLocation } | null)?.in;
+    if (location !== undefined && !argumentLocations.includes(location)) {
+      const message = `found ${shown(location)}; allowed: ${argumentLocations.join(', ')}`;
+      problems.add(() => ({ path: `properties.${name}.in`, message }));
+    }
+    const wire = hasWireKeyword(definition) ? wireFields.safeParse(definition) : undefined;
+    const below = problems.within((path) => `properties.${name}.${path}`);
+    if (wire?.success === false) addIssues(below, wire.error.issues, definition);
   }
 }
 
@@ -117,6 +134,9 @@ function judgeFields(fields: Record<string, Field>, problems: ProblemList): void
     for (const [index, value] of (field.enum ?? []).entries()) {
       if (!hasType(value, field.type)) problems.add(() => ({ path: `${name}.enum[${index}]`, message }));
     }
+    if (field.value !== undefined && field.value !== null && !hasType(field.value, field.type)) {
+      problems.add(() => ({ path: `${name}.value`, message }));
+    }
   }
 }
 
@@ -133,12 +153,12 @@ function propertiesOf(schema: InputSchema): Record<string, unknown> {
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
 }
 
-/** The names of the arguments in the order of their declaration. */
+/** The names of the arguments in the order of their declaration, constants included. */
 export function argumentNames(schema: InputSchema): string[] {
   return Object.keys(propertiesOf(schema));
 }
 
-/** The arguments of a valid schema. */
+/** The arguments of a valid schema, constants included. */
 export function argumentsOf(schema: InputSchema): Argument[] {
   const required = isJsonSchemaForm(schema) && Array.isArray(schema.required) ? new Set(schema.required) : undefined;
   return Object.entries(propertiesOf(schema)).map(([name, definition]) => {
@@ -148,18 +168,23 @@ export function argumentsOf(schema: InputSchema): Argument[] {
       required: required ? required.has(name) : field.optional !== true,
       location: field.in,
       fallback: field.default,
+      wire: hasWireKeyword(field) ? (wireFields.safeParse(field).data ?? noWireFields) : noWireFields,
+      type: typeof field.type === 'string' ? field.type : undefined,
     };
   });
 }
 
-/** The schema in `tools/list`: a JSON Schema object unchanged, or the one made from a flat map. */
+const noWireFields: WireFields = {};
+
+/** The schema in `tools/list`: without constants, and without the keywords that say how an argument is sent. */
 export function toJsonSchema(schema: InputSchema): JsonSchema {
-  if (isJsonSchemaForm(schema)) return schema as JsonSchema;
-  const required = argumentsOf(schema).filter((argument) => argument.required && argument.fallback === undefined);
+  if (isJsonSchemaForm(schema)) return shownJsonSchema(schema);
+  const given = argumentsOf(schema).filter(({ wire }) => wire.value === undefined);
+  const required = given.filter((argument) => argument.required && argument.fallback === undefined);
   const properties = Object.fromEntries(
-    Object.entries(schema).map(([name, definition]) => {
-      const { optional: _optional, in: _in, ...rest } = definition as Field;
-      return [name, rest];
+    given.map(({ name }) => {
+      const { optional: _optional, in: _in, ...rest } = schema[name] as Field;
+      return [name, hasWireKeyword(rest) ? withoutWireKeywords(rest) : rest];
     }),
   );
   return {
@@ -167,5 +192,27 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
     properties,
     ...(required.length > 0 && { required: required.map((argument) => argument.name) }),
     additionalProperties: false,
+  };
+}
+
+/** A schema without any of those keywords stays the same object. */
+function shownJsonSchema(schema: InputSchema): JsonSchema {
+  const properties = Object.entries(propertiesOf(schema));
+  if (!properties.some(([, definition]) => hasWireKeyword(definition))) return schema as JsonSchema;
+  const isGiven = (definition: unknown) => !hasWireKeyword(definition) || definition.value === undefined;
+  const given = properties.filter(([, definition]) => isGiven(definition));
+  const names = new Set(given.map(([name]) => name));
+  const required = Array.isArray(schema.required) ? schema.required : undefined;
+  const isKnown = (name: unknown) =>
+    names.has(name as string) || !Object.hasOwn(schema.properties as object, name as string);
+  return {
+    ...schema,
+    properties: Object.fromEntries(
+      given.map(([name, definition]) => [
+        name,
+        hasWireKeyword(definition) ? withoutWireKeywords(definition) : definition,
+      ]),
+    ),
+    ...(required && { required: required.filter(isKnown) }),
   };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;
@@ -68,6 +68,12 @@ export const toolSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('Body encoding: json (default), form, multipart, or the name of the one argument that is the body.'),
+  body_template: z
+    .json()
+    .optional()
+    .describe(
+      'JSON body with arguments in it: a string ":name" becomes the value of that argument, and :name inside a longer string its text.',
+    ),
   response_limit_bytes: z
     .int()
     .min(1)
@@ -97,10 +103,11 @@ export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
 /** The hints of a tool: those set by its owner, and for the rest those that the method implies (RFC 9110, 9.2). */
 export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
   const { method } = tool;
+  const isRead = method === 'GET' || method === 'HEAD';
   return {
-    readOnlyHint: method === 'GET',
+    readOnlyHint: isRead,
     destructiveHint: method === 'DELETE',
-    idempotentHint: method === 'GET' || method === 'PUT' || method === 'DELETE',
+    idempotentHint: isRead || method === 'PUT' || method === 'DELETE',
     openWorldHint: true,
     ...tool.annotations,
   };

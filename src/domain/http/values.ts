@@ -11,6 +11,13 @@ export const mostHeaderLength = 16_384;
 /** Most pairs in a query or a form. */
 export const mostPairs = 20_000;
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controlCharacters = /[\u0000-\u001f\u007f]/;
+
+export function hasControlCharacter(text: string): boolean {
+  return controlCharacters.test(text);
+}
+
 /** Refuses an argument whose text is too long for its location. @throws ToolFailure invalid_arguments */
 export function refuseLonger(name: string, length: number, most: number, where: string): void {
   if (length <= most) return;

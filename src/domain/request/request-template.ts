@@ -17,6 +17,7 @@ import { checked, parseUrlTemplate, type QueryPair, renderUrl, type UrlTemplate 
 import {
   type ArrayFormat,
   arrayPairs,
+  hasControlCharacter,
   mostHeaderLength,
   mostPairs,
   mostUrlLength,
@@ -75,7 +76,10 @@ export function compileRequest(
   const named = isEncoding(tool.body) ? tool.body : undefined;
   const bodyArgument = named === undefined ? tool.body : undefined;
   const encoding = named ?? (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
-  const usual = tool.method === 'GET' || tool.method === 'DELETE' || bodyArgument !== undefined ? 'query' : 'body';
+  const usual =
+    tool.method === 'GET' || tool.method === 'HEAD' || tool.method === 'DELETE' || bodyArgument !== undefined
+      ? 'query'
+      : 'body';
   const credential = credentialQueryNames(authentication);
   const isForm = encoding !== 'json' && bodyArgument === undefined;
   const locations = new Map<string, Exclude<ArgumentLocation, 'path'>>();
@@ -166,13 +170,10 @@ function own(args: Arguments, name: string): unknown {
   return Object.hasOwn(args, name) ? args[name] : undefined;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const controlCharacters = /[\u0000-\u001f\u007f]/;
-
 /** Text of an argument in a template; control characters are refused in a path or a filter. */
 function templateText(name: string, value: unknown): string | undefined {
   const text = valueText(name, value);
-  if (text !== undefined && controlCharacters.test(text)) {
+  if (text !== undefined && hasControlCharacter(text)) {
     throw new ToolFailure('invalid_arguments', `${name}: must not hold control characters`);
   }
   return text;

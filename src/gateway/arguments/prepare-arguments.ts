@@ -19,7 +19,8 @@ export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
 export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
   const { fitsPlainly, check, allowsNull } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
-  const declared = argumentsOf(input);
+  // Constants are not arguments to a caller.
+  const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
   const isNothing = (name: string, value: unknown) => value === null && !allowsNull(name);
   const fallbacks = declared
     .filter(({ name, fallback }) => fallback !== undefined && !isNothing(name, fallback))

@@ -40,6 +40,7 @@ export const names: Record<string, readonly string[]> = {
     "output_schema",
     "array_format",
     "body",
+    "body_template",
     "response_limit_bytes",
     "response_fields",
     "disabled"
@@ -60,6 +61,13 @@ export const names: Record<string, readonly string[]> = {
     "properties",
     "optional",
     "in",
+    "wire_name",
+    "style",
+    "value",
+    "allow_slashes",
+    "content",
+    "file_name",
+    "media_type",
     "x-mcp-header"
   ],
   "tools.*.annotations": [
@@ -88,7 +96,8 @@ export const values: Record<string, readonly string[]> = {
     "POST",
     "PUT",
     "PATCH",
-    "DELETE"
+    "DELETE",
+    "HEAD"
   ],
   "tools.*.input_schema.*.type": [
     "string",
@@ -103,6 +112,16 @@ export const values: Record<string, readonly string[]> = {
     "query",
     "header",
     "body"
+  ],
+  "tools.*.input_schema.*.style": [
+    "repeat",
+    "comma",
+    "brackets",
+    "indices",
+    "pipe",
+    "space",
+    "deep",
+    "json"
   ],
   "tools.*.array_format": [
     "repeat",
