@@ -269,6 +269,8 @@ const findings = {
 /** What a configuration can say of real APIs. */
 const configurations = of('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
+  'conf 5':
+    'An agent gets the headers, files and targets of redirects that the tool asks for, and nothing secret with them.',
 });
 
 export const requirements: Readonly<Record<string, Requirement>> = {

@@ -6,6 +6,7 @@ import { parseUrlTemplate, templateProblems, type UrlTemplate } from '../http/ur
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { judgeSchema } from '../schema/schema-rules.ts';
+import { judgeAnswerFields } from './answer-rules.ts';
 import { type Authentication, credentialHeader, credentialQueryNames } from './authentication.ts';
 import { type Argument, argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
 import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
@@ -50,6 +51,7 @@ export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurr
     judgeSchema(raw.output_schema as JsonSchema, below('output_schema'));
   }
   judgePaths(raw, problems);
+  judgeAnswerFields(raw, problems);
 }
 
 const unfilled =

@@ -86,6 +86,18 @@ export const toolSchema = z.strictObject({
     .max(100)
     .optional()
     .describe('Keep only these dot paths of the answer, or of each of its items when it is an array.'),
+  response_headers: z
+    .array(z.string().min(1).max(100))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Headers of the answer that the agent gets, such as Link, Location, ETag or X-Total-Count.'),
+  redirects: z
+    .enum(['follow'])
+    .optional()
+    .describe(
+      'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
+    ),
   disabled: z
     .boolean()
     .optional()

@@ -43,6 +43,8 @@ export const names: Record<string, readonly string[]> = {
     "body_template",
     "response_limit_bytes",
     "response_fields",
+    "response_headers",
+    "redirects",
     "disabled"
   ],
   "tools.*.input_schema.*": [
@@ -127,6 +129,9 @@ export const values: Record<string, readonly string[]> = {
     "repeat",
     "comma",
     "brackets"
+  ],
+  "tools.*.redirects": [
+    "follow"
   ],
   "tools.*.body": [
     "json",

@@ -14,6 +14,8 @@ const arrayFormats = [
   { value: 'brackets', label: 'a[]=1&a[]=2' },
 ];
 
+const redirects = [{ value: 'follow', label: 'Are followed, up to 3' }];
+
 /** The tool and the one request that it becomes. */
 export function ToolForm({ index }: { index: number }) {
   const at = (...rest: string[]) => ['tools', index, ...rest];
@@ -87,6 +89,19 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
           path={at('response_limit_bytes')}
           label="Largest answer in bytes"
           placeholder={digits.format(bounds.answerBytes.usual)}
+        />
+        <ListField
+          path={at('response_headers')}
+          label="Headers of the answer"
+          text="Those that the agent gets, such as Link or ETag."
+          placeholder="Press Enter after each"
+        />
+        <ChoiceField
+          path={at('redirects')}
+          label="Redirects"
+          text="For downloads by GET; credentials stay with the API."
+          choices={redirects}
+          placeholder="Are errors that name the target"
         />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
