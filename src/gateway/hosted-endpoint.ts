@@ -22,8 +22,8 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   return {
     hints,
     admit(visit, look) {
-      return whenKnown(resolveCaller(server, visit, parts.callers, look), (caller) =>
-        mcpServer(server, (call) => callTool(server, caller, call, parts)),
+      return whenKnown(resolveCaller(server, visit, parts.callers, look), (callerOf) =>
+        mcpServer(server, (call) => callTool(server, callerOf(), call, parts)),
       );
     },
     about: {

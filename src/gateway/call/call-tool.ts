@@ -11,7 +11,7 @@ import { contentTypeOf, isLongAnswer, readAnswer } from '../answer/read-answer.t
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Limits } from '../limits/limits.ts';
+import type { Limits, Slots } from '../limits/limits.ts';
 import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
 import { callRecord } from './call-record.ts';
@@ -48,9 +48,14 @@ export async function callTool(
   if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
   const span = parts.trace?.(server.slug, asked);
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span });
+  let slots: Slots | undefined;
   let result: ToolResult | undefined;
   try {
-    result = await withSlots(call, parts);
+    caller.known?.judge(caller, tool);
+    const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
+    slots = entered instanceof Promise ? await entered : entered;
+    call.waitMs = performance.now() - call.startedClock;
+    result = await run(call, parts);
     return result;
   } catch (error) {
     call.outcome = outcomeOfError(error);
@@ -58,24 +63,15 @@ export async function callTool(
     result = textResult(error.message, true);
     return result;
   } finally {
+    if (slots) leave(call, slots, parts.limits);
     const captured = finish(call, result, parts);
     if (captured) await captured;
   }
 }
 
-/** Takes the slots of a call, runs it, and gives them back. */
-async function withSlots(call: Call, parts: CallToolParts): Promise<ToolResult> {
-  const { server, tool, caller } = call;
-  caller.known?.judge(caller, tool);
-  const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
-  const slots = entered instanceof Promise ? await entered : entered;
-  call.waitMs = performance.now() - call.startedClock;
-  try {
-    return await run(call, parts);
-  } finally {
-    if (call.isNewlyAccepted) parts.limits.noteKnown(slots);
-    parts.limits.leave(slots);
-  }
+function leave(call: Call, slots: Slots, limits: Limits): void {
+  if (call.isNewlyAccepted) limits.noteKnown(slots);
+  limits.leave(slots);
 }
 
 /** Reports the outcome of a call to metrics, traces and records. */

@@ -3,6 +3,7 @@ import { type Arguments, buildRequest, type UpstreamRequest } from '../../domain
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
+import type { Caller } from '../callers/caller.ts';
 import { secretFor } from '../callers/secret-use.ts';
 import type { Call } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
@@ -41,14 +42,20 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
  * once more with a fresh token.
  * @throws OutboundError
  */
-export async function send(call: Call, request: CallRequest, args: Arguments, client: HttpClient): Promise<Answer> {
-  const { caller } = call;
-  const answer = await sendOnce(call, request, client);
-  if (answer.status !== 401 || !caller.renew) return answer;
-  const renewed = await caller.renew();
+export function send(call: Call, request: CallRequest, args: Arguments, client: HttpClient): Promise<Answer> {
+  const { renew } = call.caller;
+  const sent = sendOnce(call, request, client);
+  return renew ? sent.then((answer) => sendRenewed(call, answer, args, { renew, client })) : sent;
+}
+
+type Renewal = { renew: NonNullable<Caller['renew']>; client: HttpClient };
+
+async function sendRenewed(call: Call, answer: Answer, args: Arguments, { renew, client }: Renewal): Promise<Answer> {
+  if (answer.status !== 401) return answer;
+  const renewed = await renew();
   if (renewed === undefined) return answer;
   const second = await sendOnce(call, requestOf(call, args, renewed), client);
-  if (second.status === 401) await caller.giveUp?.(renewed);
+  if (second.status === 401) await call.caller.giveUp?.(renewed);
   return second;
 }
 

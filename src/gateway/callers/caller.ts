@@ -35,6 +35,12 @@ export type Caller = {
   giveUp?: (refused: string) => Promise<void>;
 };
 
+/**
+ * A caller who may call the server. The function describes the caller; only a tool call needs that, and it takes a
+ * digest of the token.
+ */
+export type Admitted = () => Caller;
+
 /** The login behind a token that the OAuth proxy issued for a server. */
 export type Login = {
   grantId: string;

@@ -9,7 +9,7 @@ import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Caller, CallerOptions } from './caller.ts';
+import type { Admitted, Caller, CallerOptions } from './caller.ts';
 import { secretFor } from './secret-use.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
@@ -22,7 +22,7 @@ export function resolveCaller(
   visit: Visit,
   options: CallerOptions,
   look: Lookup,
-): MaybePromise<Caller> {
+): MaybePromise<Admitted> {
   const bearer = presentedCredential(server, visit.headers);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
@@ -52,14 +52,14 @@ function keyCaller(
   server: HostedServer,
   found: MaybePromise<ApiKey | undefined>,
   token: Caller['token'],
-): MaybePromise<Caller> {
+): MaybePromise<Admitted> {
   return whenKnown(found, (key) => {
     if (key?.workspaceId !== server.workspaceId)
       throw new Unauthenticated('invalid', 'the API key is not valid for this server');
     if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
       throw new Unauthenticated('forbidden', 'the API key may not call this server');
     }
-    return { kind: 'api_key', keyId: key.id, id: key.id, network: undefined, limits: key.limits, token };
+    return () => ({ kind: 'api_key', keyId: key.id, id: key.id, network: undefined, limits: key.limits, token });
   });
 }
 
@@ -68,11 +68,11 @@ async function loginCaller(
   bearer: string,
   options: CallerOptions,
   look: Lookup,
-): Promise<Caller> {
+): Promise<Admitted> {
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return { kind: 'oauth', keyId, id: keyId, network: undefined, token: () => token, renew, giveUp };
+  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, token: () => token, renew, giveUp });
 }
 
 /**

@@ -3,10 +3,10 @@ import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { Visit } from '../../domain/visit.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Caller, CallerOptions } from './caller.ts';
+import type { Admitted, Caller, CallerOptions } from './caller.ts';
 
 /**
- * A caller that brings a token of the upstream. Only the upstream knows whether the token is good;
+ * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good;
  * `known-callers.ts` learns that from its answers.
  * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
  */
@@ -15,25 +15,31 @@ export function tokenCaller(
   bearer: string,
   visit: Visit,
   options: CallerOptions,
-): MaybePromise<Caller> {
+): MaybePromise<Admitted> {
+  // An accepted token has passed this check before.
+  if (!options.tokenIds.isRemembered(server.id, bearer) && holdsOurCredential(bearer))
+    throw ownCredential(server, options);
+  // A connection that has been closed by the time of the call has no address.
+  const network = options.networkOf(visit);
+  return unlessOutdated(server, bearer, options, () => callerOf(server, bearer, network, options));
+}
+
+function callerOf(server: HostedServer, bearer: string, network: string, options: CallerOptions): Caller {
   const id = options.tokenIds.idOf(server.id, bearer);
   const { known } = options;
   const credential = known.find(id);
-  // An accepted token has passed this check before.
-  if (!credential && holdsOurCredential(bearer)) throw ownCredential(server, options);
   const isPassthrough = server.access === 'passthrough';
-  const caller: Caller = {
+  return {
     kind: isPassthrough ? 'oauth' : 'caller_token',
     keyId: undefined,
     id,
-    network: credential ? undefined : options.networkOf(visit),
+    network: credential ? undefined : network,
     credential,
     known: server.config.authentication === undefined ? undefined : known,
     askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
     tokenDigest: id,
     token: () => bearer,
   };
-  return unlessOutdated(server, bearer, options, caller);
 }
 
 async function askLogin(server: HostedServer, bearer: string, id: string, options: CallerOptions): Promise<void> {
@@ -55,12 +61,12 @@ function unlessOutdated(
   server: HostedServer,
   bearer: string,
   options: CallerOptions,
-  caller: Caller,
-): MaybePromise<Caller> {
+  admitted: Admitted,
+): MaybePromise<Admitted> {
   const answer = options.isOutdated(server, bearer);
-  if (answer === false) return caller;
+  if (answer === false) return admitted;
   return whenKnown(answer, (isOutdated) => {
-    if (!isOutdated) return caller;
+    if (!isOutdated) return admitted;
     throw new Unauthenticated(
       'invalid',
       'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
@@ -68,8 +74,8 @@ function unlessOutdated(
   });
 }
 
-/** A caller of a server that forwards nothing; its credential does not identify it. */
-export function anonymousCaller(visit: Visit, options: CallerOptions): Caller {
+/** Admits a caller of a server that forwards nothing; its credential does not identify it. */
+export function anonymousCaller(visit: Visit, options: CallerOptions): Admitted {
   const network = options.networkOf(visit);
-  return { kind: 'caller_token', keyId: undefined, id: undefined, network, token: () => undefined };
+  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, token: () => undefined });
 }

@@ -1,7 +1,11 @@
 import { hash } from 'node:crypto';
 
 /** The id of a caller who brings a token: the server, and a digest of the token. */
-export type TokenIds = { idOf(serverId: string, token: string): string };
+export type TokenIds = {
+  idOf(serverId: string, token: string): string;
+  /** Whether the token was accepted in the last minute, found without a digest. */
+  isRemembered(serverId: string, token: string): boolean;
+};
 
 const mostRemembered = 1000;
 /** Longest remembered token; a longer one is digested each time. */
@@ -26,15 +30,20 @@ export function createTokenIds(clock: () => number, isAccepted: (id: string) => 
     else byServer.set(serverId, new Map([[token, id]]));
   }
 
+  function find(serverId: string, token: string): string | undefined {
+    const now = clock();
+    if (now - since > rememberedMs) {
+      byServer.clear();
+      count = 0;
+      since = now;
+    }
+    return byServer.get(serverId)?.get(token);
+  }
+
   return {
+    isRemembered: (serverId, token) => find(serverId, token) !== undefined,
     idOf(serverId, token) {
-      const now = clock();
-      if (now - since > rememberedMs) {
-        byServer.clear();
-        count = 0;
-        since = now;
-      }
-      const known = byServer.get(serverId)?.get(token);
+      const known = find(serverId, token);
       if (known !== undefined) return known;
       const id = `${serverId} ${hash('sha256', token, 'base64url')}`;
       remember(serverId, token, id);

@@ -26,6 +26,7 @@ export type CallerTraits = SharingCaller & {
 };
 
 const goodAsEver: CallerTraits = {};
+const noLimits: KeyLimits = {};
 
 /** Finds the lanes of a call and updates their limits. */
 export type LaneBook = {
@@ -37,8 +38,6 @@ export type LaneBook = {
 
 export function createLaneBook(options: LaneBookOptions): LaneBook {
   const { concurrentPerKey, clock, processCount = () => 1 } = options;
-  const perKey = { concurrentCalls: concurrentPerKey };
-  const perNewToken = { concurrentCalls: half(concurrentPerKey) };
   const keys = createLanes('key', clock);
   const addresses = createLanes('address', clock);
   const servers = createLanes('server', clock);
@@ -47,7 +46,8 @@ export function createLaneBook(options: LaneBookOptions): LaneBook {
 
   function fit(
     lane: Lane,
-    { concurrentCalls = 0, callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 }: Partial<CallLimits>,
+    { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 }: KeyLimits,
+    concurrentCalls: number,
   ): Lane {
     const processes = processCount();
     lane.slots = shareOf(concurrentCalls, processes);
@@ -59,14 +59,14 @@ export function createLaneBook(options: LaneBookOptions): LaneBook {
 
   function strangersLanes(id: string, callerId: string | undefined, network: string): Lane[] {
     if (concurrentPerKey === 0) return [];
-    const address = fit(addresses.laneOf(`${id} ${network}`), perKey);
-    return callerId === undefined ? [address] : [fit(keys.laneOf(callerId), perNewToken), address];
+    const address = fit(addresses.laneOf(`${id} ${network}`), noLimits, concurrentPerKey);
+    return callerId === undefined ? [address] : [fit(keys.laneOf(callerId), noLimits, half(concurrentPerKey)), address];
   }
 
   return {
     lanesOf({ id, workspaceId, limits }, callerId, traits = goodAsEver, now) {
-      const server = fit(servers.laneOf(id), limits.server);
-      const workspace = fit(workspaces.laneOf(workspaceId), limits.workspace);
+      const server = fit(servers.laneOf(id), limits.server, limits.server.concurrentCalls);
+      const workspace = fit(workspaces.laneOf(workspaceId), limits.workspace, limits.workspace.concurrentCalls);
       const { network } = traits;
       if (network === undefined) {
         noteActivity(server.activity, traits, now);
@@ -80,7 +80,7 @@ export function createLaneBook(options: LaneBookOptions): LaneBook {
       if (network === undefined) {
         const own = traits.limits;
         if (callerId === undefined || (concurrentPerKey === 0 && !own)) return [...(shared ?? []), server, workspace];
-        const key = fit(keys.laneOf(callerId), own ? { ...own, ...perKey } : perKey);
+        const key = fit(keys.laneOf(callerId), own ?? noLimits, concurrentPerKey);
         return shared ? [key, ...shared, server, workspace] : [key, server, workspace];
       }
       // All callers are equal where anybody may call and nobody is known.

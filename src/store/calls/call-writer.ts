@@ -44,4 +44,4 @@ export type CallWriter = {
 };
 
 /** Number of rows in a batch under load. */
-export const batchRows = 200;
+export const batchRows = 1000;
