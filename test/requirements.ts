@@ -266,11 +266,12 @@ const findings = {
   }),
 };
 
-/** What a configuration can say of real APIs. */
+/** What a configuration can say of real APIs, and how it is changed. */
 const configurations = of('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
   'conf 5':
     'An agent gets the headers, files and targets of redirects that the tool asks for, and nothing secret with them.',
+  'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
 });
 
 export const requirements: Readonly<Record<string, Requirement>> = {

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { type Config, localWorkspace, readConfig } from '../config.ts';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import { newId } from '../domain/ids.ts';
+import type { Quotas } from '../domain/quotas.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
@@ -96,10 +97,11 @@ export function refuseMissingDatabase(config: Config): void {
 }
 
 /** The rules that the service of this environment applies to configurations. @throws ConfigError */
-export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): ConfigRules {
-  const { EGRESS_ALLOW, MANAGEMENT_SLUG } = env;
-  const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG }, readNothing);
-  return operationParts({ ...config, baseUrl }, throwAwayKeyring(), processClocks.now).rules;
+export function configRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
+  const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
+  const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
+  const { rules, defaultQuotas } = operationParts({ ...config, baseUrl }, throwAwayKeyring(), processClocks.now);
+  return { rules, quotas: defaultQuotas };
 }
 
 const readNothing = () => '';

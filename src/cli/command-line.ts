@@ -9,6 +9,7 @@ import { addQuotas } from './commands/quotas.ts';
 import { addSecrets } from './commands/secrets.ts';
 import { addServe } from './commands/serve.ts';
 import { addServers } from './commands/servers.ts';
+import { addTools } from './commands/tools.ts';
 import { reportFailure } from './failure.ts';
 
 /** Runs one command and sets the exit code: 0 success, 1 failure or refusal, 2 wrong usage. */
@@ -38,7 +39,10 @@ Examples:
 
 Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
-  const groups = [addServe, addKeys, addLimits, addQuotas, addMasterKey, addServers, addSecrets, addCall, addCheck];
+  const groups = [
+    ...[addServe, addKeys, addLimits, addQuotas, addMasterKey],
+    ...[addServers, addTools, addSecrets, addCall, addCheck],
+  ];
   for (const add of groups) add(program);
   return program;
 }

@@ -2,6 +2,7 @@
 export const quotaKinds = {
   servers: { fallback: 1000, what: 'hosted servers' },
   slugs: { fallback: 10_000, what: 'slugs, with those of deleted servers, which stay reserved' },
+  tools: { fallback: 1000, what: 'tools of a server' },
   megabytes: { fallback: 200, what: 'MB of configurations, with the versions that are kept' },
   versions: { fallback: 50, what: 'versions that are kept of a server' },
   secrets: { fallback: 2000, what: 'secrets of all servers' },

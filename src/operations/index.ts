@@ -15,10 +15,12 @@ import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
 import { secretOperations } from './servers/secrets.ts';
 import { serverOperations } from './servers/servers.ts';
+import { toolOperations } from './servers/tools.ts';
 
 /** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
 export const operations = {
   ...serverOperations,
+  ...toolOperations,
   ...secretOperations,
   ...callOperations,
   ...captureOperations,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { maxTools } from '../domain/config/server-config.ts';
+import { mostTools } from '../domain/config/server-config.ts';
 import {
   circuitStates,
   type LimitUse,
@@ -51,7 +51,7 @@ const serverLimits = limitsRecord.extend({
         next_attempt_at: time.optional(),
       }),
     )
-    .max(maxTools)
+    .max(mostTools)
     .describe('What the process that answers knows of the upstreams.'),
 });
 

@@ -129,15 +129,15 @@ describe('a configuration', () => {
     assert.equal(elsewhere.status, 409);
   });
 
-  it('[behaviour Configuration] has limits: lengths of name and description, 200 tools, unique tool names', async () => {
+  it('[behaviour Configuration] has limits: lengths of name and description, 1,000 tools, unique tool names', async () => {
     assert.equal((await judge(configWith({ name: 'n'.repeat(100), description: 'd'.repeat(2000) }))).valid, true);
     const { problems } = await judge(configWith({ name: 'n'.repeat(101), description: 'd'.repeat(2001) }));
     assert.equal(problems.length, 2);
     assert.match(problems[0] ?? '', /^name: found "n+…"; allowed: at most 100 characters$/);
     assert.match(problems[1] ?? '', /^description: found "d+…"; allowed: at most 2000 characters$/);
-    const tools = Array.from({ length: 201 }, (_, i) => toolWith({ name: `t${i}` }));
+    const tools = Array.from({ length: 1001 }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual((await judge(configWith({ tools }))).problems, [
-      'tools: found an array of 201; allowed: at most 200 entries',
+      'tools: 1001 tools; allowed: 1000; make several servers, or ask the operator of the service for more',
     ]);
     assert.equal((await judge(configWith({ tools: tools.slice(1) }))).valid, true);
     const twice = [toolWith(), toolWith({ name: 'other' }), toolWith()];

@@ -55,6 +55,8 @@ const boundedByRules = [
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
+  /^(add|update)Tool\.(name|body): a text/,
+  /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
 ];
 

@@ -59,7 +59,7 @@ describe('the management server', () => {
       assert.ok(description.length > 20, name);
       assert.deepEqual([inputSchema.type, outputSchema.type], ['object', 'object'], name);
       assert.equal(annotations.readOnlyHint, /^(list|get|check|preview)/.test(name), name);
-      assert.equal(annotations.destructiveHint, /^(delete|revoke)/.test(name), name);
+      assert.equal(annotations.destructiveHint, /^(delete|revoke|remove)/.test(name), name);
       assert.equal(annotations.openWorldHint, name === 'callTool');
     }
   });

@@ -13,6 +13,8 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const alwaysChanging = new Set([
   'createMcpServer',
   'deleteMcpServer',
+  'addTool',
+  'removeTool',
   'createApiKey',
   'revokeApiKey',
   'revokeGrant',

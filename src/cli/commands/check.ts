@@ -19,7 +19,7 @@ export function addCheck(program: Command): void {
       `
 Of a folder the files directly in it count whose names end in .json, .yaml or .yml.
 
-EGRESS_ALLOW and MANAGEMENT_SLUG count as they do for the service.
+EGRESS_ALLOW, MANAGEMENT_SLUG and QUOTAS count as they do for the service.
 
 Examples:
   toolhost check servers
@@ -53,14 +53,17 @@ type Judge = (config: unknown) => Omit<Verdict, 'file'>;
 
 /** Checks configurations by the rules of the service that this environment would start. */
 async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
-  const [{ configRules }, { checkServerConfig }, { warningsOf }] = await Promise.all([
+  const [{ configRules }, { checkServerConfig }, { warningsOf }, { tooManyTools }] = await Promise.all([
     import('../../app/operator.ts'),
     import('../../domain/config/server-config.ts'),
     import('../../domain/config/warnings.ts'),
+    import('../../operations/quotas/quota-rules.ts'),
   ]);
-  const rules = configRules(env, environmentUrl(env));
+  const { rules, quotas } = configRules(env, environmentUrl(env));
   return (raw) => {
     const { config: checked, problems } = checkServerConfig(raw, rules);
+    const excess = checked && tooManyTools(checked.tools.length, quotas);
+    if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
     return { valid: checked !== undefined, problems, warnings: checked ? warningsOf(checked, new Set()) : [] };
   };
 }

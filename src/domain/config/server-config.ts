@@ -9,7 +9,8 @@ import { authenticationProblems, oauthProblems, type UrlRule } from './server-ru
 import { toolSchema } from './tool.ts';
 import { judgeTool } from './tool-rules.ts';
 
-export const maxTools = 200;
+/** Most tools in any configuration. What a workspace may have is its quota `tools`. */
+export const mostTools = 5000;
 
 /** Control, bidirectional and zero-width characters: they make a name look like another one. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -28,7 +29,7 @@ export const serverConfigSchema = z.strictObject({
   description: z.string().max(2000).optional().describe('Short description.'),
   authentication: authenticationSchema.optional().describe('How the token reaches the upstream on every tool call.'),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
-  tools: z.array(toolSchema).max(maxTools).describe('Tools the server exposes.'),
+  tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
 });
 
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
@@ -81,7 +82,7 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   if (!Array.isArray(input.tools)) return;
   judgeToolNames(input.tools, problems);
   const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem };
-  for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
+  for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     judgeTool(
       tool as RawConfig,

@@ -27,6 +27,19 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
     ...toolWarnings(tool, `tools[${index}]`, storedSecrets),
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
   ]);
+  warnings.push(...warningsOfList(config), ...loginWarnings(config));
+  for (const name of placeholderNames(config.authentication?.token ?? '')) {
+    if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
+  }
+  if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
+    warnings.push({ path: 'description', message: 'has invisible characters' });
+  }
+  return warnings;
+}
+
+/** Warnings about the list of tools as a whole. */
+export function warningsOfList(config: ServerConfig): Warning[] {
+  const warnings: Warning[] = [];
   const count = enabledTools(config).length;
   if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
   if (count > manyTools) {
@@ -41,13 +54,6 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
       path: 'tools',
       message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split`,
     });
-  }
-  warnings.push(...loginWarnings(config));
-  for (const name of placeholderNames(config.authentication?.token ?? '')) {
-    if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
-  }
-  if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
-    warnings.push({ path: 'description', message: 'has invisible characters' });
   }
   return warnings;
 }

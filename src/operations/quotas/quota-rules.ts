@@ -54,6 +54,18 @@ async function makeSpace(context: Context, bytes: number): Promise<void> {
   refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
 }
 
+/** Checks the number of tools of a server. A server above the quota may still change and shrink. @throws AppError forbidden */
+export function checkToolQuota({ quotas }: Context, tools: number, before: number): void {
+  const excess = tools > before ? tooManyTools(tools, quotas) : undefined;
+  if (excess !== undefined) throw new AppError('forbidden', `with this the server would have ${excess}`);
+}
+
+/** How far a number of tools is above the quota, or undefined. */
+export function tooManyTools(tools: number, { tools: allowed }: Quotas): string | undefined {
+  if (allowed === 0 || tools <= allowed) return undefined;
+  return `${tools} tools; allowed: ${allowed}; make several servers, or ask the operator of the service for more`;
+}
+
 /** @throws AppError forbidden */
 export async function checkKeyQuota(context: Context): Promise<void> {
   if (context.quotas.keys === 0) return;

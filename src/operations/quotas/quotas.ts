@@ -16,7 +16,10 @@ import { isUnchanged, unchangedShape } from '../shapes.ts';
 const quotaRecord = z.object({
   limit: z.int().optional().describe('What is allowed; absent when there is no limit.'),
   from: z.enum(['default', 'set']),
-  used: z.number().optional().describe('What there is now; absent for versions, which are counted for each server.'),
+  used: z
+    .number()
+    .optional()
+    .describe('What there is now; absent for tools and versions, which are counted for each server.'),
 });
 
 type Each<Value> = { [Name in QuotaName]: Value };

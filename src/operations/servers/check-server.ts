@@ -2,9 +2,12 @@ import { z } from 'zod';
 import { accessKinds, accessOf } from '../../domain/config/access.ts';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
+import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
+import { findSetQuotas } from '../../store/quotas.ts';
 import { isSlugTaken } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
+import { tooManyTools } from '../quotas/quota-rules.ts';
 import { firstWarnings, problemsShape, warningsShape } from '../shapes.ts';
 import { judge } from './judge-config.ts';
 import { takenSentence } from './store-server.ts';
@@ -34,12 +37,18 @@ export const checkMcpServer = operation({
   }),
   async run(context, input) {
     const { config, problems, warnings } = await judge(context, input, []);
+    const excess = config && tooManyTools(config.tools.length, await quotasOf(context));
+    if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
     const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
     const known = slug_taken === undefined ? {} : { slug_taken };
     if (!config) return { valid: false, problems: [...problems], warnings: [], ...known };
     return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config), ...known };
   },
 });
+
+async function quotasOf({ db, actor, defaultQuotas }: Context): Promise<Quotas> {
+  return { ...defaultQuotas, ...(await findSetQuotas(db, actor.workspaceId)) };
+}
 
 /** Only for actors that may create servers: to others it would reveal servers that they may not see. */
 async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {

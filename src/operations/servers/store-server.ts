@@ -8,7 +8,7 @@ import { bytesOfServer } from '../../store/quotas.ts';
 import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
-import { checkGrowth, checkNewServer, withinSecretQuota } from '../quotas/quota-rules.ts';
+import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
 import { firstWarnings, originsOf, sameOrigins } from '../shapes.ts';
 import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Foreseen } from './judged.ts';
@@ -31,6 +31,7 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
     createdAt: at,
     updatedAt: at,
   };
+  checkToolQuota(context, config.tools.length, 0);
   if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
   await checkNewServer(context);
   await sealConfigSecrets(context, server, secrets);
@@ -51,13 +52,32 @@ export async function changeServer(
   raw: unknown,
   expectedVersion: number | undefined,
 ): Promise<Stored> {
-  if (expectedVersion !== undefined && expectedVersion !== current.version) throw conflict(current.version);
+  refuseOtherVersion(current, expectedVersion);
   const config = await validConfig(context, raw);
   if (config.slug !== current.slug) {
     throw invalid([
       { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
     ]);
   }
+  return storeConfig(context, current, config, expectedVersion);
+}
+
+function refuseOtherVersion(current: StoredServer, expected: number | undefined): void {
+  if (expected !== undefined && expected !== current.version) throw conflict(current.version);
+}
+
+/**
+ * The same for a valid configuration. Changes of a workspace run one after the other (`countWrite`), so `current`, read
+ * in the transaction, is still the newest version: a change that names no version is never lost and never refused.
+ */
+export async function storeConfig(
+  context: Context,
+  current: StoredServer,
+  config: ServerConfig,
+  expectedVersion: number | undefined,
+): Promise<Stored> {
+  refuseOtherVersion(current, expectedVersion);
+  checkToolQuota(context, config.tools.length, current.config.tools.length);
   const stored = await findSecrets(context.db, current);
   refuseMasks(config, new Set(stored.map((secret) => secret.name)));
   refuseMovedSecret(config, stored);
@@ -178,14 +198,17 @@ export async function noteChange(context: Context, server: StoredServer): Promis
 
 /** Warnings of a stored server, including those about secrets without a value or for other hosts. */
 export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
-  const secrets = await findSecrets(context.db, server);
-  const origins = originsOf(server.config);
-  const moved = movedSecrets(secrets, origins).map((secret) => ({
+  const names = (await findSecrets(context.db, server)).map((secret) => secret.name);
+  const moved = await movedWarnings(context, server);
+  return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
+}
+
+/** Warnings about secrets that may not go to every host of the tools. */
+export async function movedWarnings({ db }: Context, server: StoredServer): Promise<Warning[]> {
+  return movedSecrets(await findSecrets(db, server), originsOf(server.config)).map((secret) => ({
     path: 'tools',
     message: `the secret ${secret.name} was set for ${firstNames(secret.origins) || 'no host'}; set it again to let it go to the other hosts too`,
   }));
-  const names = secrets.map((secret) => secret.name);
-  return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
 }
 
 /** Most steps: 50 secrets without a value, and two more. */
@@ -194,10 +217,7 @@ export const mostSteps = 52;
 /** Steps that are left for the person before the server works. */
 export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
-  const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
-  const steps = [...new Set(missing)]
-    .slice(0, mostSteps - 2)
-    .map((name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${server.slug} ${name})`);
+  const steps = secretSteps(server, warnings);
   if (server.config.oauth)
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
@@ -205,6 +225,14 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
   const header = server.config.oauth ? '' : ` --header "Authorization: Bearer $TOKEN" (${tokenText(server.config)})`;
   steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
   return steps;
+}
+
+/** Secrets that have to be set. */
+export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]): string[] {
+  const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
+  return [...new Set(missing)]
+    .slice(0, mostSteps - 2)
+    .map((name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${slug} ${name})`);
 }
 
 function tokenText(config: ServerConfig): string {

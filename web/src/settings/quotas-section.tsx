@@ -9,6 +9,7 @@ import { Section } from '../ui/section.tsx';
 const names: [name: keyof Quotas, label: string][] = [
   ['servers', 'Servers'],
   ['slugs', 'Slugs, with those of deleted servers'],
+  ['tools', 'Tools of a server'],
   ['megabytes', 'Configurations with their versions, MB'],
   ['versions', 'Versions kept of a server'],
   ['secrets', 'Secrets'],

@@ -1,0 +1,79 @@
+import type { Tool } from '../../domain/config/tool.ts';
+import { type Warning, warningsOfList } from '../../domain/config/warnings.ts';
+import { nearestOrAll } from '../../domain/near-names.ts';
+import { AppError, invalid } from '../../errors.ts';
+import { findSecrets } from '../../store/servers/secrets.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import type { Context } from '../operation.ts';
+import { foresee, judge, warningsOfStored } from './judge-config.ts';
+import type { Foreseen } from './judged.ts';
+
+/** Fields of a tool as received. */
+export type RawTool = { [field: string]: unknown };
+
+/**
+ * The configuration of a server with one tool only. One tool is judged by it, so that a change costs the same however
+ * many tools there are, and is not refused because of a tool that it leaves as it is.
+ */
+const withOnly = ({ config }: StoredServer, tool: unknown) => ({ ...config, tools: [tool] });
+
+/** Index of a tool. @throws AppError notFound */
+export function indexOfTool({ config }: StoredServer, name: string): number {
+  const index = config.tools.findIndex((tool) => tool.name === name);
+  if (index >= 0) return index;
+  const names = config.tools.map((tool) => tool.name);
+  throw new AppError('notFound', `the server has no such tool${nearestOrAll(name, names)}`);
+}
+
+/** The fields of a tool after a change: those that are sent replace the stored ones, null removes one. */
+export function changedTool(tool: Tool, fields: RawTool): RawTool {
+  const merged: RawTool = { ...tool, ...fields };
+  for (const [name, value] of Object.entries(fields)) if (value === null) delete merged[name];
+  return merged;
+}
+
+/** Checks a large tool before the transaction that stores it. */
+export async function foreseeTool(
+  context: Context,
+  current: StoredServer,
+  raw: RawTool,
+): Promise<Foreseen | undefined> {
+  return foresee(context, withOnly(current, raw), await namesOfSecrets(context, current));
+}
+
+/** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
+export async function validTool(context: Context, current: StoredServer, raw: RawTool): Promise<Tool> {
+  const { config, problems } = await judge(context, withOnly(current, raw), []);
+  const tool = config?.tools[0];
+  if (tool) return tool;
+  throw invalid(problems.map(ofTool), 'Nothing was stored; the tool is not valid');
+}
+
+/** @throws AppError invalid when another tool has the name; `index` is that of the tool itself */
+export function refuseTakenName({ config }: StoredServer, name: string, index?: number): void {
+  const other = config.tools.findIndex((tool) => tool.name === name);
+  if (other < 0 || other === index) return;
+  throw invalid([
+    { path: 'name', message: `"${name}" is the name of another tool already; change that one with updateTool` },
+  ]);
+}
+
+/** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */
+export async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
+  const ofList = warningsOfList(server.config);
+  if (!tool) return ofList;
+  const judged = context.foreseen?.judged.config?.tools;
+  const only = { ...server.config, tools: judged?.[0]?.name === tool.name ? judged : [tool] };
+  const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
+  return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
+}
+
+const prefix = 'tools[0].';
+
+function ofTool({ path, message }: Warning): Warning {
+  return { path: path.startsWith(prefix) ? path.slice(prefix.length) : path, message };
+}
+
+async function namesOfSecrets(context: Context, server: StoredServer): Promise<string[]> {
+  return (await findSecrets(context.db, server)).map((secret) => secret.name);
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+
+const upstream = 'https://api.example.com';
+
+describe('toolhost tools', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let env: Record<string, string>;
+  before(async () => {
+    running = await startToolhost();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    await running.createServer(serverAt('tooled', upstream));
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await running.stop();
+  });
+  const run = (args: readonly string[], options: CommandOptions = {}) => toolhost(args, { env, ...options });
+  const listed = async () => (await toolhostJson<{ tools: Json[] }>(['tools', 'list', 'tooled'], { env })).tools;
+
+  it('[conf 7] adds, lists, changes and removes a tool', async () => {
+    const file = join(folder, 'tool.json');
+    writeFileSync(file, JSON.stringify({ ...toolAt(`${upstream}/b`), name: 'b', title: 'B' }));
+    const added = await run(['tools', 'add', 'tooled', file]);
+    assert.deepEqual([added.code, added.stderr], [0, '']);
+    assert.equal(added.stdout, 'Added the tool "b" of the server "tooled" (version 2).\n');
+    const set = [
+      '--set',
+      'timeout_ms=5000',
+      '--set',
+      'title=null',
+      '--set',
+      'name=c',
+      '--set',
+      'response_fields=["id"]',
+    ];
+    const changed = await run(['tools', 'update', 'tooled', 'b', ...set]);
+    assert.equal(changed.stdout, 'Changed the tool "c" of the server "tooled" (version 3).\n', changed.stderr);
+    const tool = (await listed())[1] ?? {};
+    assert.deepEqual([tool.name, tool.timeout_ms, 'title' in tool, tool.response_fields], ['c', 5000, false, ['id']]);
+    const piped = await run(['tools', 'update', 'tooled', 'c', '-'], { input: 'disabled: true\n' });
+    assert.equal(piped.code, 0, piped.stderr);
+    const table = await run(['tools', 'list', 'tooled']);
+    assert.match(
+      table.stdout,
+      /^TOOL +METHOD +URL *\nget +GET +https:\/\/api\.example\.com\/thing *\nc +GET +\S+\/b +disabled/,
+    );
+    assert.match(
+      (await run(['tools', 'remove', 'tooled', 'c'])).stdout,
+      /^Removed the tool "c" of the server "tooled"/,
+    );
+    assert.deepEqual((await listed()).length, 1);
+  });
+
+  it('[conf 7] says what is wrong, by field', async () => {
+    const refused = await run(['tools', 'update', 'tooled', 'get', '--set', 'timeout_ms=0', '--set', 'metod=GET']);
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /^error: Nothing was stored; the tool is not valid\n {2}timeout_ms: found 0; .*\n {2}metod: unknown/,
+    );
+    const nothing = await run(['tools', 'update', 'tooled', 'get']);
+    assert.match(nothing.stderr, /there is nothing to change; name a file with fields, or give --set field=value/);
+    assert.equal((await run(['tools', 'update', 'tooled', 'get', '--set', 'title'])).code, 2);
+    assert.match((await run(['tools', 'remove', 'tooled', 'got'])).stderr, /no such tool; did you mean `get`\?/);
+  });
+
+  it('[conf 7] check knows the quota of tools', async () => {
+    const file = join(folder, 'many.json');
+    const tools = Array.from({ length: 3 }, (_, i) => ({ ...toolAt(`${upstream}/${i}`), name: `t${i}` }));
+    writeFileSync(file, JSON.stringify(serverAt('many', upstream, { tools })));
+    const { code, stdout } = await run(['check', file], { env: { ...env, QUOTAS: 'tools=2' } });
+    assert.deepEqual([code, /: tools: 3 tools; allowed: 2; make several servers/.test(stdout)], [1, true], stdout);
+  });
+});

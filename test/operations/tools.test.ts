@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const api = 'https://api.example.com';
+
+for (const engine of engines) {
+  describe(`changing one tool of a server, on ${engine}`, () => {
+    let world: EngineToolhost;
+    let agent: ManagingAgent;
+    before(async () => {
+      world = await startOn(engine, { env: { QUOTAS: 'tools=20' } });
+      agent = await startManagingAgent(world.toolhost, await world.toolhost.key());
+    });
+    after(() => world?.stop());
+
+    const rest = (method: string, path: string, body?: Json, headers: Record<string, string> = {}) =>
+      world.toolhost.rest(method, path, { ...(body && { body }), headers });
+    const done = async (method: string, path: string, body?: Json, headers?: Record<string, string>) => {
+      const reply = await rest(method, path, body, headers);
+      assert.ok(reply.status < 300, reply.text);
+      return reply.body;
+    };
+    const configOf = async (slug: string) => (await done('GET', `/servers/${slug}`)).config as Json;
+    const toolsOf = async (slug: string) => (await configOf(slug)).tools as Json[];
+    const namesOf = async (slug: string) => (await toolsOf(slug)).map(({ name }) => name);
+    const another = (name: string, more: Json = {}) => ({ ...toolAt(`${api}/${name}`), name, ...more });
+    const problemsOf = (body: Json) => (body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
+
+    it('[conf 7] a tool is added, changed, renamed and removed, and each change is a version with an audit entry', async () => {
+      await done('POST', '/servers', serverAt('one', api, { authentication: { type: 'Bearer', token: 'kept' } }));
+      const added = await done('POST', '/servers/one/tools', another('second', { timeout_ms: 500 }));
+      assert.equal(added.tool, 'second');
+      assert.equal((added.server as Json).version, 2);
+      const changed = await done('PATCH', '/servers/one/tools/second', { title: 'Second', timeout_ms: 700 });
+      assert.equal((changed.server as Json).version, 3);
+      assert.deepEqual((await toolsOf('one'))[1], {
+        ...{ name: 'second', title: 'Second', description: 'Gets the thing from the upstream.', method: 'GET' },
+        ...{ url: `${api}/second`, headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 700 },
+      });
+      const renamed = await done('PATCH', '/servers/one/tools/second', {
+        name: 'other',
+        title: null,
+        timeout_ms: null,
+      });
+      assert.equal(renamed.tool, 'other');
+      const other = (await toolsOf('one'))[1] as Json;
+      assert.deepEqual([other.name, other.timeout_ms, 'title' in other], ['other', 10_000, false]);
+      const removed = await done('DELETE', '/servers/one/tools/get');
+      assert.deepEqual([removed.tool, await namesOf('one')], ['get', ['other']]);
+      assert.deepEqual((await configOf('one')).authentication, { type: 'Bearer', token: '********' });
+      const { events } = await done('GET', '/audit');
+      // Time stands still, so the order of the events is not that of the changes.
+      const details = (events as { operation: string; target: string; detail: { version: number } }[])
+        .filter(({ operation, target }) => target === 'one' && operation !== 'createMcpServer')
+        .toSorted((a, b) => b.detail.version - a.detail.version)
+        .map(({ operation, detail }) => [operation, detail]);
+      assert.deepEqual(details, [
+        ['removeTool', { tool: 'get', version: 5, tools: 1 }],
+        ['updateTool', { was: 'second', tool: 'other', version: 4, tools: 2 }],
+        ['updateTool', { tool: 'second', version: 3, tools: 2 }],
+        ['addTool', { tool: 'second', version: 2, tools: 2 }],
+      ]);
+    });
+
+    it('[conf 7] a change that changes nothing makes no version', async () => {
+      await done('POST', '/servers', serverAt('same', api));
+      const [tool] = await toolsOf('same');
+      for (const fields of [{}, { title: null }, { method: 'get' }, tool as Json]) {
+        const answer = await done('PATCH', '/servers/same/tools/get', fields);
+        assert.deepEqual([answer.unchanged, (answer.server as Json).version], [true, 1], JSON.stringify(fields));
+      }
+    });
+
+    it('[conf 7] a problem has the path of the field that was sent, and nothing is stored', async () => {
+      await done('POST', '/servers', serverAt('bad', api));
+      const added = await rest('POST', '/servers/bad/tools', { ...another('b'), metod: 'GET', url: `${api}/:id` });
+      assert.equal(added.status, 400);
+      assert.deepEqual(problemsOf(added.body), [
+        'metod: unknown field; did you mean `method`?',
+        'url: `:id` looks like a token, but input_schema has no such argument',
+      ]);
+      const changed = await rest('PATCH', '/servers/bad/tools/get', { url: null, timeout_ms: 30_000, tool_name: 'x' });
+      assert.deepEqual(
+        problemsOf(changed.body).map((problem) => problem.replace(/;.*/, '')),
+        ['url: required', 'timeout_ms: found 30000', 'tool_name: unknown field'],
+      );
+      const taken = await rest('POST', '/servers/bad/tools', another('get'));
+      assert.match(taken.text, /\\"get\\" is the name of another tool already; change that one with updateTool/);
+      assert.equal((await rest('PATCH', '/servers/bad/tools/get', { name: 'get' })).status, 200);
+      const unknown = await rest('DELETE', '/servers/bad/tools/gett');
+      assert.equal(unknown.status, 404);
+      assert.match(unknown.text, /the server has no such tool; did you mean `get`\?/);
+      assert.deepEqual(await namesOf('bad'), ['get']);
+    });
+
+    it('[conf 7] a tool that later rules would refuse does not block changes of the others', async () => {
+      await done('POST', '/servers', serverAt('older', api, { tools: [another('a'), another('b')] }));
+      const { db } = await world.database();
+      const stored = await db
+        .selectFrom('servers')
+        .select('config')
+        .where('slug', '=', 'older')
+        .executeTakeFirstOrThrow();
+      const config = stored.config.replace(`${api}/a`, `${api}/:unknown`);
+      await db.updateTable('servers').set({ config }).where('slug', '=', 'older').execute();
+      await done('PATCH', '/servers/older/tools/b', { title: 'B' });
+      await done('POST', '/servers/older/tools', another('c'));
+      assert.equal((await rest('PATCH', '/servers/older/tools/a', { title: 'A' })).status, 400);
+      await done('DELETE', '/servers/older/tools/a');
+      assert.deepEqual(await namesOf('older'), ['b', 'c']);
+    });
+
+    it('[conf 7] warnings are those of the tool and of the list', async () => {
+      const short = { description: 'Short.' };
+      await done('POST', '/servers', serverAt('warned', api, { tools: [another('a', short), another('b')] }));
+      const { warnings } = await done('PATCH', '/servers/warned/tools/b', { title: 'B' });
+      assert.deepEqual(warnings, []);
+      const added = await done('POST', '/servers/warned/tools', another('c', { ...short, headers: { K: '{{KEY}}' } }));
+      assert.deepEqual(
+        (added.warnings as Json[]).map(({ path }) => path),
+        ['description', 'headers.K'],
+      );
+      assert.match(String(added.next_steps), /^Set the secret KEY/);
+      for (const name of ['a', 'b', 'c']) await done('DELETE', `/servers/warned/tools/${name}`);
+      const { warnings: none } = await done('POST', '/servers/warned/tools', another('d', { disabled: true }));
+      assert.match(JSON.stringify(none), /every tool of the server is disabled/);
+    });
+
+    it('[conf 7] an expected version that is not the current one is a conflict', async () => {
+      await done('POST', '/servers', serverAt('expected', api));
+      const stale = { 'If-Match': '"7"' };
+      assert.equal((await rest('POST', '/servers/expected/tools', another('b'), stale)).status, 409);
+      assert.equal((await rest('PATCH', '/servers/expected/tools/get', { title: 'T' }, stale)).status, 409);
+      assert.equal((await rest('DELETE', '/servers/expected/tools/get', undefined, stale)).status, 409);
+      assert.equal((await rest('DELETE', '/servers/expected/tools/get', { expected_version: 2 })).status, 409);
+      await done('PATCH', '/servers/expected/tools/get', { title: 'T', expected_version: 1 });
+      await done('DELETE', '/servers/expected/tools/get', undefined, { 'If-Match': '"2"' });
+    });
+
+    it('[conf 7] agents that change different tools at once lose nothing', async () => {
+      const tools = Array.from({ length: 8 }, (_, i) => another(`t${i}`));
+      await done('POST', '/servers', serverAt('busy', api, { tools }));
+      await Promise.all([
+        ...tools
+          .slice(0, 6)
+          .map(({ name }) => agent.done('updateTool', { slug: 'busy', tool: name, title: `T ${name}` })),
+        ...[1, 2, 3].map((i) => agent.done('addTool', { slug: 'busy', ...another(`new${i}`) })),
+        agent.done('removeTool', { slug: 'busy', tool: 't7' }),
+        agent.done('updateMcpServer', { slug: 'busy', description: 'At the same time' }),
+      ]);
+      const config = await configOf('busy');
+      assert.equal(config.description, 'At the same time');
+      const stored = config.tools as Json[];
+      assert.deepEqual(
+        stored.map(({ name, title }) => `${name} ${title ?? ''}`).toSorted(),
+        [...[0, 1, 2, 3, 4, 5].map((i) => `t${i} T t${i}`), 't6 ', 'new1 ', 'new2 ', 'new3 '].toSorted(),
+      );
+      assert.equal(((await done('GET', '/servers/busy')).server as Json).version, 12);
+    });
+
+    it('[conf 7] the quota of tools holds for every change, and a server above it may shrink', async () => {
+      const many = (count: number) => Array.from({ length: count }, (_, i) => another(`t${i}`));
+      const excess = /21 tools; allowed: 20; make several servers, or ask the operator of the service for more/;
+      assert.match((await rest('POST', '/servers', serverAt('full', api, { tools: many(21) }))).text, excess);
+      const checked = await done('POST', '/check', serverAt('full', api, { tools: many(21) }));
+      assert.deepEqual(problemsOf(checked), [
+        'tools: 21 tools; allowed: 20; make several servers, or ask the operator of the service for more',
+      ]);
+      await done('POST', '/servers', serverAt('full', api, { tools: many(20) }));
+      const refused = await rest('POST', '/servers/full/tools', another('more'));
+      assert.deepEqual([refused.status, excess.test(refused.text)], [403, true], refused.text);
+      assert.equal((await rest('PATCH', '/servers/full', { tools: many(21) })).status, 403);
+      await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: 10 });
+      await done('PATCH', '/servers/full/tools/t3', { title: 'T' });
+      await done('DELETE', '/servers/full/tools/t3');
+      assert.equal((await rest('POST', '/servers/full/tools', another('more'))).status, 403);
+      assert.match(
+        JSON.stringify(await done('POST', '/check', serverAt('above', api, { tools: many(11) }))),
+        /allowed: 10/,
+      );
+      await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: null });
+    });
+
+    it('[conf 7] the management server says what was done', async () => {
+      await done('POST', '/servers', serverAt('told', api));
+      const { text } = await agent.done('updateTool', { slug: 'told', tool: 'get', description: 'Short.' });
+      assert.match(
+        text,
+        /^Changed the tool "get" of the server "told" \(version 2\)\.\nWarning: description: is under 20/,
+      );
+      const same = await agent.done('updateTool', { slug: 'told', tool: 'get' });
+      assert.match(same.text, /^Nothing changes in the tool "get"/);
+      await agent.refused('updateTool', { slug: 'told', tool: 'got' }, /no such tool; did you mean `get`/);
+      await agent.refused('removeTool', { slug: 'told' }, /tool: required/);
+    });
+
+    it('[conf 7] a key that may only read, or is for other servers, changes nothing', async () => {
+      await done('POST', '/servers', serverAt('guarded', api));
+      const reading = await world.toolhost.key({ scopes: ['manage:read'] });
+      const elsewhere = await world.toolhost.key({ servers: ['told'] });
+      for (const [key, status] of [
+        [reading, 403],
+        [elsewhere, 404],
+      ] as const) {
+        const send = (method: string, path: string, body?: Json) =>
+          world.toolhost.rest(method, `/servers/guarded/tools${path}`, { key, ...(body && { body }) });
+        assert.equal((await send('POST', '', another('b'))).status, status);
+        assert.equal((await send('PATCH', '/get', { title: 'T' })).status, status);
+        assert.equal((await send('DELETE', '/get')).status, status);
+      }
+      assert.deepEqual(await namesOf('guarded'), ['get']);
+    });
+  });
+}
