@@ -52,7 +52,11 @@ export type Input<Name extends keyof Operations> = OfJson<z.input<Operations[Nam
 /** Output type of an operation, as parsed from JSON. */
 export type Output<Name extends keyof Operations> = OfJson<z.input<Operations[Name]['output']>>;
 
-/** JSON has no `undefined`: a field is present or absent. */
-type OfJson<T> = T extends object ? { [Key in keyof T]: OfJson<Exclude<T[Key], undefined>> } : T;
+/** JSON has no `undefined`: a field is present or absent. A field that takes any JSON is left as it is. */
+type OfJson<T> = [z.core.util.JSONType] extends [T]
+  ? T
+  : T extends object
+    ? { [Key in keyof T]: OfJson<Exclude<T[Key], undefined>> }
+    : T;
 
 export type { Actor } from './operation.ts';

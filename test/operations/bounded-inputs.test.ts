@@ -25,8 +25,9 @@ function unbounded(schema: z.ZodType, path: string): string[] {
     case 'default':
     case 'prefault':
       return inner(def.innerType);
+    // A schema that contains itself, such as that of any JSON.
     case 'lazy':
-      return inner((def.getter as () => z.ZodType)());
+      return [`${path}: anything`];
     case 'record':
       return [`${path}: a record`];
     case 'unknown':
@@ -55,6 +56,7 @@ const boundedByRules = [
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
+  /(McpServer\.tools\[\]|^(add|update)Tool)\.body_template: anything/,
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,

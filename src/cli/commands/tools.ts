@@ -80,7 +80,7 @@ async function update(
   options: Options & { set: readonly NamedText[] },
 ): Promise<void> {
   const fields = file === undefined ? {} : await fieldsFrom(file);
-  const set = Object.fromEntries(options.set.map(([field, text]) => [field, valueOf(text)]));
+  const set = Object.fromEntries(options.set.map(([field, text]) => [field, fieldValue(text)]));
   if (Object.keys({ ...fields, ...set }).length === 0) {
     throw new AppError('invalid', 'there is nothing to change; name a file with fields, or give --set field=value');
   }
@@ -112,7 +112,7 @@ async function fieldsFrom(file: string): Promise<Fields> {
 }
 
 /** A text that is not JSON is the value itself. */
-function valueOf(text: string): unknown {
+function fieldValue(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
