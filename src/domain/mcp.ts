@@ -13,11 +13,14 @@ export type Era = 'modern' | 'legacy';
 /** A content block of a tool result (MCP, server/tools). */
 export type ContentBlock =
   | { type: 'text'; text: string }
-  | { type: 'image' | 'audio'; data: string; mimeType: string }
+  | ({ type: 'image' | 'audio'; data: string; mimeType: string } & FileMeta)
   | {
       type: 'resource';
-      resource: { uri: string; mimeType: string; text: string } | { uri: string; mimeType: string; blob: string };
+      resource: { uri: string; mimeType: string } & ({ text: string } | { blob: string }) & FileMeta;
     };
+
+/** The name of the file that a block is. */
+type FileMeta = { _meta?: { 'toolhost/file_name': string } };
 
 /** JSON text; a long one that is passed on stays as the received bytes. */
 export type JsonText = string | Buffer;

@@ -35,6 +35,11 @@ export function findPart(json: Buffer, path: DotPath): Range {
   );
 }
 
+/** Whether a path exists in a JSON text. */
+export function hasPart(json: Buffer, path: DotPath): boolean {
+  return new Search(json, path).run() !== undefined;
+}
+
 class Search {
   readonly #cursor: JsonCursor;
   readonly #path: DotPath;

@@ -3,12 +3,13 @@ import { TooMuchWork } from '../../domain/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { compiledTexts } from '../compiled-texts.ts';
 import { type FailureData, failureData } from '../failure-data.ts';
+import type { AnswerHead } from './answer-head.ts';
 import { readContent } from './read-content.ts';
 import { compileReading, type ReadingSource } from './reading.ts';
 
 /** Reads the body of a successful answer. `reading` is the JSON text of a ReadingSource. */
 export type AnswerJob = {
-  input: { body: Uint8Array; contentType: string; reading: string };
+  input: { body: Uint8Array; head: AnswerHead; reading: string };
   output: { content: Uint8Array; structured: Uint8Array | undefined } | { failure: FailureData };
 };
 
@@ -17,13 +18,13 @@ const mostSteps = 30_000_000;
 
 const compiled = compiledTexts((text) => compileReading(JSON.parse(text) as ReadingSource));
 
-export function readAnswerBody({ body, contentType, reading }: AnswerJob['input']): {
+export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
   output: AnswerJob['output'];
   transfer: ArrayBuffer[];
 } {
   try {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    const result = readContent(bytes, contentType, compiled(reading), mostSteps);
+    const result = readContent(bytes, head, compiled(reading), mostSteps);
     const content = ownBytes(result.content);
     const structured = result.structured === undefined ? undefined : ownBytes(result.structured);
     const buffers = [content, structured].flatMap((part) => (part ? [part.buffer] : []));

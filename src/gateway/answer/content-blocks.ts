@@ -1,19 +1,33 @@
 import { isUtf8 } from 'node:buffer';
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
+import { fileNameIn } from './file-name.ts';
+import { isJson, isText, textOfBody } from './text-body.ts';
 
 /**
- * An image, a sound, or an embedded resource for everything else that is not text.
+ * An image, a sound, or an embedded resource for everything else that is not text. The name of a file ends the URI of
+ * its resource, and is in its metadata.
  * @throws ToolFailure malformed when what is called an image is a text: models refuse a whole conversation for that
  */
-export function binaryBlock(mimeType: string, body: Buffer): ContentBlock {
+export function binaryBlock(mimeType: string, body: Buffer, fileName: string | undefined): ContentBlock {
   const data = body.toString('base64');
   const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
   if (kind && isUtf8(body) && !body.includes(0)) {
     throw new ToolFailure('malformed', `the upstream declared ${mimeType.slice(0, 100)} and answered with text`);
   }
-  if (kind) return { type: kind, data, mimeType };
-  return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: data } };
+  if (kind) return { type: kind, data, mimeType, ...metaOf(fileName) };
+  return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...metaOf(fileName) } };
+}
+
+const answerUri = 'urn:toolhost:answer';
+
+function uriOf(fileName: string | undefined): string {
+  return fileName === undefined ? answerUri : `${answerUri}/${encodeURIComponent(fileName)}`;
+}
+
+function metaOf(fileName: string | undefined): { _meta?: { 'toolhost/file_name': string } } {
+  return fileName === undefined ? {} : { _meta: { 'toolhost/file_name': fileName } };
 }
 
 const maxParts = 50;
@@ -55,17 +69,23 @@ function split(body: Buffer, delimiter: string): Buffer[] {
 function partBlock(part: Buffer): ContentBlock {
   const hasNoHead = part.subarray(0, 2).toString() === '\r\n';
   const headEnd = hasNoHead ? -2 : part.indexOf('\r\n\r\n');
-  const head = part.subarray(0, Math.max(0, headEnd)).toString('latin1');
+  const head = part.subarray(0, Math.max(0, headEnd)).toString('latin1', 0, longestHead);
   const content = headEnd === -1 ? part : part.subarray(headEnd + 4);
-  const mimeType = /^content-type:\s*([^\s;]+)/im.exec(head)?.[1]?.toLowerCase() ?? 'text/plain';
+  const contentType = /^content-type:\s*([^\r\n]+)/im.exec(head)?.[1] ?? 'text/plain';
+  const mimeType = mediaTypeOf(contentType);
+  const fileName = fileNameIn(/^content-disposition:\s*([^\r\n]{1,4096})/im.exec(head)?.[1] ?? '');
   const isBase64 = /^content-transfer-encoding:\s*base64/im.test(head);
   const bytes = isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content;
-  if (mimeType === 'text/plain') return { type: 'text', text: bytes.toString('utf8') };
-  if (mimeType.startsWith('text/') || mimeType.endsWith('json') || mimeType.endsWith('xml')) {
-    return { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, text: bytes.toString('utf8') } };
+  if (mimeType === 'text/plain') return { type: 'text', text: textOfBody(bytes, contentType) };
+  if (isJson(mimeType) || isText(mimeType, contentType, bytes)) {
+    const text = textOfBody(bytes, contentType);
+    return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, text, ...metaOf(fileName) } };
   }
-  return binaryBlock(mimeType, bytes);
+  return binaryBlock(mimeType, bytes, fileName);
 }
+
+/** Longest head of a part that is read, in bytes. */
+const longestHead = 16_384;
 
 /** A text block as JSON text. `escaped` is its text, already escaped as inside a JSON string. */
 export function escapedTextBlock(escaped: readonly Uint8Array[]): Buffer {

@@ -1,13 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
-import type { ToolResult } from '../../domain/mcp.ts';
+import { type ToolResult, textResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import type { Answer } from '../../outbound/http-client.ts';
-import { blocks, isJson, readContent } from './read-content.ts';
-import type { Reading } from './reading.ts';
+import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
+import { readContent } from './read-content.ts';
+import { headersProperty, type Reading } from './reading.ts';
 import { redact, redactedStart, redactor } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
+import { isJson } from './text-body.ts';
 
 const maxErrorBytes = 8 * 1024;
 
@@ -18,15 +20,14 @@ const answerSteps = 200_000;
 const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 
 /** Whether reading an answer would hold the event loop too long. */
-export function isLongAnswer({ status, headers, body }: Answer, { transform, fields, fits }: Reading): boolean {
+export function isLongAnswer(
+  { status, headers, body }: Answer,
+  { transform, fields, fits, headers: names }: Reading,
+): boolean {
   if (body.length <= shortBytes.other || status >= 300) return false;
-  const isPassedOn = transform.length === 0 && !fields && !fits;
+  const isPassedOn = transform.length === 0 && !fields && !fits && names.length === 0;
   const isWholeJson = isPassedOn && isJson(mediaTypeOf(contentTypeOf(headers)));
   return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
-}
-
-export function contentTypeOf(headers: Answer['headers']): string {
-  return String(headers['content-type'] ?? '');
 }
 
 /**
@@ -37,21 +38,27 @@ export function contentTypeOf(headers: Answer['headers']): string {
  */
 export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
   const { status, body } = answer;
-  if (status >= 300) throw refusal(answer, sensitive);
-  if (status === 204 || body.length === 0) return emptyResult(answer, reading, sensitive);
-  return readContent(body, contentTypeOf(answer.headers), reading, answerSteps);
+  if (status >= 300) throw refusal(answer, reading, sensitive);
+  const head = headOf(answer, reading, sensitive);
+  if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, sensitive);
+  return readContent(body, head, reading, answerSteps);
 }
 
-function refusal(answer: Answer, sensitive: readonly string[]): ToolFailure {
+function refusal(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolFailure {
   const status = redact(statusText(answer), sensitive);
+  const shown = shownHeaders(answer.headers, reading, sensitive);
+  const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
   if (answer.status < 400) {
     const target = shownRedirectTarget(redact(String(answer.headers.location ?? ''), sensitive)) ?? 'another URL';
-    return new ToolFailure('redirect', `${status}: the upstream redirects to ${target}; redirects are not followed`);
+    const sentence = `${status}: the upstream redirects to ${target}; redirects are not followed`;
+    return new ToolFailure('redirect', `${sentence}${lines}`);
   }
   const retry = answer.headers['retry-after'];
-  const retryText = typeof retry === 'string' ? `\nRetry-After: ${redact(retry.slice(0, 100), sensitive)}` : '';
+  const isShown = shown.some(({ name }) => name.toLowerCase() === 'retry-after');
+  const retryText =
+    typeof retry === 'string' && !isShown ? `\nRetry-After: ${redact(retry.slice(0, 100), sensitive)}` : '';
   const body = errorBody(answer.body, sensitive);
-  return new ToolFailure('upstream_status', `${status}${retryText}${body && `\n${body}`}`);
+  return new ToolFailure('upstream_status', `${status}${retryText}${lines}${body && `\n${body}`}`);
 }
 
 function statusText(answer: Answer): string {
@@ -66,18 +73,40 @@ function errorBody(body: Buffer, sensitive: readonly string[]): string {
   return body.length > maxErrorBytes ? `${start}\n… (${body.length} bytes in all)` : start;
 }
 
-function emptyResult(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
-  const path = locationPath(redact(String(answer.headers.location ?? ''), sensitive));
-  const more = path === undefined ? preferHint(answer, reading) : `\nLocation: ${path}`;
+/** The result of an answer without a body: its status, and the headers that the tool asks for. */
+function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensitive: readonly string[]): ToolResult {
+  const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
+  const path = isLocationShown ? undefined : locationPath(redact(String(answer.headers.location ?? ''), sensitive));
+  const hint = path === undefined && !isLocationShown ? preferHint(answer, reading) : '';
+  const lines = [
+    ...(path === undefined ? [] : [`Location: ${path}`]),
+    ...(head.shown.length > 0 ? [headerLines(head.shown)] : []),
+  ];
+  const more = [hint, ...lines].join('\n');
   if (reading.transform.length > 0) {
     throw new ToolFailure(
       'transform',
       `response_transform needs a JSON answer; ${statusText(answer)} came without a body${more}`,
     );
   }
-  return blocks([
-    { type: 'text', text: `${statusText(answer).slice(5)}: the upstream answered without a body${more}` },
-  ]);
+  const { content } = textResult(
+    `${statusText(answer).slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`,
+    false,
+  );
+  return { content, structured: structuredStatus(answer, head, reading), isError: false };
+}
+
+const noBody = ': the upstream answered without a body';
+
+function headHint({ headers }: Reading): string {
+  return headers.length > 0 ? '' : ': an answer to HEAD has no body, and response_headers names the headers to show';
+}
+
+/** The status and the headers as structured content, of a tool that asks for headers or sends HEAD. */
+function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
+  if (!reading.isHead && reading.headers.length === 0) return undefined;
+  const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
+  return !reading.fits || reading.fits(JSON.parse(json), answerSteps) ? json : undefined;
 }
 
 /** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */

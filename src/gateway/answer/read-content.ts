@@ -6,8 +6,11 @@ import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
+import type { AnswerHead } from './answer-head.ts';
 import { binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
 import type { Reading } from './reading.ts';
+import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
+import { withHeaderSlot, withHeaders } from './with-headers.ts';
 
 const maxDepth = 1000;
 /**
@@ -21,57 +24,38 @@ const longBytes = 4096;
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
  */
-export function readContent(body: Buffer, contentType: string, reading: Reading, mostSteps: number): ToolResult {
+export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
+  const { contentType, fileName } = head;
   const type = mediaTypeOf(contentType);
-  if (isJson(type)) return jsonResult(body, reading, mostSteps);
+  if (isJson(type)) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
   if (reading.transform.length > 0) {
     throw new ToolFailure(
       'transform',
       `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
     );
   }
-  if (isText(type)) return blocks([{ type: 'text', text: decoded(body, contentType) }]);
-  if (type.startsWith('multipart/')) return blocks(multipartBlocks(body, contentType));
-  if (type === '' && isUtf8(body)) return untyped(body, reading, mostSteps);
-  return blocks([binaryBlock(type || 'application/octet-stream', body)]);
+  if (type.startsWith('multipart/')) return blocks(multipartBlocks(body, contentType), head);
+  if (type === '' && isUtf8(body)) return untyped(body, head, reading, mostSteps);
+  if (isText(type, contentType, body)) return blocks([{ type: 'text', text: textOfBody(body, contentType) }], head);
+  return blocks([binaryBlock(type || 'application/octet-stream', body, fileName)], head);
 }
 
-export function isJson(type: string): boolean {
-  return type === 'application/json' || type.endsWith('+json') || type === 'text/json';
-}
-
-export function isText(type: string): boolean {
-  return (
-    type.startsWith('text/') || type === 'application/xml' || type.endsWith('+xml') || type === 'application/javascript'
-  );
-}
-
-export function blocks(content: ContentBlock[]): ToolResult {
-  return { content: JSON.stringify(content), structured: undefined, isError: false };
-}
-
-/** The text of a body in the character set that it claims, UTF-8 when it claims none that is known. */
-function decoded(body: Buffer, contentType: string): string {
-  const charset = /;\s*charset="?([\w.:-]{1,40})/i.exec(contentType)?.[1] ?? 'utf-8';
-  try {
-    return new TextDecoder(charset).decode(body);
-  } catch {
-    return body.toString('utf8');
-  }
+function blocks(content: ContentBlock[], head: AnswerHead): ToolResult {
+  return withHeaders({ content: JSON.stringify(content), structured: undefined, isError: false }, head);
 }
 
 /** Content without a media type: JSON if it parses, otherwise text. */
-function untyped(body: Buffer, reading: Reading, mostSteps: number): ToolResult {
+function untyped(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
   try {
-    return jsonResult(body, reading, mostSteps);
+    return jsonResult(body, head, reading, mostSteps);
   } catch (error) {
     if (!(error instanceof ToolFailure) || error.outcome !== 'malformed') throw error;
-    return blocks([{ type: 'text', text: body.toString('utf8') }]);
+    return blocks([{ type: 'text', text: body.toString('utf8') }], head);
   }
 }
 
 /** JSON is checked and cut, but never parsed and written again, so it is passed on unchanged. */
-function jsonResult(body: Buffer, reading: Reading, mostSteps: number): ToolResult {
+function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
   if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
   const isWhole = reading.transform.length === 0 && !reading.fields;
@@ -80,9 +64,13 @@ function jsonResult(body: Buffer, reading: Reading, mostSteps: number): ToolResu
   if (!scan) throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
   if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
-  if (reading.fits) judge(chosen, reading.fits, mostSteps);
-  if (escaped && scan.isCompact) return { content: escapedTextBlock(escaped), structured: bytes, isError: false };
-  return jsonOf(chosen);
+  const structured = withHeaderSlot(chosen, head, reading);
+  if (reading.fits) judge(structured, reading.fits, mostSteps);
+  const result: ToolResult =
+    escaped && scan.isCompact
+      ? { content: escapedTextBlock(escaped), structured: bytes, isError: false }
+      : jsonOf(chosen);
+  return head.shown.length === 0 ? result : withHeaders({ ...result, structured }, head);
 }
 
 /** Compact JSON: the part named by `response_transform`, with only the fields to keep. */

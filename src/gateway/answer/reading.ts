@@ -1,7 +1,7 @@
 import type { Tool } from '../../domain/config/tool.ts';
 import { type FieldTree, fieldTree } from '../../domain/json/response-fields.ts';
 import { type DotPath, parseDotPath } from '../../domain/json/response-transform.ts';
-import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileOutputCheck } from '../arguments/validate-arguments.ts';
 
 /** Configuration of a tool for reading its answers. */
@@ -11,6 +11,10 @@ export type ReadingSource = {
   /** Whether the tool sends a body without `Prefer`, which explains an empty answer. */
   hintPrefer: boolean;
   outputSchema: JsonSchema | undefined;
+  /** Names of the headers that the agent gets. */
+  headers: readonly string[];
+  /** Whether the answers have no body (HEAD). */
+  isHead: boolean;
 };
 
 /** Rules for reading the answers of a tool; compiled from its configuration. */
@@ -20,14 +24,26 @@ export type Reading = {
   hintPrefer: boolean;
   /** Checks structured content against the tool's output schema, in at most `mostSteps` steps. */
   fits: ((value: unknown, mostSteps: number) => boolean) | undefined;
+  headers: readonly string[];
+  isHead: boolean;
+  /** Whether structured content may say the headers: where there is an output schema, it must declare them. */
+  hasHeaderSlot: boolean;
 };
 
-export function compileReading({ transform, fields, hintPrefer, outputSchema }: ReadingSource): Reading {
+/** The property of structured content that holds the headers of the answer. */
+export const headersProperty = 'response_headers';
+
+export function compileReading(source: ReadingSource): Reading {
+  const { transform, fields, hintPrefer, outputSchema, headers, isHead } = source;
+  const declared = outputSchema?.properties;
   return {
     transform: parseDotPath(transform),
     fields: fields && fieldTree(fields.map(parseDotPath)),
     hintPrefer,
     fits: outputSchema && compileOutputCheck(outputSchema),
+    headers,
+    isHead,
+    hasHeaderSlot: !outputSchema || (isSchemaObject(declared) && Object.hasOwn(declared, headersProperty)),
   };
 }
 
@@ -38,5 +54,7 @@ export function readingSource(tool: Tool): ReadingSource {
     fields: tool.response_fields,
     hintPrefer: writes && !Object.keys(tool.headers).some((name) => name.toLowerCase() === 'prefer'),
     outputSchema: tool.output_schema,
+    headers: tool.response_headers ?? [],
+    isHead: tool.method === 'HEAD',
   };
 }

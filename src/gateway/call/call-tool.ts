@@ -7,7 +7,8 @@ import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { contentTypeOf, isLongAnswer, readAnswer } from '../answer/read-answer.ts';
+import { headOf } from '../answer/answer-head.ts';
+import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
@@ -137,5 +138,5 @@ function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybeProm
   }
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
-  return readOnThread(threads, tool, { body, contentType: contentTypeOf(answer.headers) }, jobOf(call));
+  return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));
 }

@@ -1,6 +1,7 @@
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/request-template.ts';
 import { JobError, type Outcome, ToolFailure } from '../../errors.ts';
+import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';
 import type { ContentJob } from '../answer/content-job.ts';
 import type { ArgumentJob } from '../arguments/argument-job.ts';
@@ -44,7 +45,7 @@ export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Ar
 export async function readOnThread(
   work: ThreadWork,
   tool: HostedTool,
-  answer: { body: Uint8Array; contentType: string },
+  answer: { body: Uint8Array; head: AnswerHead },
   of: JobOf,
 ): Promise<ToolResult> {
   const { byteLength } = answer.body;

@@ -1,0 +1,78 @@
+import { isUtf8 } from 'node:buffer';
+import type { Answer } from '../../outbound/exchange.ts';
+import { fileNameIn } from './file-name.ts';
+import type { Reading } from './reading.ts';
+import { redactor } from './redact.ts';
+
+/** A header that the agent gets. `value` is undefined when it is too long to be passed on. */
+export type ShownHeader = { name: string; value: string | undefined; length: number };
+
+/** What a result needs of the head of an answer: plain data, because it goes to threads too. */
+export type AnswerHead = {
+  contentType: string;
+  /** The name of the file that the body is, fit to be shown. */
+  fileName: string | undefined;
+  shown: readonly ShownHeader[];
+};
+
+/** Longest value of a header that is passed on, in characters. Half a link is useless, so nothing is cut. */
+const longestValue = 4096;
+const none: readonly ShownHeader[] = [];
+
+export function contentTypeOf(headers: Answer['headers']): string {
+  return String(headers['content-type'] ?? '');
+}
+
+/** The head of a successful answer. `sensitive` are the credentials of the call, which the upstream may have echoed. */
+export function headOf({ headers }: Answer, reading: Reading, sensitive: readonly string[]): AnswerHead {
+  const disposition = headers['content-disposition'];
+  return {
+    contentType: contentTypeOf(headers),
+    fileName:
+      disposition === undefined
+        ? undefined
+        : fileNameIn(redactor(sensitive).text(String(disposition).slice(0, longestValue))),
+    shown: shownHeaders(headers, reading, sensitive),
+  };
+}
+
+/** The headers that `response_headers` names and the answer has, without credentials, in the order of the configuration. */
+export function shownHeaders(
+  headers: Answer['headers'],
+  reading: Reading,
+  sensitive: readonly string[],
+): readonly ShownHeader[] {
+  if (reading.headers.length === 0) return none;
+  const redact = redactor(sensitive);
+  return reading.headers.flatMap((name): ShownHeader[] => {
+    const lines = headers[name.toLowerCase()];
+    if (lines === undefined) return [];
+    // Lines of one name are one list (RFC 9110, 5.3).
+    const line = Array.isArray(lines) ? lines.join(', ') : lines;
+    const value = line.length > longestValue ? undefined : textOf(redact.text(line));
+    return [{ name, value, length: line.length }];
+  });
+}
+
+/** Bytes beyond ASCII arrive as latin-1, and most upstreams mean UTF-8. */
+function textOf(value: string): string {
+  if (!/[\x80-\xff]/.test(value)) return value;
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
+}
+
+/** The headers as lines of text. */
+export function headerLines(shown: readonly ShownHeader[]): string {
+  return shown.map(({ name, value, length }) => `${name}: ${value ?? tooLong(length)}`).join('\n');
+}
+
+function tooLong(length: number): string {
+  return `(left out: ${length} characters; at most ${longestValue} are passed on)`;
+}
+
+/** The headers as JSON text of an object, by the names of the configuration. */
+export function headersJson(shown: readonly ShownHeader[]): string {
+  return JSON.stringify(
+    Object.fromEntries(shown.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]))),
+  );
+}

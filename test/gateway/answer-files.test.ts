@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { BINARY, PNG } from '../support/upstreams/content-upstream.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+describe('texts and files in an answer', () => {
+  let one: OneTool;
+  let slug: string;
+  let answer: Answer;
+  before(async () => {
+    one = await startOneTool();
+    one.upstream.on('GET /answer', () => answer);
+    slug = await one.serve({ url: '/answer' });
+  });
+  after(() => one.stop());
+
+  const contentOf = async (type: string, body: string | Buffer, more: Answer['headers'] = {}) => {
+    answer = { headers: { 'content-type': type, ...more }, body };
+    return (await one.call(slug)).content;
+  };
+  const text = (value: string) => [{ type: 'text', text: value }];
+
+  it('[conf 5] formats that people read are texts', async () => {
+    const types = [
+      'application/x-ndjson',
+      'application/jsonl',
+      'application/json-seq',
+      'application/geo+json-seq',
+      'application/yaml',
+      'application/x-yaml',
+      'application/vnd.oai.openapi+yaml;version=3.1',
+      'application/toml',
+      'application/csv',
+      'application/graphql',
+      'application/javascript',
+      'application/ecmascript; charset=utf-8',
+      'application/sql',
+      'application/x-www-form-urlencoded',
+      'application/x-sh',
+      'application/vnd.apple.mpegurl',
+      'application/pem-certificate-chain',
+      'APPLICATION/YAML',
+      'application/vnd.example; charset=utf-8',
+    ];
+    for (const type of types) assert.deepEqual(await contentOf(type, 'a: 1\nb: ü\n'), text('a: 1\nb: ü\n'), type);
+    for (const type of ['application/pdf', 'application/pdf; charset=utf-8', 'application/zip;charset=UTF-8'])
+      assert.equal((await contentOf(type, BINARY))[0]?.type, 'resource', type);
+  });
+
+  it('[conf 5] a text is read in its byte order mark, its declared character set, UTF-8, or windows-1252', async () => {
+    const words = 'Grüße – 10 €';
+    const windows = Buffer.from([0x47, 0x72, 0xfc, 0xdf, 0x65, 0x20, 0x96, 0x20, 0x31, 0x30, 0x20, 0x80]);
+    const cases: [string, Buffer][] = [
+      ['text/csv', Buffer.from(words)],
+      ['text/csv', windows],
+      ['text/csv; charset=windows-1252', windows],
+      ['text/csv; charset=who-knows', windows],
+      ['text/csv; charset=who-knows', Buffer.from(words)],
+      ['text/csv; charset="utf-8"', Buffer.from(`\ufeff${words}`)],
+      ['text/plain', Buffer.from(`\ufeff${words}`, 'utf16le')],
+      ['text/plain; charset=utf-16le', Buffer.from(words, 'utf16le')],
+    ];
+    for (const [type, body] of cases)
+      assert.deepEqual(await contentOf(type, body), text(words), `${type} ${body.toString('hex')}`);
+    const xml = '<?xml version="1.0" encoding="ISO-8859-2"?><a>\xb1</a>';
+    assert.match(String((await contentOf('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
+  });
+
+  it('[conf 5] JSON in another character set is translated where it says so', async () => {
+    answer = {
+      headers: { 'content-type': 'application/json; charset=iso-8859-1' },
+      body: Buffer.from('{"a":"\xfc"}', 'latin1'),
+    };
+    assert.deepEqual((await one.call(slug)).structuredContent, { a: 'ü' });
+    answer = {
+      headers: { 'content-type': 'application/json; charset=utf-16le' },
+      body: Buffer.from('{"a":"ü"}', 'utf16le'),
+    };
+    assert.deepEqual((await one.call(slug)).structuredContent, { a: 'ü' });
+    for (const type of ['application/json', 'application/json; charset=who-knows']) {
+      answer = { headers: { 'content-type': type }, body: Buffer.from('{"a":"\xfc"}', 'latin1') };
+      assert.match(errorOf(await one.call(slug)), /JSON that is not valid UTF-8$/);
+    }
+  });
+
+  const named = async (disposition: string) => {
+    const [block] = await contentOf('application/pdf', BINARY, { 'content-disposition': disposition });
+    const { uri, _meta } = (block?.resource ?? {}) as { uri?: string; _meta?: Json };
+    const name = _meta?.['toolhost/file_name'];
+    assert.equal(
+      uri,
+      name === undefined ? 'urn:toolhost:answer' : `urn:toolhost:answer/${encodeURIComponent(String(name))}`,
+    );
+    return name;
+  };
+
+  it('[conf 5] a file keeps its name in the embedded resource', async () => {
+    const euro = "UTF-8''%e2%82%ac%20rates.pdf";
+    const cases: [string, string | undefined][] = [
+      ['attachment; filename="Report Q3.pdf"', 'Report Q3.pdf'],
+      ['attachment; filename=plain.pdf', 'plain.pdf'],
+      ['attachment;FileName = "a\\"b;c.pdf" ; size=3', 'a_b;c.pdf'],
+      [`attachment; filename="rates.pdf"; filename*=${euro}`, '€ rates.pdf'],
+      [`inline; filename*=${euro}; filename="rates.pdf"`, '€ rates.pdf'],
+      ["attachment; filename*=iso-8859-1'en'%A3.pdf", '£.pdf'],
+      ["attachment; filename*=UTF-8''%ff.pdf; filename=fallback.pdf", 'fallback.pdf'],
+      ["attachment; filename*=koi8-r''%c1.pdf; filename=fallback.pdf", 'fallback.pdf'],
+      [`attachment; filename="${Buffer.from('Übersicht.pdf').toString('latin1')}"`, 'Übersicht.pdf'],
+      ['attachment; filename="\xdcbersicht.pdf"', 'Übersicht.pdf'],
+      ['attachment', undefined],
+      ['attachment; filename=""', undefined],
+      ['filename=bare.pdf', undefined],
+      ['attachment; filename="never ends.pdf', undefined],
+    ];
+    for (const [disposition, name] of cases) assert.equal(await named(disposition), name, disposition);
+    const [image] = await contentOf('image/png', PNG, { 'content-disposition': 'inline; filename="dot.png"' });
+    assert.deepEqual(image?._meta, { 'toolhost/file_name': 'dot.png' });
+  });
+
+  it('[conf 5] the name of a file is one visible name without a path, of 100 letters at most', async () => {
+    const cases: [string, string | undefined][] = [
+      ['../../etc/passwd', 'passwd'],
+      ['C:\\\\Windows\\\\evil.exe', 'evil.exe'],
+      ['/', undefined],
+      ['..', undefined],
+      ['.bashrc', 'bashrc'],
+      ['a<b>:c|d?.txt', 'a_b__c_d_.txt'],
+      ['tab\there.txt', 'tabhere.txt'],
+      [`${'x'.repeat(300)}.tar.gz`, `${'x'.repeat(97)}.gz`],
+    ];
+    for (const [given, name] of cases) assert.equal(await named(`attachment; filename="${given}"`), name, given);
+    const hidden = encodeURIComponent('in\u202Evoice\u200b\u0000\u0007\u2028fdp.exe\u2066');
+    assert.equal(await named(`attachment; filename*=UTF-8''${hidden}`), 'invoicefdp.exe');
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 120 }), async (given) => {
+        const name = await named(`attachment; filename*=UTF-8''${encodeURIComponent(given.toWellFormed())}`);
+        if (name === undefined) return;
+        const shown = String(name);
+        assert.ok([...shown].length <= 100 && shown.isWellFormed() && shown.trim() !== '');
+        assert.doesNotMatch(shown, /[/\\<>:"|?*\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^\./u);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('[conf 5] parts of a multipart answer keep their names, and are texts by the same rule', async () => {
+    const body = [
+      '--b',
+      'Content-Type: application/yaml',
+      'Content-Disposition: attachment; filename="a.yaml"',
+      '',
+      'a: 1',
+      '--b',
+      "Content-Disposition: attachment; filename*=UTF-8''%E2%82%AC.bin",
+      'Content-Type: application/octet-stream',
+      '',
+      '\0\x01',
+      '--b--',
+    ].join('\r\n');
+    assert.deepEqual(await contentOf('multipart/mixed; boundary=b', body), [
+      {
+        type: 'resource',
+        resource: {
+          uri: 'urn:toolhost:answer/a.yaml',
+          mimeType: 'application/yaml',
+          text: 'a: 1',
+          _meta: { 'toolhost/file_name': 'a.yaml' },
+        },
+      },
+      {
+        type: 'resource',
+        resource: {
+          uri: 'urn:toolhost:answer/%E2%82%AC.bin',
+          mimeType: 'application/octet-stream',
+          blob: 'AAE=',
+          _meta: { 'toolhost/file_name': '€.bin' },
+        },
+      },
+    ]);
+  });
+});

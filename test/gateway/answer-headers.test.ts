@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+describe('the headers of an answer', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  let routes = 0;
+  const resultOf = async (answer: Answer, tool: Json = {}, server: Json = {}): Promise<ToolReply> => {
+    const path = `/answer-${++routes}`;
+    one.upstream.on(`${String(tool.method ?? 'GET')} ${path}`, () => answer);
+    return one.call(await one.serve({ ...tool, url: path }, server));
+  };
+  const json = (body: unknown, headers: Answer['headers'] = {}): Answer => ({ body, headers });
+  const text = (value: string) => ({ type: 'text', text: value });
+  const headers = { link: '</things?page=2>; rel="next"', etag: '"33a6"', 'x-total-count': '42' };
+  const response_headers = ['Link', 'X-Total-Count', 'Location'];
+  const lines = 'Link: </things?page=2>; rel="next"\nX-Total-Count: 42';
+
+  it('[conf 5] come before the body as text, as the tool names them, and no others', async () => {
+    const { content } = await resultOf(json([1, 2], headers), { response_headers });
+    assert.deepEqual(content, [text(lines), text('[1,2]')]);
+    const without = await resultOf(json([1, 2], headers));
+    assert.deepEqual(without.content, [text('[1,2]')]);
+    const absent = await resultOf(json([1, 2]), { response_headers });
+    assert.deepEqual(absent.content, [text('[1,2]')]);
+    const image = { 'content-type': 'application/octet-stream', etag: '"x"' };
+    const binary = await resultOf({ body: Buffer.from([0, 255]), headers: image }, { response_headers: ['ETag'] });
+    assert.deepEqual(binary.content[0], text('ETag: "x"'));
+    assert.equal(binary.content[1]?.type, 'resource');
+    const plain = await resultOf(
+      { body: 'words', headers: { 'content-type': 'text/plain', etag: '"x"' } },
+      { response_headers: ['ETag'] },
+    );
+    assert.deepEqual(plain.content, [text('ETag: "x"'), text('words')]);
+  });
+
+  it('[conf 5] are the property response_headers of an object, beside what the API answered, its numbers unchanged', async () => {
+    const big = '{ "id": 9007199254740993, "price": 1.10 }';
+    const slug = await one.serve({ url: '/big', response_headers });
+    one.upstream.on('GET /big', () => ({ body: big, headers: { 'content-type': 'application/json', ...headers } }));
+    const { text: raw } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+    assert.match(
+      raw,
+      /"structuredContent":\{"response_headers":\{"Link":.*"X-Total-Count":"42"\},"id":9007199254740993,"price":1\.10\}/,
+    );
+    assert.deepEqual((await resultOf(json({}, headers), { response_headers })).structuredContent, {
+      response_headers: { Link: headers.link, 'X-Total-Count': '42' },
+    });
+    const own = { response_headers: 'of the API', id: 1 };
+    assert.deepEqual((await resultOf(json(own, headers), { response_headers })).structuredContent, own);
+    assert.deepEqual((await resultOf(json({ id: 1 }), { response_headers })).structuredContent, { id: 1 });
+    const cut = { response_headers, response_transform: 'data', response_fields: ['id'] };
+    assert.deepEqual((await resultOf(json({ data: { id: 1, x: 2 } }, headers), cut)).structuredContent, {
+      response_headers: { Link: headers.link, 'X-Total-Count': '42' },
+      id: 1,
+    });
+  });
+
+  it('[conf 5] stand in structured content beside an output_schema only when it declares them', async () => {
+    const id = { id: { type: 'integer' } };
+    const closed = { type: 'object', properties: id, required: ['id'], additionalProperties: false };
+    const result = await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: closed });
+    assert.deepEqual(
+      [result.isError, result.structuredContent, result.content[0]?.text],
+      [undefined, { id: 1 }, lines],
+    );
+    const open = { type: 'object', properties: id };
+    assert.deepEqual(
+      (await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: open })).structuredContent,
+      { id: 1 },
+    );
+    const declaring = {
+      ...closed,
+      properties: { ...id, response_headers: { type: 'object', required: ['Link'] } },
+      required: ['id', 'response_headers'],
+    };
+    const declared = await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: declaring });
+    assert.deepEqual(declared.structuredContent, {
+      response_headers: { Link: headers.link, 'X-Total-Count': '42' },
+      id: 1,
+    });
+    assert.match(
+      errorOf(await resultOf(json({ id: 1 }), { response_headers, output_schema: declaring })),
+      /output_schema/,
+    );
+  });
+
+  it('[conf 5] follow the status where the answer has no body, and say where to go on', async () => {
+    const accepted = await resultOf(
+      { status: 202, headers: { location: '/jobs/7?token=t', 'retry-after': '5' } },
+      {
+        method: 'POST',
+        response_headers: ['Location', 'Retry-After'],
+      },
+    );
+    const said = '202 Accepted: the upstream answered without a body\nLocation: /jobs/7?token=t\nRetry-After: 5';
+    assert.deepEqual(accepted, {
+      content: [text(said)],
+      structuredContent: { status: 202, response_headers: { Location: '/jobs/7?token=t', 'Retry-After': '5' } },
+    });
+    const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
+    const strict = await resultOf({ status: 204, headers }, { method: 'POST', response_headers, output_schema });
+    assert.deepEqual([strict.isError, strict.structuredContent], [undefined, undefined]);
+  });
+
+  it('[conf 5] HEAD gives the status and the headers', async () => {
+    const length = { 'content-length': '123456789012', etag: '"v1"' };
+    const head = await resultOf({ headers: length }, { method: 'HEAD', response_headers: ['ETag', 'Content-Length'] });
+    assert.deepEqual(head, {
+      content: [text('200 OK\nETag: "v1"\nContent-Length: 123456789012')],
+      structuredContent: { status: 200, response_headers: { ETag: '"v1"', 'Content-Length': '123456789012' } },
+    });
+    const bare = await resultOf({ headers: length }, { method: 'HEAD' });
+    assert.match(
+      textOf(bare),
+      /^200 OK: an answer to HEAD has no body, and response_headers names the headers to show$/,
+    );
+    assert.deepEqual(bare.structuredContent, { status: 200, response_headers: {} });
+    assert.match(errorOf(await resultOf({ status: 404 }, { method: 'HEAD' })), /^HTTP 404 Not Found$/);
+  });
+
+  it('[conf 5] are part of an error, where they say what to do next', async () => {
+    const limited = { status: 429, headers: { 'retry-after': '7', 'x-ratelimit-reset': '99' }, body: 'slow down' };
+    assert.equal(
+      errorOf(await resultOf(limited, { response_headers: ['X-RateLimit-Reset'] })),
+      'HTTP 429 Too Many Requests\nRetry-After: 7\nX-RateLimit-Reset: 99\nslow down',
+    );
+    assert.equal(
+      errorOf(await resultOf(limited, { response_headers: ['Retry-After'] })),
+      'HTTP 429 Too Many Requests\nRetry-After: 7\nslow down',
+    );
+    const moved = await resultOf(
+      { status: 303, headers: { location: '/result/7?part=1' } },
+      { response_headers: ['location'] },
+    );
+    assert.match(errorOf(moved), /^HTTP 303 See Other: .*\nlocation: \/result\/7\?part=1$/s);
+  });
+
+  it('[conf 5] hold no credential in any form, and none that is too long', async () => {
+    const authentication = { type: 'QueryParam', query_key: 'key' };
+    const encoded = Buffer.from(callerToken).toString('base64');
+    const echo = {
+      link: `<https://api.example.com/?key=${callerToken}&page=2>; rel="next"`,
+      'x-echo': `Basic ${encoded}`,
+    };
+    const tool = { response_headers: ['Link', 'X-Echo', 'X-Long'] };
+    for (const answer of [json({}, echo), { status: 404, headers: echo }, { status: 204, headers: echo }]) {
+      const all = JSON.stringify(await resultOf(answer, tool, { authentication }));
+      assert.ok(!all.includes(callerToken) && !all.includes(encoded), all);
+      assert.match(all, /key=\[redacted\]&page=2/);
+    }
+    const long = await resultOf(json({}, { 'x-long': 'y'.repeat(4097) }), tool);
+    assert.equal(long.content[0]?.text, 'X-Long: (left out: 4097 characters; at most 4096 are passed on)');
+    assert.deepEqual(long.structuredContent, { response_headers: {} });
+  });
+
+  it('[conf 5] several lines of one name are one list, and letters beyond ASCII are read as UTF-8', async () => {
+    const many = json([], {
+      link: ['<a>; rel=next', '<b>; rel=last'],
+      'x-name': Buffer.from('Zürich ☃').toString('latin1'),
+    });
+    const { content } = await resultOf(many, { response_headers: ['Link', 'X-Name'] });
+    assert.equal(content[0]?.text, 'Link: <a>; rel=next, <b>; rel=last\nX-Name: Zürich ☃');
+  });
+
+  it('[conf 5] are with a long answer what they are with a short one', async () => {
+    const items = Array.from({ length: 60_000 }, (_, id) => ({ id }));
+    const result = await resultOf(json({ items }, headers), { response_headers });
+    assert.equal(result.content[0]?.text, lines);
+    assert.deepEqual(JSON.parse(result.content[1]?.text ?? ''), { items });
+    assert.deepEqual(result.structuredContent, {
+      response_headers: { Link: headers.link, 'X-Total-Count': '42' },
+      items,
+    });
+  });
+});
