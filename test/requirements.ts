@@ -271,6 +271,7 @@ const configurations = of('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
   'conf 5':
     'An agent gets the headers, files and targets of redirects that the tool asks for, and nothing secret with them.',
+  'conf 3': 'base_url, headers, variables and secrets in URLs are written once and go only where they may.',
   'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
 });
 

@@ -7,7 +7,7 @@ import { slugInput, versionInput } from './shapes.ts';
 const changeable = serverConfigSchema.shape;
 
 /** Fields of a stored configuration that a change removes with null. */
-const removable = ['description', 'authentication', 'oauth'] as const;
+const removable = ['description', 'authentication', 'oauth', 'base_url', 'headers', 'variables'] as const;
 
 export const changeInput = z.strictObject({
   slug: slugInput,
@@ -16,6 +16,9 @@ export const changeInput = z.strictObject({
   description: changeable.description.nullable(),
   authentication: changeable.authentication.nullable(),
   oauth: changeable.oauth.nullable(),
+  base_url: changeable.base_url.nullable(),
+  headers: changeable.headers.nullable(),
+  variables: changeable.variables.nullable(),
   tools: changeable.tools.optional(),
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { mostTools } from '../domain/config/server-config.ts';
+import { originsOf } from '../domain/config/server-wide.ts';
 import {
   circuitStates,
   type LimitUse,
@@ -16,7 +17,7 @@ import { type StoredServer, updateServerLimits as storeServerLimits } from '../s
 import { changedLimits, isSameLimits, limitFields, limitInputs } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { noteChange } from './servers/store-server.ts';
-import { getServer, isoTime, isUnchanged, originsOf, slugInput, time, unchangedShape } from './shapes.ts';
+import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 
 const limitRecord = z.object({
   limit: z.number().optional().describe('What counts; absent when there is no limit.'),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { accessKinds } from '../domain/config/access.ts';
-import type { ServerConfig } from '../domain/config/server-config.ts';
 import { mostProblems } from '../domain/problems.ts';
 
 import type { Problem } from '../errors.ts';
@@ -112,11 +111,6 @@ export async function getServer(context: Context, slug: string): Promise<StoredS
 
 export function sameOrigins(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((origin, index) => origin === b[index]);
-}
-
-/** The origins that the upstream requests of a configuration go to. */
-export function originsOf(config: ServerConfig): string[] {
-  return [...new Set(config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin))];
 }
 
 /** Whether the calls of a server are captured at time `now`. */

@@ -281,4 +281,16 @@ describe('consent', () => {
     assert.deepEqual([searchParams.get('error'), searchParams.has('code')], ['access_denied', false]);
     assert.deepEqual(world.provider.takeTokens(), []);
   });
+
+  it('[conf 3] drops a login when a variable of base_url moves the host that its token goes to', async () => {
+    const at = (host: string) => ({ variables: { host: { value: host } } });
+    const tools = [toolAt('/things')];
+    const moved = await world.serve({ base_url: 'https://{{host}}/v1', tools, ...at('api.example.com') });
+    const [agent, browser] = [await world.client(moved), world.browser()];
+    const form = await browser.get(agent.authorization().url);
+    assert.match(visibleText(form), /api\.example\.com/);
+    await world.change(moved, at('collector.example.com'));
+    assertRefused(await browser.press(form, 'Allow and log in'), 403);
+    assert.match(visibleText(await browser.get(agent.authorization().url)), /collector\.example\.com/);
+  });
 });

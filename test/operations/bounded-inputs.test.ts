@@ -53,6 +53,7 @@ function bounded(schema: z.ZodType): boolean {
 const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication\.header: a text/,
+  /McpServer\.(headers|variables): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,

@@ -293,7 +293,7 @@ describe('names that the service sets itself', () => {
       (await check(one.toolhost, doubled)).warnings.join('\n'),
       /^authentication\.token: begins with "Bearer "/,
     );
-    const inUrl = configWith({ tools: [toolWith({ url: 'https://api.example.com/?key={{KEY}}' })] });
-    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: \{\{NAME\}\} is not filled in a URL/);
+    const inUrl = configWith({ tools: [toolWith({ url: 'https://api.example.com/?{{KEY}}=1' })] });
+    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: a secret cannot stand in a query name/);
   });
 });

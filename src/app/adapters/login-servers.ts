@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { configSecrets } from '../../domain/config/server-config.ts';
+import { originsOf } from '../../domain/config/server-wide.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { LoginServer } from '../../oauth/login-server.ts';
 import { hostedProvider } from '../../oauth/provider.ts';
@@ -24,9 +25,7 @@ export function createLoginServers(options: LoginServersOptions): (server: Hoste
 function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
   const { oauth } = server.config;
   if (!oauth) return undefined;
-  const upstreams = [
-    ...new Set(server.config.tools.map((tool) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(tool.url)?.[0] ?? tool.url).origin)),
-  ];
+  const upstreams = originsOf(server.config);
   const mode = oauth.token_mode ?? 'issued';
   const secret = server.secrets.get(configSecrets.clientSecret);
   const mayGo = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;

@@ -1,5 +1,5 @@
-import { placeholderNames } from './placeholders.ts';
 import type { ServerConfig } from './server-config.ts';
+import { secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
 
 /** Who may call a hosted server, and which credential the upstream then receives; follows only from the configuration. */
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
@@ -9,13 +9,13 @@ export type Access = (typeof accessKinds)[number];
 export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
-export function accessOf(config: Pick<ServerConfig, 'oauth' | 'authentication' | 'tools'>): Access {
+export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
-  const stored = config.authentication?.token !== undefined;
-  const filled = config.tools.some((tool) =>
-    Object.values(tool.headers).some((value) => placeholderNames(value).length > 0),
-  );
-  return stored || filled ? 'api_key' : 'caller_token';
+  const isStored =
+    config.authentication?.token !== undefined ||
+    secretUsesOfServer(config).length > 0 ||
+    config.tools.some((tool) => secretUsesOfTool(tool, config).length > 0);
+  return isStored ? 'api_key' : 'caller_token';
 }
 
 /** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type OwnedNames, ownedNames } from '../http/parameter-names.ts';
-import { placeholderNames } from './placeholders.ts';
+import { placeholderNames } from '../http/placeholders.ts';
 
 export const authenticationTypes = ['Bearer', 'ApiKey', 'Basic', 'QueryParam'] as const;
 

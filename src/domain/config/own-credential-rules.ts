@@ -2,6 +2,7 @@ import type { Problem } from '../../errors.ts';
 import { holdsOurCredential } from '../credentials/own-credentials.ts';
 import type { Authentication } from './authentication.ts';
 import type { OAuth } from './oauth.ts';
+import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
 
 const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
@@ -9,20 +10,32 @@ const message = 'holds an API key or a token of this service, which is never sen
 /** At most this many characters of a configuration are searched; every request is searched again when it is sent. */
 const mostCharacters = 200_000;
 
-type Config = { authentication?: Authentication | undefined; oauth?: OAuth | undefined; tools: readonly Tool[] };
+type Config = ServerWide & {
+  authentication?: Authentication | undefined;
+  oauth?: OAuth | undefined;
+  tools: readonly Tool[];
+};
 
 /** The fields of a valid configuration whose text would send one of our credentials to an upstream. */
-export function ownCredentialProblems({ authentication, oauth, tools }: Config): Problem[] {
+export function ownCredentialProblems(config: Config): Problem[] {
+  const { authentication, oauth, tools } = config;
   const texts: [path: string, text: string | undefined][] = [
     ['authentication.token', authentication?.token],
     ['oauth.client_secret', oauth?.client_secret],
     ...entriesOf('oauth.extra_params', oauth?.extra_params),
+    ['base_url', config.base_url],
+    ...entriesOf('headers', config.headers),
+    ...Object.entries(config.variables ?? {}).map(([name, { value }]): [string, string] => [
+      `variables.${name}.value`,
+      value,
+    ]),
   ];
   for (const [index, tool] of tools.entries()) {
     texts.push([`tools[${index}].url`, tool.url], ...entriesOf(`tools[${index}].headers`, tool.headers));
   }
   let left = mostCharacters;
-  return texts.flatMap(([path, text = '']) => {
+  return texts.flatMap(([path, unfilled = '']) => {
+    const text = fillVariables(unfilled, config.variables);
     left -= text.length;
     return left >= 0 && holdsOurCredential(text) ? [{ path, message }] : [];
   });

@@ -6,6 +6,8 @@ import { authenticationSchema, isLiteralToken } from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
+import { serverWideShape, variableFields } from './server-wide.ts';
+import { judgeServerWide } from './server-wide-rules.ts';
 import { toolSchema } from './tool.ts';
 import { judgeTool } from './tool-rules.ts';
 
@@ -29,6 +31,7 @@ export const serverConfigSchema = z.strictObject({
   description: z.string().max(2000).optional().describe('Short description.'),
   authentication: authenticationSchema.optional().describe('How the token reaches the upstream on every tool call.'),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
+  ...serverWideShape,
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
 });
 
@@ -41,6 +44,7 @@ const keysByPlace: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^authentication$/, Object.keys(authenticationSchema.shape)],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
   [/^tools\[\d+\]\.annotations$/, ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
 ];
@@ -79,9 +83,10 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
       add('authentication.token', 'not together with oauth: the token then comes from the login');
     }
   }
+  const wide = judgeServerWide(input, { authentication: authentication.data, urlProblem: rules.urlProblem }, problems);
   if (!Array.isArray(input.tools)) return;
   judgeToolNames(input.tools, problems);
-  const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem };
+  const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem, wide };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     judgeTool(

@@ -1,10 +1,10 @@
 import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from '../http/parameter-names.ts';
+import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
 import { shown } from '../problems.ts';
 import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
 import { authorizationParams, oauthSchema, tokenParams } from './oauth.ts';
-import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
 
 /** Returns why this deployment may not call a URL; undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;

@@ -2,27 +2,33 @@ import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
 import { mediaTypeOf } from '../http/media-type.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
-import { parseUrlTemplate, templateProblems, type UrlTemplate } from '../http/url-template.ts';
+import { hasMalformedPlaceholder } from '../http/placeholders.ts';
+import { parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { judgeSchema } from '../schema/schema-rules.ts';
 import { judgeAnswerFields } from './answer-rules.ts';
 import { type Authentication, credentialHeader, credentialQueryNames } from './authentication.ts';
 import { type Argument, argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
-import { hasMalformedPlaceholder, placeholderNames } from './placeholders.ts';
 import type { UrlRule } from './server-rules.ts';
-import { maxUrlLength, toolSchema } from './tool.ts';
+import { absoluteUrl, fillVariables, headersOfTool, type ServerWide } from './server-wide.ts';
+import { maxUrlLength, type Tool, toolSchema } from './tool.ts';
 
 type RawTool = { [field: string]: unknown };
 
 /** Context of the rules of a tool. */
-export type ToolSurroundings = { authentication: Authentication | undefined; urlProblem: UrlRule };
+export type ToolSurroundings = {
+  authentication: Authentication | undefined;
+  urlProblem: UrlRule;
+  wide: ServerWide;
+};
 
 /**
  * Adds problems of rules across the fields of a tool; paths are relative to the tool. `raw` may be incomplete: each rule
  * is checked where its fields are well-formed.
  */
-export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurroundings, problems: ProblemList): void {
+export function judgeTool(raw: RawTool, surroundings: ToolSurroundings, problems: ProblemList): void {
+  const { authentication, wide } = surroundings;
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
   const addAll = (found: readonly Problem[]) => {
     for (const problem of found) problems.add(() => problem);
@@ -34,19 +40,15 @@ export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurr
   // A schema with problems may have any number of arguments.
   const declared = schema.success ? argumentsOf(schema.data).slice(0, maxArguments) : [];
 
-  const url = typeof raw.url === 'string' && raw.url !== '' && raw.url.length <= maxUrlLength ? raw.url : undefined;
   const names = declared.map((argument) => argument.name);
-  const parsed = url === undefined ? undefined : parseUrlTemplate(url, names);
-  if (parsed) addAll(templateProblems('url', parsed.problems));
-  const hostFault = url !== undefined ? hostProblem(url, urlProblem) : undefined;
-  if (hostFault) problems.add(() => ({ path: 'url', message: hostFault }));
-  if (url !== undefined && placeholderNames(url).length > 0) problems.add(() => ({ path: 'url', message: unfilled }));
-  if (url !== undefined && parsed?.template) addAll(queryKeyProblems(url, authentication));
+  const { template, problems: urlProblems } = judgeUrl(raw.url, names, surroundings);
+  addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
-  if (headers.success) judgeHeaders(headers.data, authentication, below('headers'));
-  if (hasSoundSchema) addAll(placeProblems(raw, declared, parsed?.template, authentication));
-  addAll(bodyProblems(raw, declared, headers.data ?? {}, parsed?.template));
+  if (headers.success) judgeHeaders(headers.data, surroundings, below('headers'));
+  const sent = headersOfTool({ method: raw.method as Tool['method'], headers: headers.data ?? {} }, wide);
+  if (hasSoundSchema) addAll(placeProblems(raw, declared, template, { authentication, headers: sent }));
+  addAll(bodyProblems(raw, declared, sent, template));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     judgeSchema(raw.output_schema as JsonSchema, below('output_schema'));
   }
@@ -54,8 +56,29 @@ export function judgeTool(raw: RawTool, { authentication, urlProblem }: ToolSurr
   judgeAnswerFields(raw, problems);
 }
 
-const unfilled =
-  '{{NAME}} is not filled in a URL; a key in the query is authentication of type QueryParam with the token "{{NAME}}"';
+/** The template of a URL, and why it cannot be used. */
+function judgeUrl(
+  raw: unknown,
+  names: readonly string[],
+  { authentication, urlProblem, wide }: ToolSurroundings,
+): { template?: UrlTemplate; problems: string[] } {
+  if (typeof raw !== 'string' || raw === '' || raw.length > maxUrlLength) return { problems: [] };
+  const filled = fillVariables(raw, wide.variables);
+  const isRelative = filled.startsWith('/');
+  if (isRelative && wide.base_url === undefined)
+    return {
+      problems: ['begins with a slash, which needs base_url; set base_url on the server, or write the whole URL'],
+    };
+  if (filled.startsWith('//')) return { problems: ['begins with two slashes; allowed: one, or a whole URL'] };
+  const url = absoluteUrl(raw, wide);
+  if (url.length > maxUrlLength)
+    return { problems: [`has ${url.length} characters when filled; allowed: ${maxUrlLength}`] };
+  const { template, problems } = parseUrlTemplate(url, names);
+  const hostFault = isRelative ? undefined : hostProblem(url, urlProblem);
+  if (hostFault) problems.push(hostFault);
+  if (!template) return { problems };
+  return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
+}
 
 function judgePaths(raw: RawTool, problems: ProblemList): void {
   const judge = (path: () => string, text: unknown) => {
@@ -71,28 +94,29 @@ function judgePaths(raw: RawTool, problems: ProblemList): void {
 }
 
 /** Checks the destination of a URL, apart from its tokens. */
-function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
+export function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
   if (base === undefined || !URL.canParse(base)) return URL.canParse(url) ? urlProblem(new URL(url)) : undefined;
   return urlProblem(new URL(base));
 }
 
-function queryKeyProblems(url: string, authentication: Authentication | undefined): Problem[] {
+function queryKeyProblems(url: string, authentication: Authentication | undefined): string[] {
   const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
-  return ownedInQuery(query, credentialQueryNames(authentication)).map((name) => ({
-    path: 'url',
-    message: `the query has ${shown(name)}, which carries the credential; leave it out`,
-  }));
+  return ownedInQuery(query, credentialQueryNames(authentication)).map(
+    (name) => `the query has ${shown(name)}, which carries the credential; leave it out`,
+  );
 }
 
-function judgeHeaders(
+/** Adds problems of static headers; paths are their names. */
+export function judgeHeaders(
   headers: Record<string, string>,
-  authentication: Authentication | undefined,
+  { authentication, wide }: Pick<ToolSurroundings, 'authentication' | 'wide'>,
   problems: ProblemList,
 ): void {
   const seen = new Set<string>();
   const credential = credentialFolded(authentication);
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, unfilled] of Object.entries(headers)) {
+    const value = fillVariables(unfilled, wide.variables);
     const add = (message: string) => problems.add(() => ({ path: name, message }));
     const fault = headerNameProblem(name);
     if (fault) add(fault);
@@ -116,10 +140,10 @@ function placeProblems(
   raw: RawTool,
   declared: readonly Argument[],
   template: UrlTemplate | undefined,
-  authentication: Authentication | undefined,
+  { authentication, headers: sent }: { authentication: Authentication | undefined; headers: Record<string, string> },
 ): Problem[] {
   const problems: Problem[] = [];
-  const headers = new Set(Object.keys((raw.headers as object | undefined) ?? {}).map(foldedHeader));
+  const headers = new Set(Object.keys(sent).map(foldedHeader));
   const credential = credentialFolded(authentication);
   for (const { name, location } of declared) {
     const path = `input_schema.${name}`;

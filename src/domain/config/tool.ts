@@ -7,6 +7,14 @@ export const maxTimeoutMs = 20_000;
 export const maxUrlLength = 2048;
 const maxHeaders = 100;
 
+/** Static headers by name. */
+export const staticHeaders = z
+  .record(z.string(), z.string().max(4096))
+  .refine(
+    (headers) => Object.keys(headers).length <= maxHeaders,
+    `has too many headers; allowed: at most ${maxHeaders}`,
+  );
+
 const annotationsSchema = z
   .strictObject({
     title: z.string().max(100).optional(),
@@ -30,15 +38,12 @@ export const toolSchema = z.strictObject({
     .string()
     .min(1)
     .max(maxUrlLength)
-    .describe('Upstream URL; may hold :param tokens in the path and in query values.'),
-  headers: z
-    .record(z.string(), z.string().max(4096))
-    .refine(
-      (headers) => Object.keys(headers).length <= maxHeaders,
-      `has too many headers; allowed: at most ${maxHeaders}`,
-    )
+    .describe(
+      'Upstream URL, or a path below base_url; the path and query values may hold :param tokens, and {{NAME}} of a secret.',
+    ),
+  headers: staticHeaders
     .default({})
-    .describe('Static headers of every upstream request. A value may hold {{NAME}}, filled from the stored secrets.'),
+    .describe('Static headers of every upstream request. A value may hold {{NAME}} of a variable or a secret.'),
   input_schema: z
     .record(z.string(), z.unknown())
     .default({})

@@ -1,8 +1,9 @@
+import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { argumentNames, toJsonSchema } from './input-schema.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
-import { placeholderNames } from './placeholders.ts';
 import { hiddenCharacters, type ServerConfig } from './server-config.ts';
+import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
 import { enabledTools, type Tool } from './tool.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
@@ -24,13 +25,16 @@ export function estimatedTokens(config: ServerConfig): number {
 /** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
-    ...toolWarnings(tool, `tools[${index}]`, storedSecrets),
+    ...toolWarnings(tool, `tools[${index}]`, config),
+    ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
   ]);
   warnings.push(...warningsOfList(config), ...loginWarnings(config));
-  for (const name of placeholderNames(config.authentication?.token ?? '')) {
-    if (!storedSecrets.has(name)) warnings.push(missingSecret('authentication.token', name));
-  }
+  warnings.push(
+    ...secretWarnings(secretUsesOfServer(config), '', storedSecrets),
+    ...clearCredentials(config, 'headers'),
+    ...variableWarnings(config, storedSecrets),
+  );
   if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
     warnings.push({ path: 'description', message: 'has invisible characters' });
   }
@@ -65,7 +69,9 @@ export function noTools(config: Pick<ServerConfig, 'tools'>): string {
     : 'every tool of the server is disabled; agents see none';
 }
 
-function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>): Warning[] {
+/** `written` is the tool as it is stored; its warnings are about the tool with the fields of the server. */
+function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[] {
+  const tool = resolvedTool(written, config);
   const warnings: Warning[] = [];
   const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
   const header = (name: string) => Object.entries(tool.headers).find(([key]) => key.toLowerCase() === name)?.[1];
@@ -73,7 +79,7 @@ function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>
   if (writes && tool.url.includes('/rest/v1/') && !header('prefer')?.includes('return=representation')) {
     warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
   }
-  if ((tool.method === 'GET' || tool.method === 'DELETE') && header('content-type') !== undefined) {
+  if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written)) {
     warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
   }
   if (tool.description.length < 20)
@@ -86,20 +92,46 @@ function toolWarnings(tool: Tool, at: string, storedSecrets: ReadonlySet<string>
       'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
     );
   }
-  for (const [name, value] of Object.entries(tool.headers)) {
-    for (const secret of placeholderNames(value)) {
-      if (!storedSecrets.has(secret) && tool.disabled !== true)
-        warnings.push(missingSecret(`${at}.headers.${name}`, secret));
-    }
-    if (/^(authorization|apikey|x-api-key)$/i.test(name) && placeholderNames(value).length === 0) {
-      warn(`headers.${name}`, 'looks like a credential in clear text; store it as a secret and write {{NAME}}');
-    }
-  }
+  warnings.push(...clearCredentials(written, `${at}.headers`));
   return warnings;
 }
 
-function missingSecret(path: string, name: string): Warning {
-  return { path, message: `{{${name}}} has no value yet; set the secret before calling` };
+function hasOwnContentType(tool: Tool): boolean {
+  return Object.keys(tool.headers).some((name) => name.toLowerCase() === 'content-type');
+}
+
+function clearCredentials({ headers = {} }: { headers?: Record<string, string> | undefined }, at: string): Warning[] {
+  return Object.entries(headers)
+    .filter(([name, value]) => /^(authorization|apikey|x-api-key)$/i.test(name) && placeholderNames(value).length === 0)
+    .map(([name]) => ({
+      path: `${at}.${name}`,
+      message: 'looks like a credential in clear text; store it as a secret and write {{NAME}}',
+    }));
+}
+
+function secretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: ReadonlySet<string>): Warning[] {
+  return uses.flatMap(({ path, names }) =>
+    names
+      .filter((name) => !storedSecrets.has(name))
+      .map((name) => ({
+        path: at + path,
+        message: `{{${name}}} has no value yet; set the secret before calling`,
+      })),
+  );
+}
+
+function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
+  const names = Object.keys(variables);
+  if (names.length === 0) return [];
+  const used = new Set(
+    placeholderNamesIn([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers])]),
+  );
+  return names.flatMap((name) => {
+    const path = `variables.${name}`;
+    if (storedSecrets.has(name))
+      return [{ path, message: `is also the name of a stored secret, which {{${name}}} then no longer sends` }];
+    return used.has(name) ? [] : [{ path, message: `no {{${name}}} refers to it` }];
+  });
 }
 
 function hasTokenInParentheses(tool: Tool): boolean {

@@ -1,9 +1,10 @@
-import { type Problem, ToolFailure } from '../../errors.ts';
+import { ToolFailure } from '../../errors.ts';
 import { encode } from './percent-encoding.ts';
+import { fillPlaceholders, placeholderNames, placeholderParts } from './placeholders.ts';
 import { mostUrlLength, refuseLonger } from './values.ts';
 
-/** A piece of a template: literal text, or the name of an argument. */
-export type Part = { text: string } | { argument: string };
+/** A piece of a template: literal text, or the name of an argument or of a secret. */
+export type Part = { text: string } | { argument: string } | { secret: string };
 
 /** One `name=value` of the query; `parts` is undefined when there is no `=`. */
 export type QueryPair = { name: string; parts: Part[] | undefined };
@@ -32,8 +33,12 @@ function tokenPattern(declared: readonly string[], flags: string): RegExp {
   return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
 }
 
-/** Splits text into literal parts and tokens. `token` is sticky. */
+/** Splits text into literal parts, tokens and secrets. `token` is sticky. */
 function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
+  return placeholderParts(text).flatMap((part) => ('secret' in part ? part : parseTokens(part.text, token, problems)));
+}
+
+function parseTokens(text: string, token: RegExp, problems: string[]): Part[] {
   const parts: Part[] = [];
   let literal = '';
   let from = 0;
@@ -87,7 +92,13 @@ export function parseUrlTemplate(
 ): { template?: UrlTemplate; problems: string[] } {
   const problems: string[] = [];
   const match = shape.exec(url);
-  if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(url)) {
+  const [unfilled] = placeholderNames(match?.[1] ?? '');
+  if (unfilled !== undefined) {
+    return {
+      problems: [`{{${unfilled}}} stands in the host, which only a variable can fill; declare it in variables`],
+    };
+  }
+  if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(fillPlaceholders(url, () => ''))) {
     return {
       problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'],
     };
@@ -117,7 +128,8 @@ export function parseUrlTemplate(
 function parsePair(pair: string, token: RegExp, problems: string[]): QueryPair {
   const equals = pair.indexOf('=');
   const name = equals < 0 ? pair : pair.slice(0, equals);
-  if (argumentsIn(parseParts(name, token, problems)).length > 0) problems.push('a token cannot stand in a query name');
+  if (argumentsIn(parseTokens(name, token, problems)).length > 0) problems.push('a token cannot stand in a query name');
+  if (placeholderNames(name).length > 0) problems.push('a secret cannot stand in a query name');
   const parts = equals < 0 ? undefined : canonical(parseParts(pair.slice(equals + 1), token, problems), canonicalQuery);
   return { name: canonicalQuery(name), parts };
 }
@@ -130,19 +142,23 @@ function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-/** Encoded texts of arguments; undefined for an absent one. */
-type EncodedText = (argument: string) => string | undefined;
+/** The encoded text of a token or a secret; undefined for an absent argument. */
+type EncodedText = (part: Exclude<Part, { text: string }>) => string | undefined;
+
+/** The texts that fill a template: an absent argument is undefined, a missing secret throws. */
+export type UrlValues = { argument: (name: string) => string | undefined; secret: (name: string) => string };
 
 /**
- * The path and query of a template filled with arguments, each value percent-encoded.
- * `value` gives the text of an argument, or undefined when it is absent.
+ * The path and query of a template filled with arguments and secrets, each value percent-encoded.
  * @throws ToolFailure invalid_arguments when a path token is absent, empty or makes a dot segment, or the URL is too long
  */
 export function renderUrl(
   template: UrlTemplate,
-  value: (argument: string) => string | undefined,
+  { argument: value, secret }: UrlValues,
 ): { path: string; query: string[] } {
-  const encoded: EncodedText = (argument) => {
+  const encoded: EncodedText = (part) => {
+    if ('secret' in part) return encode(secret(part.secret));
+    const { argument } = part;
     const text = value(argument);
     if (text !== undefined) refuseLonger(argument, text.length, mostUrlLength, 'a URL');
     return text === undefined ? undefined : encode(text);
@@ -164,8 +180,10 @@ export function renderUrl(
 
 function rememberedTexts(textOf: EncodedText): EncodedText {
   const known = new Map<string, string | undefined>();
-  return (argument) => {
-    if (!known.has(argument)) known.set(argument, textOf(argument));
+  return (part) => {
+    if ('secret' in part) return textOf(part);
+    const { argument } = part;
+    if (!known.has(argument)) known.set(argument, textOf(part));
     return known.get(argument);
   };
 }
@@ -181,6 +199,14 @@ function tooLong(): ToolFailure {
   return new ToolFailure('invalid_arguments', message);
 }
 
+function nameOf(part: Exclude<Part, { text: string }>): string {
+  return 'secret' in part ? `the secret ${part.secret}` : part.argument;
+}
+
+function namesOf(part: Part): string[] {
+  return 'text' in part ? [] : [nameOf(part)];
+}
+
 function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
   let segment = '';
   for (const part of parts) {
@@ -188,12 +214,13 @@ function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
       segment += part.text;
       continue;
     }
-    const text = textOf(part.argument);
-    if (text === undefined) throw refusal(part.argument, 'is missing; it is part of the path');
-    if (text === '' || text === '.' || text === '..') throw refusal(part.argument, 'must not be empty, "." or ".."');
+    const text = textOf(part);
+    const name = nameOf(part);
+    if (text === undefined) throw refusal(name, 'is missing; it is part of the path');
+    if (text === '' || text === '.' || text === '..') throw refusal(name, 'must not be empty, "." or ".."');
     segment = checked(segment + text);
   }
-  if (isDotSegment(segment)) throw refusal(argumentsIn(parts).join(', '), 'makes a "." or ".." path segment');
+  if (isDotSegment(segment)) throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
   return segment;
 }
 
@@ -203,8 +230,8 @@ function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
   let present = 0;
   const absent: string[] = [];
   for (const part of pair.parts) {
-    const text = 'text' in part ? part.text : textOf(part.argument);
-    if (text === undefined) absent.push((part as { argument: string }).argument);
+    const text = 'text' in part ? part.text : textOf(part);
+    if (text === undefined) absent.push(...namesOf(part));
     else if ('argument' in part) present++;
     value = checked(value + (text ?? ''));
   }
@@ -216,9 +243,4 @@ function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
 
 function refusal(argument: string, what: string): ToolFailure {
   return new ToolFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
-}
-
-/** The problems of a template as problems at a path. */
-export function templateProblems(path: string, problems: readonly string[]): Problem[] {
-  return problems.map((message) => ({ path, message }));
 }

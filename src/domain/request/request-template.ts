@@ -7,12 +7,12 @@ import {
   credentialValue,
 } from '../config/authentication.ts';
 import { type Argument, type ArgumentLocation, argumentsOf } from '../config/input-schema.ts';
-import { fillPlaceholders, placeholderNames } from '../config/placeholders.ts';
 import type { Tool } from '../config/tool.ts';
 import { type Encoding, encodingOf, isEncoding } from '../config/tool-rules.ts';
 import { isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from '../http/parameter-names.ts';
 import { encode } from '../http/percent-encoding.ts';
+import { fillPlaceholders, placeholderNames } from '../http/placeholders.ts';
 import { checked, parseUrlTemplate, type QueryPair, renderUrl, type UrlTemplate } from '../http/url-template.ts';
 import {
   type ArrayFormat,
@@ -138,7 +138,10 @@ function headersOf(
  * @throws ToolFailure secret_missing from `credentials.secret`
  */
 export function buildRequest(template: RequestTemplate, args: Arguments, credentials: Credentials): UpstreamRequest {
-  const { path, query } = renderUrl(template.url, (name) => templateText(name, own(args, name)));
+  const { path, query } = renderUrl(template.url, {
+    argument: (name) => templateText(name, own(args, name)),
+    secret: credentials.secret,
+  });
   // The configuration was checked when it was stored; the values of its secrets were not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {

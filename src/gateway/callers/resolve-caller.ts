@@ -1,9 +1,9 @@
 import { credentialHeader } from '../../domain/config/authentication.ts';
-import { fillPlaceholders } from '../../domain/config/placeholders.ts';
 import { configSecrets, mask } from '../../domain/config/server-config.ts';
 import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
 import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
+import { fillPlaceholders } from '../../domain/http/placeholders.ts';
 import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
 import { Unauthenticated } from '../../errors.ts';

@@ -1,6 +1,7 @@
 import { type Access, accessOf } from '../../domain/config/access.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { resolvedTool } from '../../domain/config/server-wide.ts';
 import { annotationsOf, enabledTools, type Tool } from '../../domain/config/tool.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
@@ -65,6 +66,7 @@ export function compileServer(
   userAgent: string,
 ): HostedServer {
   const { config } = source;
+  const access = accessOf(config);
   const tools = enabledTools(config);
   const byName = new Map(tools.map((entry) => [entry.name, entry]));
   const compiled = new Map<string, HostedTool>();
@@ -74,7 +76,7 @@ export function compileServer(
     if (known) return known;
     const wanted = byName.get(name);
     if (!wanted) return undefined;
-    const made = compileTool(wanted, config, userAgent);
+    const made = compileTool(resolvedTool(wanted, config), { config, access, userAgent });
     compiled.set(name, made);
     return made;
   };
@@ -83,7 +85,7 @@ export function compileServer(
     workspaceId: source.workspaceId,
     slug: source.slug,
     config,
-    access: accessOf(config),
+    access,
     info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
     secrets,
     limits,
@@ -110,7 +112,10 @@ function toolDefinition(tool: Tool): object {
   };
 }
 
-function compileTool(tool: Tool, config: ServerConfig, userAgent: string): HostedTool {
+type OfServer = { config: ServerConfig; access: Access; userAgent: string };
+
+/** `tool` is resolved: it has the fields that its server sets for all tools. */
+function compileTool(tool: Tool, { config, access, userAgent }: OfServer): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const source = readingSource(tool);
   return {
@@ -119,7 +124,7 @@ function compileTool(tool: Tool, config: ServerConfig, userAgent: string): Hoste
     args: compileArguments(tool.input_schema, schema),
     reading: compileReading(source),
     texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },
-    credentialHash: accessOf(config) === 'api_key' ? createStoredCredentialHash() : credentialHash,
+    credentialHash: access === 'api_key' ? createStoredCredentialHash() : credentialHash,
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
     mirrored: mirroredArguments(schema, []),

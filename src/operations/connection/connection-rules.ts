@@ -1,6 +1,6 @@
 import { accessOf } from '../../domain/config/access.ts';
-import { placeholderNames } from '../../domain/config/placeholders.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
+import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { estimatedTokens, noTools } from '../../domain/config/warnings.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../../domain/known-clients.ts';
@@ -8,7 +8,6 @@ import { modernRevision, revisions } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
 import { firstNames, movedSecrets } from '../servers/moved-secrets.ts';
-import { originsOf } from '../shapes.ts';
 import type { ConnectionProbe, ProbeJson } from './connection-probe.ts';
 
 export type Check = {
@@ -201,9 +200,11 @@ function judgeTokens({ config }: Examined): Verdict {
 }
 
 function judgeSecrets({ config, secrets }: Examined): Verdict {
-  const headers = enabledTools(config).flatMap((tool) => Object.values(tool.headers));
-  const texts = [config.authentication?.token ?? '', ...headers];
-  const wanted = [...new Set(texts.flatMap(placeholderNames))];
+  const uses = [
+    ...secretUsesOfServer(config),
+    ...enabledTools(config).flatMap((tool) => secretUsesOfTool(tool, config)),
+  ];
+  const wanted = [...new Set(uses.flatMap(({ names }) => names))];
   const stored = new Set(namesOf(secrets));
   const missing = wanted.filter((name) => !stored.has(name));
   if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { placeholderNames, secretNamePattern } from '../../domain/config/placeholders.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import { AppError } from '../../errors.ts';
@@ -10,7 +11,7 @@ import { findSecret, findSecrets, removeSecret, saveSecret } from '../../store/s
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { withinSecretQuota } from '../quotas/quota-rules.ts';
-import { getServer, isoTime, isUnchanged, originsOf, sameOrigins, slugInput, time, unchangedShape } from '../shapes.ts';
+import { getServer, isoTime, isUnchanged, sameOrigins, slugInput, time, unchangedShape } from '../shapes.ts';
 import { noteChange } from './store-server.ts';
 
 const nameInput = z
@@ -51,19 +52,30 @@ const toolsAtOnce = 20;
 /** Where a configuration refers to each of its secrets. */
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
-  const note = (value: string, where: string) => {
-    for (const name of placeholderNames(value)) {
+  const note = (names: readonly string[], where: string) => {
+    for (const name of names) {
       const known = uses.get(name);
       if (!known) uses.set(name, [where]);
       else if (known.length < mostUses) known.push(where);
     }
   };
-  note(config.authentication?.token ?? '', 'authentication.token');
+  for (const { path, names } of secretUsesOfServer(config)) note(names, path);
   for (const [index, tool] of config.tools.entries()) {
     if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
-    for (const [header, value] of Object.entries(tool.headers)) note(value, `${tool.name}: ${header}`);
+    for (const { path, names } of secretUsesOfTool(tool, config)) note(names, `${tool.name}: ${shownPath(path)}`);
   }
   return uses;
+}
+
+/** @throws AppError conflict */
+function refuseVariable({ config }: StoredServer, name: string): void {
+  if (!Object.hasOwn(config.variables ?? {}, name)) return;
+  throw new AppError('conflict', `${name} is a variable of the server, which fills {{${name}}}; choose another name`);
+}
+
+/** A header is known by its name. */
+function shownPath(path: string): string {
+  return path.replace(/^headers\./, '');
 }
 
 /** @throws AppError forbidden */
@@ -80,7 +92,7 @@ const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
   description:
-    'The value fills {{NAME}} in headers and in authentication.token. It goes only to the hosts that the tools of the server call now.',
+    'The value fills {{NAME}} in headers, in authentication, and in paths and query values of URLs. It goes only to the hosts that the tools of the server call now.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -88,6 +100,7 @@ const setSecret = operation({
   output: secretRecord.extend({ unchanged: unchangedShape }),
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
+    refuseVariable(server, name);
     const origins = originsOf(server.config);
     const used_by = (await usesIn(server.config)).get(name) ?? [];
     const record = { name, origins: origins.slice(0, mostOrigins), used_by };

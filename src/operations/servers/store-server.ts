@@ -1,5 +1,6 @@
 import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
+import { originsOf } from '../../domain/config/server-wide.ts';
 import type { Warning } from '../../domain/config/warnings.ts';
 import { newId } from '../../domain/ids.ts';
 import { AppError, invalid } from '../../errors.ts';
@@ -9,7 +10,7 @@ import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../stor
 import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
-import { firstWarnings, originsOf, sameOrigins } from '../shapes.ts';
+import { firstWarnings, sameOrigins } from '../shapes.ts';
 import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Foreseen } from './judged.ts';
 import { firstNames, movedSecrets } from './moved-secrets.ts';

@@ -8,6 +8,9 @@ export const names: Record<string, readonly string[]> = {
     "description",
     "authentication",
     "oauth",
+    "base_url",
+    "headers",
+    "variables",
     "tools"
   ],
   "authentication": [
@@ -25,6 +28,11 @@ export const names: Record<string, readonly string[]> = {
     "extra_params",
     "token_mode",
     "pkce"
+  ],
+  "variables.*": [
+    "value",
+    "description",
+    "enum"
   ],
   "tools.*": [
     "name",

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { foldedHeader } from '../http/parameter-names.ts';
+import { fillPlaceholders, placeholderNames } from '../http/placeholders.ts';
+import type { Authentication } from './authentication.ts';
+import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
+
+/** A value that a configuration names once. It is shown to everybody who may read the configuration. */
+const variableSchema = z.strictObject({
+  value: z
+    .string()
+    .max(500)
+    .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
+    .describe('Text that {{NAME}} stands for.'),
+  description: z.string().max(500).optional().describe('What the variable is for, for people.'),
+  enum: z.array(z.string().max(500)).min(1).max(100).optional().describe('The only values allowed.'),
+});
+
+const maxVariables = 100;
+
+/** Fields of a server that hold for all its tools. */
+export const serverWideShape = {
+  base_url: z
+    .string()
+    .min(1)
+    .max(maxUrlLength)
+    .optional()
+    .describe('Address below which tools are called whose url begins with a slash.'),
+  headers: staticHeaders.optional().describe('Static headers for every tool; a header of the tool itself wins.'),
+  variables: z
+    .record(z.string(), variableSchema)
+    .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
+    .optional()
+    .describe('Values that fill {{NAME}} in base_url, in the url of tools and in headers. They are not secret.'),
+};
+
+export const variableFields = Object.keys(variableSchema.shape);
+
+/** The part of a configuration that holds for all its tools. */
+export type ServerWide = z.infer<z.ZodObject<typeof serverWideShape>>;
+
+/** A text with the variables filled in; other placeholders, which are secrets, stay. */
+export function fillVariables(text: string, variables: ServerWide['variables']): string {
+  if (variables === undefined) return text;
+  return fillPlaceholders(text, (name) =>
+    Object.hasOwn(variables, name) ? (variables[name]?.value ?? '') : `{{${name}}}`,
+  );
+}
+
+/** The whole URL of a tool, with the variables filled in. */
+export function absoluteUrl(url: string, { base_url: base, variables }: ServerWide): string {
+  const filled = fillVariables(url, variables);
+  if (base === undefined || !filled.startsWith('/')) return filled;
+  const filledBase = fillVariables(base, variables);
+  return (filledBase.endsWith('/') ? filledBase.slice(0, -1) : filledBase) + filled;
+}
+
+/** The headers of a tool: those of the server that the tool does not set itself, then its own. */
+export function headersOfTool(tool: Pick<Tool, 'method' | 'headers'>, wide: ServerWide): Record<string, string> {
+  const own = new Set(Object.keys(tool.headers).map(foldedHeader));
+  // A request without a body has no media type.
+  if (/^(GET|HEAD)$/.test(tool.method)) own.add('content-type');
+  const inherited = Object.entries(wide.headers ?? {}).filter(([name]) => !own.has(foldedHeader(name)));
+  const all = [...inherited, ...Object.entries(tool.headers)];
+  return Object.fromEntries(all.map(([name, value]) => [name, fillVariables(value, wide.variables)]));
+}
+
+/** A tool with everything written into it that its server says for all tools. */
+export function resolvedTool(tool: Tool, wide: ServerWide): Tool {
+  if (wide.base_url === undefined && wide.headers === undefined && wide.variables === undefined) return tool;
+  return { ...tool, url: absoluteUrl(tool.url, wide), headers: headersOfTool(tool, wide) };
+}
+
+/** The origins that the requests of a configuration go to. */
+export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
+  const urls = config.tools.map((tool) => absoluteUrl(tool.url, config));
+  if (config.base_url !== undefined) urls.unshift(fillVariables(config.base_url, config.variables));
+  return [...new Set(urls.map((url) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url).origin))];
+}
+
+/** A field that refers to secrets, and their names. */
+export type SecretUse = { path: string; names: string[] };
+
+/** The fields of a configuration for all tools that refer to secrets. */
+export function secretUsesOfServer(config: ServerWide & { authentication?: Authentication | undefined }): SecretUse[] {
+  const { base_url, headers, authentication, variables } = config;
+  const texts: [path: string, text: string][] = [
+    ['authentication.token', authentication?.token ?? ''],
+    ['base_url', base_url ?? ''],
+    ...entriesAt('headers', headers),
+  ];
+  return usesIn(texts, variables);
+}
+
+/** The fields of a tool that refer to secrets; paths are relative to the tool. */
+export function secretUsesOfTool(tool: Tool, { variables }: ServerWide): SecretUse[] {
+  return usesIn([['url', tool.url], ...entriesAt('headers', tool.headers)], variables);
+}
+
+function entriesAt(path: string, values: Record<string, string> = {}): [string, string][] {
+  return Object.entries(values).map(([name, value]) => [`${path}.${name}`, value]);
+}
+
+function usesIn(texts: readonly [path: string, text: string][], variables: ServerWide['variables'] = {}): SecretUse[] {
+  return texts.flatMap(([path, text]) => {
+    const names = placeholderNames(text).filter((name) => !Object.hasOwn(variables, name));
+    return names.length > 0 ? [{ path, names }] : [];
+  });
+}

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { callerToken, textOf } from '../support/one-tool.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('base_url, headers and variables of a server', () => {
+  let staging: RecordingUpstream;
+  let production: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let count = 0;
+  before(async () => {
+    [staging, production] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egress: [staging.port, production.port] });
+    key = await toolhost.key();
+  });
+  after(() => Promise.all([toolhost.stop(), staging.close(), production.close()]));
+
+  const create = async (config: Json) => {
+    const slug = `wide-${++count}`;
+    const { body } = await toolhost.createServer({ name: 'Wide', slug, ...config });
+    return { slug, warnings: body.warnings as Json[] };
+  };
+  const problemsOf = async (config: Json) => {
+    const { status, body } = await toolhost.rest('POST', '/servers', {
+      body: { name: 'Wide', slug: 'wide-refused', ...config },
+    });
+    assert.equal(status, 400, JSON.stringify(body));
+    return (body.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
+  };
+  const change = async (slug: string, body: Json) => {
+    const reply = await toolhost.rest('PATCH', `/servers/${slug}`, { body });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.body;
+  };
+  const call = async (slug: string, name = 'get', args: Json = {}, token = key) => {
+    const result = await toolhost.callTool(slug, token, name, args);
+    assert.notEqual(result.isError, true, textOf(result));
+  };
+  const only = (upstream: RecordingUpstream) => {
+    const [request, ...more] = upstream.take();
+    assert.deepEqual(more, []);
+    return request ?? assert.fail('nothing was sent');
+  };
+  const port = (upstream: RecordingUpstream) => String(upstream.port);
+
+  it('[conf 3] a tool whose url begins with a slash is called below base_url, and one edit moves all of them', async () => {
+    const { slug } = await create({
+      base_url: `${staging.url}/v1/`,
+      tools: [
+        toolAt('/things/:id?x=:x', { input_schema: { id: { type: 'string' }, x: { type: 'string', optional: true } } }),
+        { ...toolAt('/other?a=b'), name: 'other' },
+        { ...toolAt(`${production.url}/elsewhere`), name: 'elsewhere' },
+      ],
+    });
+    await call(slug, 'get', { id: 'a/b', x: 'y' });
+    assert.equal(only(staging).url, '/v1/things/a%2Fb?x=y');
+    await call(slug, 'other');
+    assert.equal(only(staging).url, '/v1/other?a=b');
+    await call(slug, 'elsewhere');
+    assert.equal(only(production).url, '/elsewhere');
+    await change(slug, { base_url: production.url });
+    await call(slug, 'get', { id: '1' });
+    assert.equal(only(production).url, '/things/1');
+    assert.deepEqual(staging.take(), []);
+  });
+
+  it('[conf 3] variables fill the host, the path, the query and headers, and are shown', async () => {
+    const { slug } = await create({
+      base_url: 'http://127.0.0.1:{{port}}/{{ version }}',
+      variables: {
+        port: { value: port(staging), description: 'Where the API listens.', enum: [port(staging), port(production)] },
+        version: { value: 'v2' },
+        language: { value: 'de' },
+        id: { value: '7' },
+      },
+      headers: { 'Accept-Language': '{{language}}-CH' },
+      tools: [toolAt('/accounts/{{id}}/things?lang={{language}}', { headers: { 'X-Id': '{{id}}{{id}}' } })],
+    });
+    await call(slug);
+    const { url, headers } = only(staging);
+    assert.equal(url, '/v2/accounts/7/things?lang=de');
+    assert.deepEqual([headers['accept-language'], headers['x-id']], ['de-CH', '77']);
+    const { body } = await toolhost.rest('GET', `/servers/${slug}`);
+    const variables = (body.config as { variables: Record<string, { value: string }> }).variables;
+    assert.equal(variables.language?.value, 'de');
+    await change(slug, { variables: { ...variables, port: { value: port(production) } } });
+    await call(slug);
+    assert.equal(only(production).url, '/v2/accounts/7/things?lang=de');
+  });
+
+  it('[conf 3] headers of the server reach every tool; a header of the tool wins, and GET gets no Content-Type', async () => {
+    const body = { input_schema: { a: { type: 'string', optional: true } } };
+    const { slug } = await create({
+      base_url: staging.url,
+      headers: {
+        'Notion-Version': '2022-06-28',
+        accept: 'application/vnd.api+json',
+        'Content-Type': 'application/vnd.api+json',
+      },
+      tools: [
+        toolAt('/a'),
+        { ...toolAt('/b', { headers: { notion_version: '2025-01-01', Accept: 'text/csv' } }), name: 'own' },
+        { ...toolAt('/c', body), method: 'POST', name: 'post' },
+      ],
+    });
+    const sent = async (name: string) => {
+      await call(slug, name, {}, callerToken);
+      const { headers } = only(staging);
+      return [headers['notion-version'] ?? headers.notion_version, headers.accept, headers['content-type']];
+    };
+    assert.deepEqual(await sent('get'), ['2022-06-28', 'application/vnd.api+json', undefined]);
+    assert.deepEqual(await sent('own'), ['2025-01-01', 'text/csv', undefined]);
+    assert.deepEqual(await sent('post'), ['2022-06-28', 'application/vnd.api+json', 'application/vnd.api+json']);
+  });
+
+  it('[conf 3] a secret fills a path segment and a query value, encoded, and never leaves the origin it was set for', async () => {
+    const { slug, warnings } = await create({
+      base_url: 'http://127.0.0.1:{{port}}/bot{{TOKEN}}',
+      variables: { port: { value: port(staging) } },
+      tools: [toolAt('/sendMessage?key={{KEY}}&x=:x', { input_schema: { x: { type: 'string', optional: true } } })],
+    });
+    assert.deepEqual(
+      warnings.map(({ path, message }) => `${path}: ${message}`),
+      [
+        'tools[0].url: {{KEY}} has no value yet; set the secret before calling',
+        'base_url: {{TOKEN}} has no value yet; set the secret before calling',
+      ],
+    );
+    const unset = await toolhost.callTool(slug, key, 'get');
+    assert.match(textOf(unset), /the secret TOKEN has no value/);
+    for (const [name, value] of [
+      ['TOKEN', '1:a/b?c'],
+      ['KEY', 'k&=#ü'],
+    ] as const) {
+      const { status, body } = await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+      assert.deepEqual([status, body.origins], [200, [staging.url]]);
+      assert.deepEqual(body.used_by, name === 'TOKEN' ? ['base_url'] : ['get: url']);
+    }
+    await call(slug);
+    assert.equal(only(staging).url, '/bot1%3Aa%2Fb%3Fc/sendMessage?key=k%26%3D%23%C3%BC');
+    const moved = await change(slug, { variables: { port: { value: port(production) } } });
+    assert.match(JSON.stringify(moved.warnings), /the secret KEY was set for [^"]*; set it again/);
+    assert.match(textOf(await toolhost.callTool(slug, key, 'get')), /the secret TOKEN was set before this tool called/);
+    assert.deepEqual([staging.take(), production.take()], [[], []]);
+  });
+
+  it('[conf 3] a server with a secret in a URL or a header for all tools takes an API key', async () => {
+    for (const config of [
+      { tools: [toolAt(`${staging.url}/a?k={{KEY}}`)] },
+      { tools: [toolAt(`${staging.url}/{{KEY}}/a`)] },
+      { base_url: `${staging.url}/{{KEY}}`, tools: [toolAt('/a')] },
+      { base_url: staging.url, headers: { 'X-Key': '{{KEY}}' }, tools: [toolAt('/a')] },
+    ]) {
+      const { slug } = await create(config);
+      const { body } = await toolhost.rest('GET', `/servers/${slug}`);
+      assert.equal((body.server as Json).access, 'api_key');
+      const { status } = await toolhost.rpc(slug, callerToken, 'tools/call', { name: 'get', arguments: {} });
+      assert.equal(status, 401);
+    }
+    const { slug } = await create({
+      variables: { KEY: { value: 'x' } },
+      tools: [toolAt(`${staging.url}/a?k={{KEY}}`)],
+    });
+    assert.equal(((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'caller_token');
+  });
+
+  it('[conf 3] each mistake is a problem with its fix, at its own field and once', async () => {
+    const tools = [toolAt('/a'), { ...toolAt('/b'), name: 'b' }];
+    const cases: [Json, RegExp[]][] = [
+      [{ tools: [toolAt('/a')] }, [/^tools\[0\]\.url: begins with a slash, which needs base_url; set base_url/]],
+      [{ tools, base_url: '/v1' }, [/^base_url: not a URL; allowed: https/]],
+      [{ tools, base_url: 'https://api.example/v1?x=1' }, [/^base_url: has a query; allowed: /]],
+      [{ tools, base_url: 'https://api.example/v1#x' }, [/^base_url: a URL of a request has no #fragment/]],
+      [{ tools, base_url: 'https://10.0.0.1/v1' }, [/^base_url: /]],
+      [{ tools, base_url: 'https://u:p@api.example/v1' }, [/^base_url: .*user name/]],
+      [
+        { tools, base_url: 'https://{{HOST}}/v1' },
+        [/^base_url: {{HOST}} stands in the host, which only a variable can fill/],
+      ],
+      [{ tools: [toolAt('https://api.example:{{P}}/x')] }, [/^tools\[0\]\.url: {{P}} stands in the host/]],
+      [
+        { tools: [toolAt('https://api.example/x?{{P}}=1')] },
+        [/^tools\[0\]\.url: a secret cannot stand in a query name/],
+      ],
+      [{ tools, base_url: 'https://{{h}}/v1', variables: { h: { value: '169.254.169.254' } } }, [/^base_url: /]],
+      [
+        { tools: [toolAt('//evil.example/x')], base_url: 'https://api.example' },
+        [/^tools\[0\]\.url: begins with two slashes/],
+      ],
+      [{ tools: [toolAt('{{api}}/x')], variables: { api: { value: 'http://192.168.1.1' } } }, [/^tools\[0\]\.url: /]],
+      [
+        { tools, base_url: 'https://api.example', variables: { a: { value: '{{b}}' }, 'c-d': { value: 'x' } } },
+        [/^variables\.a\.value: holds {{ or }}/, /^variables\.c-d: allowed as a name/],
+      ],
+      [
+        { tools, base_url: 'https://api.example', variables: { a: { value: 'x', enum: ['y', 'z'] } } },
+        [/^variables\.a\.value: found "x"; allowed by enum: "y", "z"$/],
+      ],
+      [
+        { tools, base_url: 'https://api.example', variables: { a: { valu: 'x' } } },
+        [/^variables\.a\.value: required/, /^variables\.a\.valu: unknown field; did you mean `value`\?/],
+      ],
+      [
+        { tools, base_url: 'https://api.example', headers: { Host: 'x', 'X-A': '{{a b}}' } },
+        [/^headers\.Host: this header is set by the service/, /^headers\.X-A: a placeholder is/],
+      ],
+      [
+        { tools, base_url: 'https://api.example', headers: { 'X-A': '{{a}}' }, variables: { a: { value: 'ü→' } } },
+        [/^headers\.X-A: allowed: one line of latin-1/],
+      ],
+      [
+        {
+          tools,
+          base_url: 'https://api.example',
+          headers: { apikey: 'x' },
+          authentication: { type: 'ApiKey', header: 'apikey' },
+        },
+        [/^headers\.apikey: authentication sets this header/],
+      ],
+    ];
+    for (const [config, expected] of cases) {
+      const problems = await problemsOf(config);
+      assert.equal(problems.length, expected.length, problems.join('\n'));
+      for (const [index, pattern] of expected.entries()) assert.match(problems[index] ?? '', pattern);
+    }
+    const inHeader = { input_schema: { 'X-A': { type: 'string', in: 'header' } } };
+    assert.deepEqual(
+      await problemsOf({ base_url: 'https://api.example', headers: { 'x-a': '1' }, tools: [toolAt('/a', inHeader)] }),
+      ['tools[0].input_schema.X-A: this header is set already by headers, authentication or another argument'],
+    );
+  });
+
+  it('[conf 3] a name is either a variable or a secret', async () => {
+    const { slug, warnings } = await create({
+      base_url: staging.url,
+      variables: { A: { value: 'from-variable' }, unused: { value: '' } },
+      tools: [toolAt('/x?a={{A}}')],
+    });
+    assert.deepEqual(warnings, [{ path: 'variables.unused', message: 'no {{unused}} refers to it' }]);
+    const refused = await toolhost.rest('PUT', `/servers/${slug}/secrets/A`, { body: { value: 'secret' } });
+    assert.equal(refused.status, 409);
+    assert.match(refused.text, /A is a variable of the server/);
+    await change(slug, { variables: null });
+    assert.equal((await toolhost.rest('PUT', `/servers/${slug}/secrets/A`, { body: { value: 'secret' } })).status, 200);
+    const back = await change(slug, { variables: { A: { value: 'from-variable' } } });
+    assert.match(JSON.stringify(back.warnings), /is also the name of a stored secret/);
+    await call(slug, 'get', {}, callerToken);
+    assert.equal(only(staging).url, '/x?a=from-variable');
+  });
+});
