@@ -275,10 +275,18 @@ const configurations = of('docs/configuration.md', {
   'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
 });
 
+/** What an operator gets and can rely on. */
+const shipping = {
+  ...of('docs/operations/installation.md', {
+    'ship 1': 'The npm package installs and runs on every maintained Node line.',
+  }),
+};
+
 export const requirements: Readonly<Record<string, Requirement>> = {
   ...interfaces,
   ...protocol,
   ...security,
   ...findings,
   ...configurations,
+  ...shipping,
 };

@@ -1,5 +1,6 @@
-import { Command } from 'commander';
-import { version } from '../version.ts';
+import { execFileSync } from 'node:child_process';
+import { Command, CommanderError } from 'commander';
+import { commit, version } from '../version.ts';
 import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
 import { addKeys } from './commands/keys.ts';
@@ -25,7 +26,8 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 function createProgram(): Command {
   const program = new Command('toolhost')
     .description('Turns HTTP APIs into hosted MCP servers.')
-    .version(version)
+    .option('-V, --version', 'print the version and the commit')
+    .on('option:version', printVersion)
     .exitOverride()
     .showHelpAfterError('Add --help to see what is possible.')
     .addHelpText(
@@ -45,6 +47,21 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
   ];
   for (const add of groups) add(program);
   return program;
+}
+
+function printVersion(): never {
+  process.stdout.write(`${version} (commit ${commit ?? commitOfCheckout()})\n`);
+  throw new CommanderError(0, 'commander.version', version);
+}
+
+function commitOfCheckout(): string {
+  try {
+    const cwd = import.meta.dirname;
+    return execFileSync('git', ['rev-parse', 'HEAD'], { cwd, encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch {
+    // The sources were copied without their repository, or git is not installed.
+    return 'unknown';
+  }
 }
 
 /** A closed pipe, as in `toolhost … | head`, is no failure. */

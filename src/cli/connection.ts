@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { AppError } from '../errors.ts';
+import { programName } from '../version.ts';
 
 /** Address of the service and API key of a command. */
 export type ServiceConnection = { url: string; key: string };
@@ -41,7 +42,7 @@ export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv)
   if (key === '') {
     throw new AppError(
       'unauthenticated',
-      'no API key: set TOOLHOST_API_KEY or give --key; make one with: bin/toolhost keys create --name me --scopes manage,call',
+      `no API key: set TOOLHOST_API_KEY or give --key; make one with: ${programName} keys create --name me --scopes manage,call`,
     );
   }
   // Checked here, because the runtime's message about such a header would repeat the key.

@@ -1,4 +1,5 @@
 import { covers, type KeyScope } from '../domain/credentials/scopes.ts';
+import { programName } from '../version.ts';
 
 type Key = { scopes: readonly KeyScope[]; servers?: readonly string[] | undefined };
 
@@ -13,13 +14,13 @@ export function firstCommands(key: Key, url: string): string[] {
 
 function uses({ scopes, servers }: Key, url: string): string[] {
   const slug = servers?.[0] ?? 'SLUG';
-  if (covers(scopes, 'manage:read')) return ['bin/toolhost servers list', `curl ${url}/api/v1/servers ${bearer}`];
+  if (covers(scopes, 'manage:read')) return [`${programName} servers list`, `curl ${url}/api/v1/servers ${bearer}`];
   if (covers(scopes, 'call')) {
     return [
-      `bin/toolhost call ${slug} TOOL --arg name=value`,
+      `${programName} call ${slug} TOOL --arg name=value`,
       `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${bearer} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
       `claude mcp add --transport http ${slug} ${url}/mcp/${slug} --header "Authorization: Bearer $TOOLHOST_API_KEY"`,
     ];
   }
-  return [`bin/toolhost servers ${servers ? 'update' : 'create'} server.yaml`];
+  return [`${programName} servers ${servers ? 'update' : 'create'} server.yaml`];
 }

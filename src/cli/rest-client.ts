@@ -2,7 +2,7 @@ import { AppError, type ErrorKind, errorKinds, messageOf, type Problem } from '.
 import { type Input, type OperationName, type Output, operations } from '../operations/index.ts';
 import { restRequest } from '../operations/rest-request.ts';
 import { apiPath } from '../routes.ts';
-import { version } from '../version.ts';
+import { programName, version } from '../version.ts';
 import type { ServiceConnection } from './connection.ts';
 
 /** Runs operations of a service over its REST API. */
@@ -59,7 +59,7 @@ function unreachable(url: string, error: unknown): AppError {
   if (code === 'ECONNREFUSED') {
     return new AppError(
       'unavailable',
-      `nothing answers at ${url}; start the service with "bin/toolhost serve", or say where it is with --url or TOOLHOST_URL`,
+      `nothing answers at ${url}; start the service with "${programName} serve", or say where it is with --url or TOOLHOST_URL`,
     );
   }
   const why = code.startsWith('ERR_SSL_')
@@ -85,7 +85,9 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
   const kinds = Object.keys(errorKinds) as ErrorKind[];
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
   const advice =
-    kind === 'unauthenticated' ? ` for the service at ${url}; on its machine "bin/toolhost keys create" makes one` : '';
+    kind === 'unauthenticated'
+      ? ` for the service at ${url}; on its machine "${programName} keys create" makes one`
+      : '';
   return new AppError(kind, detail + advice, { problems });
 }
 

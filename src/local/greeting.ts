@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { routes, urlOf } from '../routes.ts';
 import { variables } from '../variables.ts';
+import { programName } from '../version.ts';
 import { exampleSlug, exampleToken } from './example.ts';
 
 const usualUrl = 'http://127.0.0.1:8080';
@@ -34,7 +35,7 @@ export function greeting(config: Config, baseUrl: string): string {
     '',
     '  A key to manage servers and call them:',
     '',
-    `${settingsFor(config, baseUrl)}bin/toolhost keys create --name me --scopes manage,call`,
+    `${settingsFor(config, baseUrl)}${programName} keys create --name me --scopes manage,call`,
     '',
     '',
   );

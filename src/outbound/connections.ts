@@ -147,7 +147,11 @@ export class Connections implements Shared {
       for (const connection of [...pool.idle]) {
         const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
         if (now - connection.idleSince >= keepMs) pool.endIdle(connection);
-        else kept.getOrInsertComputed(pool.workspace, () => []).push({ pool, connection });
+        else {
+          const list = kept.get(pool.workspace) ?? [];
+          list.push({ pool, connection });
+          kept.set(pool.workspace, list);
+        }
       }
     }
     for (const list of kept.values()) {

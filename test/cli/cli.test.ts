@@ -26,7 +26,8 @@ describe('bin/toolhost', () => {
     const program = join(folder, 'toolhost');
     symlinkSync(binary, program);
     const version = await toolhost(['--version'], { program, cwd: folder });
-    assert.deepEqual(version, { code: 0, stdout: `${manifest.version}\n`, stderr: '' });
+    assert.match(version.stdout, new RegExp(`^${manifest.version} \\(commit [0-9a-f]{40}\\)\n$`));
+    assert.deepEqual([version.code, version.stderr], [0, '']);
     const help = await toolhost(['--help']);
     assert.equal(help.code, 0);
     for (const command of ['serve', 'keys', 'servers', 'secrets', 'call', 'check']) {

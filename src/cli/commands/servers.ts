@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
+import { programName } from '../../version.ts';
 import { ask } from '../ask.ts';
 import { readConfigFile } from '../config-file.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
@@ -63,7 +64,7 @@ async function list(options: Options): Promise<void> {
   } while (cursor !== undefined);
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
-    return print('There are no servers yet; create one with: bin/toolhost servers create server.yaml');
+    return print(`There are no servers yet; create one with: ${programName} servers create server.yaml`);
   const rows = servers.map((s) => [s.slug, s.name, s.access, String(s.tool_count), String(s.version), s.url]);
   print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', 'URL'], rows));
 }

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
+import { programName } from '../../version.ts';
 import { readConfigFile } from '../config-file.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
 import { print, printJson, table } from '../print.ts';
@@ -60,7 +61,7 @@ async function list(slug: string, options: Options): Promise<void> {
   const { config } = await client.run('getMcpServer', { slug });
   const tools = (config.tools ?? []) as { name: string; method: string; url: string; disabled?: boolean }[];
   if (options.json) return printJson({ tools });
-  if (tools.length === 0) return print('The server has no tools yet; add one with: bin/toolhost tools add SLUG FILE');
+  if (tools.length === 0) return print(`The server has no tools yet; add one with: ${programName} tools add SLUG FILE`);
   const rows = tools.map((tool) => [tool.name, tool.method, tool.url, tool.disabled ? 'disabled' : '']);
   print(table(['TOOL', 'METHOD', 'URL', ''], rows));
 }

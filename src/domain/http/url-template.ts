@@ -29,8 +29,13 @@ const word = /[A-Za-z_]\w*/y;
 /** Finds a token: a declared name, the longest one that fits, behind its colon. Never matches when none is declared. */
 function tokenPattern(declared: readonly string[], flags: string): RegExp {
   const longestFirst = declared.filter((name) => /^[A-Za-z_]/.test(name)).toSorted((a, b) => b.length - a.length);
-  const names = longestFirst.map((name) => RegExp.escape(name));
+  const names = longestFirst.map(escapeForPattern);
   return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
+}
+
+/** `RegExp.escape` for what stands inside a group; Node 22 does not have that. */
+function escapeForPattern(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
 }
 
 /** Splits text into literal parts, tokens and secrets. `token` is sticky. */

@@ -8,6 +8,7 @@ import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
 import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
+import { programName } from '../../version.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
 import { firstWarnings, sameOrigins } from '../shapes.ts';
@@ -144,7 +145,7 @@ async function taken(context: Context, slug: string): Promise<AppError> {
 /** Why no server can be created with a slug that was used before. */
 export async function takenSentence(context: Context, slug: string): Promise<string> {
   return (await findServer(context.db, context.actor.workspaceId, slug))
-    ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, bin/toolhost servers update FILE), or choose another slug`
+    ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
     : `"${slug}" is taken or was used before; choose another`;
 }
 
@@ -233,7 +234,7 @@ export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]
   const missing = warnings.flatMap((warning) => /^\{\{(\w+)\}\} has no value/.exec(warning.message)?.[1] ?? []);
   return [...new Set(missing)]
     .slice(0, mostSteps - 2)
-    .map((name) => `Set the secret ${name} (tool setSecret, or: bin/toolhost secrets set ${slug} ${name})`);
+    .map((name) => `Set the secret ${name} (tool setSecret, or: ${programName} secrets set ${slug} ${name})`);
 }
 
 function tokenText(config: ServerConfig): string {

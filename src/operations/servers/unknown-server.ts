@@ -1,6 +1,7 @@
 import { listed, mostNamed, nearest, nearestOrAll } from '../../domain/near-names.ts';
 import { AppError } from '../../errors.ts';
 import { slugsAround } from '../../store/servers/servers.ts';
+import { programName } from '../../version.ts';
 import type { Context } from '../operation.ts';
 
 type Asking = Pick<Context, 'db' | 'actor'>;
@@ -22,7 +23,7 @@ export async function insteadOf({ db, actor }: Asking, slug: string): Promise<st
   if (actor.servers) return withinLimits(actor.servers, slug);
   const around = await slugsAround(db, actor.workspaceId, slug);
   if (around.length <= mostNamed) return nearestOrAll(slug, around.toSorted());
-  return nearest(slug, around, '; listMcpServers (bin/toolhost servers list) lists them');
+  return nearest(slug, around, `; listMcpServers (${programName} servers list) lists them`);
 }
 
 function withinLimits(limits: readonly string[], slug: string): string {

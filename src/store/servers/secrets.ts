@@ -103,7 +103,11 @@ export async function openSecrets(
 /** Most secrets of a server share a list of hosts, and both can be many: each list is parsed once. */
 function originsReader(): (text: string) => string[] {
   const read = new Map<string, string[]>();
-  return (text) => read.getOrInsertComputed(text, () => JSON.parse(text) as string[]);
+  return (text) => {
+    const origins = read.get(text) ?? (JSON.parse(text) as string[]);
+    read.set(text, origins);
+    return origins;
+  };
 }
 
 async function rowsOf(db: Db, server: Owner) {

@@ -9,7 +9,11 @@ export type CookieJar = {
 
 export function createCookieJar(): CookieJar {
   const jars = new Map<string, Map<string, string>>();
-  const of = (host: string) => jars.getOrInsertComputed(host, () => new Map<string, string>());
+  const of = (host: string) => {
+    const jar = jars.get(host) ?? new Map<string, string>();
+    jars.set(host, jar);
+    return jar;
+  };
   return {
     of,
     header: (host) => [...of(host)].map(([name, value]) => `${name}=${value}`).join('; '),

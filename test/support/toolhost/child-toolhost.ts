@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** `bin/toolhost serve` in a separate process. */
+/** `toolhost serve` in a separate process. */
 export type ChildToolhost = {
   /** The log line of its readiness. */
   readyLine: string;
@@ -18,10 +18,13 @@ export type ChildToolhost = {
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 };
 
-const program = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
+const ownProgram = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
 
 /** Resolves when it can serve; rejects with what it wrote when it ends before. */
-export async function startChildToolhost(env: Record<string, string>): Promise<ChildToolhost> {
+export async function startChildToolhost(
+  env: Record<string, string>,
+  program: string = ownProgram,
+): Promise<ChildToolhost> {
   const child = spawn(program, ['serve'], {
     env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

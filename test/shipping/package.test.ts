@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { root } from '../files.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { needNode } from '../support/toolhost/node-lines.ts';
+import { type PackedToolhost, packToolhost } from '../support/toolhost/packed-toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+const run = promisify(execFile);
+
+/** The newest version of each maintained line when this was written; the last is the one that `package.json` pins. */
+const lines = ['22.23.3', '24.21.0', process.versions.node];
+/** A line that has ended. */
+const oldNode = '20.20.2';
+
+/** Below how many starts of an empty program a start of the service stays; on the machine of a developer that is 3 s. */
+const mostStarts = 75;
+
+type Manifest = {
+  name: string;
+  version: string;
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+};
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
+
+/** Sum of the sizes of all files below a folder, bytes. */
+function sizeOf(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
+
+async function msOf(work: () => Promise<unknown>): Promise<number> {
+  const since = performance.now();
+  await work();
+  return performance.now() - since;
+}
+
+/** Calls the first tool of the worked example, and returns the text of the result. */
+async function callExample(url: string): Promise<string> {
+  const response = await fetch(`${url}/mcp/projects`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer local-example-key', 'content-type': 'application/json' },
+    body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_projects","arguments":{}}}',
+  });
+  const { result } = (await response.json()) as { result: { content: { text: string }[] } };
+  return result.content[0]?.text ?? '';
+}
+
+describe('the package', () => {
+  let packed: PackedToolhost;
+  let postgres: TestPostgres;
+  before(async () => {
+    [packed, postgres] = await Promise.all([packToolhost(), startPostgres()]);
+    for (const version of [...lines, oldNode]) await needNode(version);
+  });
+  after(async () => {
+    await Promise.all([packed?.remove(), postgres?.stop()]);
+  });
+
+  /** The environment of a person with this Node. */
+  async function environmentWith(version: string): Promise<Record<string, string>> {
+    const home = mkdtempSync(join(packed.folder, '..', 'home-'));
+    return { PATH: `${await needNode(version)}:${process.env.PATH}`, HOME: home, DATA_DIR: join(home, 'data') };
+  }
+
+  it('[ship 1] is under 120 MB when it is installed, and brings no package that only developers need', (t) => {
+    const modules = join(packed.folder, 'node_modules');
+    const megabytes = sizeOf(modules) / 1e6;
+    t.diagnostic(
+      `installed: ${megabytes.toFixed(1)} MB, packed: ${(statSync(packed.tarball).size / 1e6).toFixed(1)} MB`,
+    );
+    assert.ok(megabytes < 120, `${megabytes} MB`);
+    const { dependencies, devDependencies } = manifest;
+    const foreign = Object.keys(devDependencies).filter((name) => !(name in dependencies));
+    assert.deepEqual(
+      foreign.filter((name) => existsSync(join(modules, name))),
+      [],
+    );
+  });
+
+  it('[ship 1] is described by an SBOM in CycloneDX with every package and its version', async () => {
+    const { stdout } = await run(process.execPath, [join(root, 'package', 'sbom.ts')], { maxBuffer: 10_000_000 });
+    const sbom = JSON.parse(stdout) as Sbom;
+    assert.equal(sbom.bomFormat, 'CycloneDX');
+    assert.equal(sbom.metadata.component.purl, `pkg:npm/${manifest.name}@${manifest.version}`);
+    const present = new Set(sbom.components.map(({ purl }) => decodeURIComponent(purl)));
+    for (const [name, version] of Object.entries(manifest.dependencies)) {
+      assert.ok(present.has(`pkg:npm/${name}@${version}`), name);
+    }
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Locked;
+    const locked = Object.entries(packages).filter(([path, { dev }]) => path !== '' && !dev);
+    assert.equal(sbom.components.length, locked.length);
+  });
+
+  for (const version of lines) {
+    it(`[ship 1] names its version and commit, starts and answers a call on Node ${version}`, async (t) => {
+      const env = await environmentWith(version);
+      const { stdout } = await run('npm', ['exec', '--no', '--', 'toolhost', '--version'], { cwd: packed.folder, env });
+      const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
+      assert.match(stdout, new RegExp(`^${manifest.version} \\(commit ${commit}(-modified)?\\)\n$`));
+      let serving: ChildToolhost | undefined;
+      const startMs = await msOf(async () => {
+        serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);
+      });
+      assert.ok(serving);
+      try {
+        const unit = await msOf(() => run('node', ['-e', '0'], { env }));
+        t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
+        assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
+        assert.match(await callExample(serving.url), /Website relaunch/);
+        const page = await (await fetch(serving.url)).text();
+        const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
+        assert.equal((await fetch(new URL(script, serving.url))).status, 200);
+        // Commands that are recommended are those that this person has, and a warning of Node itself is no news.
+        assert.match(serving.output('stderr'), /[ \n]toolhost keys create /);
+        assert.doesNotMatch(serving.output('stderr'), /Experimental|bin\/toolhost/);
+        assert.equal(await serving.end(), 0);
+      } finally {
+        await serving.end('SIGKILL');
+      }
+    });
+
+    it(`[ship 1] serves with workers on PostgreSQL on Node ${version}`, async () => {
+      const env = await environmentWith(version);
+      const database = { DATABASE_URL: await postgres.createDatabase(), WORKERS: '2', DEMO: '1', PORT: '0' };
+      const serving = await startChildToolhost({ ...env, ...database }, packed.program);
+      try {
+        assert.match(await callExample(serving.url), /Website relaunch/);
+        assert.equal(await serving.end(), 0, serving.output());
+      } finally {
+        await serving.end('SIGKILL');
+      }
+    });
+  }
+
+  it('[ship 1] refuses a Node that is too old with a sentence', async () => {
+    const { code, stdout, stderr } = await toolhost(['--version'], {
+      program: packed.program,
+      env: await environmentWith(oldNode),
+    });
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^toolhost: this is Node 20\.\d+\.\d+ \(\/.*\), and toolhost runs on Node 22\.19 .*install .*\n$/,
+    );
+  });
+
+  it('[ship 1] has the lines and columns of its sources, so stack traces name them', () => {
+    const compiled = join(packed.folder, 'node_modules', 'toolhost', 'lib');
+    const sources = globSync('src/**/*.ts', { cwd: root });
+    assert.deepEqual(
+      globSync('src/**/*.js', { cwd: compiled }).toSorted(),
+      sources.map((path) => path.replace(/\.ts$/, '.js')).toSorted(),
+    );
+    for (const path of sources) {
+      const widths = (text: string) => text.split('\n').map((line) => line.length);
+      const source = readFileSync(join(root, path), 'utf8');
+      const code = readFileSync(join(compiled, path.replace(/\.ts$/, '.js')), 'utf8');
+      assert.deepEqual(widths(code), widths(source), path);
+    }
+  });
+});
+
+type Locked = { packages: Record<string, { dev?: boolean }> };
+type Sbom = {
+  bomFormat: string;
+  metadata: { component: { purl: string } };
+  components: { purl: string }[];
+};
+
+describe('the sources', () => {
+  it('[ship 1] call the command line by the name that it has in this installation', () => {
+    const literal = globSync('src/**/*.ts', { cwd: root })
+      .filter((path) => path !== 'src/version.ts')
+      .filter((path) => /^(?!\s*(?:\/\/|\/?\*)).*bin\/toolhost/m.test(readFileSync(join(root, path), 'utf8')));
+    assert.deepEqual(literal, [], 'these name bin/toolhost; the package has `programName` of src/version.ts');
+  });
+});
+
+describe('the two launchers', () => {
+  it('[ship 1] give Node the same flags', () => {
+    const shell = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
+    const script = readFileSync(join(root, 'bin', 'toolhost.js'), 'utf8');
+    const flagsOf = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
+    const [, shellLine = ''] = /^exec (.*)$/m.exec(shell) ?? [];
+    const [, list = ''] = /const flags = \[(.*)\]/.exec(script) ?? [];
+    assert.ok(flagsOf(shellLine).length > 2);
+    assert.deepEqual(flagsOf(list), flagsOf(shellLine));
+  });
+
+  it('[ship 1] that of the package says what to do where nothing was compiled', async () => {
+    const folder = mkdtempSync(join(root, 'node_modules', '.cache', 'launcher-'));
+    try {
+      await mkdir(join(folder, 'bin'));
+      const program = join(folder, 'bin', 'toolhost.mjs');
+      await copyFile(join(root, 'bin', 'toolhost.js'), program);
+      const { code, stderr } = await toolhost([program], { program: process.execPath });
+      assert.equal(code, 1);
+      assert.match(stderr, /^toolhost: there is no compiled program; .*npm run build/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
