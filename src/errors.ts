@@ -129,11 +129,14 @@ export type OutboundReason =
  */
 export class OutboundError extends Error {
   readonly reason: OutboundReason;
+  /** The message as a call record keeps it: without a host that the upstream chose. */
+  readonly forRecord: string;
 
-  constructor(reason: OutboundReason, message: string) {
+  constructor(reason: OutboundReason, message: string, forRecord = message) {
     super(message);
     this.name = 'OutboundError';
     this.reason = reason;
+    this.forRecord = forRecord;
   }
 }
 
@@ -164,12 +167,18 @@ export class ToolFailure extends Error {
   readonly outcome: Outcome;
   /** Problems of single arguments; empty unless arguments caused the failure. */
   readonly problems: readonly Problem[];
+  /**
+   * The message as a call record keeps it: no value of an argument, no text that the caller or the upstream chose.
+   * Undefined where the outcome has to suffice.
+   */
+  readonly forRecord: string | undefined;
 
-  constructor(outcome: Outcome, message: string, problems: readonly Problem[] = []) {
+  constructor(outcome: Outcome, message: string, problems: readonly Problem[] = [], forRecord?: string) {
     super(message);
     this.name = 'ToolFailure';
     this.outcome = outcome;
     this.problems = problems;
+    this.forRecord = forRecord;
   }
 }
 

@@ -27,7 +27,7 @@ import { openKeyring } from './keys/keyring.ts';
 import { metricSources } from './observability/metric-sources.ts';
 import { startObservability } from './observability/observability.ts';
 import { openStore, type Store } from './open-store.ts';
-import { operationParts } from './operation-parts.ts';
+import { operationParts, urlRule } from './operation-parts.ts';
 import { outboundClients } from './outbound-clients.ts';
 import { createPresence, type Presence } from './presence.ts';
 import { createReadiness } from './readiness.ts';
@@ -69,7 +69,7 @@ export async function createApp(
   const limitedBy = { config, store: database, presence, http, log };
   const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
   const threads = startThreads(surroundings.clock);
-  const shared = { limits, now, onUnexpected, threads: gatewayWork(threads) };
+  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads) };
   const callParts = { ...observability.ofCalls, ...shared, http: limited.http, record: callLog.add };
   const endpointOf = hosting(config, callersOf(caches, addresses, log), callParts);
   const login = async () => (await web()).login;

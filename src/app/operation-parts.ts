@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
+import type { UrlRule } from '../domain/config/server-rules.ts';
 import type { Parts } from '../operations/operation.ts';
 import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';
 import { egressText } from '../outbound/egress.ts';
@@ -11,6 +12,11 @@ import { judgeWork } from './adapters/threads.ts';
 /** Settings of the deployment that restrict configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
   return { managementSlug, egressAllow: egressText(egressAllow), ownHosts: [new URL(baseUrl).host] };
+}
+
+/** Why this deployment may not call a URL; undefined if it may. */
+export function urlRule(config: Config & { baseUrl: string }): UrlRule {
+  return rulesOf(ruleSource(config)).urlProblem;
 }
 
 /** Dependencies of operations that need no serving process. The command line has only these, without threads. */

@@ -49,8 +49,9 @@ function refusal(answer: Answer, reading: Reading, sensitive: readonly string[])
   const shown = shownHeaders(answer.headers, reading, sensitive);
   const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
   if (answer.status < 400) {
-    const target = shownRedirectTarget(redact(String(answer.headers.location ?? ''), sensitive)) ?? 'another URL';
-    const sentence = `${status}: the upstream redirects to ${target}; redirects are not followed`;
+    const target = shownRedirectTarget(redact(String(answer.headers.location ?? ''), sensitive));
+    const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
+    const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
     return new ToolFailure('redirect', `${sentence}${lines}`);
   }
   const retry = answer.headers['retry-after'];

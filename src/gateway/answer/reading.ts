@@ -15,6 +15,8 @@ export type ReadingSource = {
   headers: readonly string[];
   /** Whether the answers have no body (HEAD). */
   isHead: boolean;
+  /** Whether redirects could be followed, and are not. */
+  mayFollow: boolean;
 };
 
 /** Rules for reading the answers of a tool; compiled from its configuration. */
@@ -26,6 +28,7 @@ export type Reading = {
   fits: ((value: unknown, mostSteps: number) => boolean) | undefined;
   headers: readonly string[];
   isHead: boolean;
+  mayFollow: boolean;
   /** Whether structured content may say the headers: where there is an output schema, it must declare them. */
   hasHeaderSlot: boolean;
 };
@@ -34,7 +37,7 @@ export type Reading = {
 export const headersProperty = 'response_headers';
 
 export function compileReading(source: ReadingSource): Reading {
-  const { transform, fields, hintPrefer, outputSchema, headers, isHead } = source;
+  const { transform, fields, hintPrefer, outputSchema, headers, isHead, mayFollow } = source;
   const declared = outputSchema?.properties;
   return {
     transform: parseDotPath(transform),
@@ -43,6 +46,7 @@ export function compileReading(source: ReadingSource): Reading {
     fits: outputSchema && compileOutputCheck(outputSchema),
     headers,
     isHead,
+    mayFollow,
     hasHeaderSlot: !outputSchema || (isSchemaObject(declared) && Object.hasOwn(declared, headersProperty)),
   };
 }
@@ -56,5 +60,6 @@ export function readingSource(tool: Tool): ReadingSource {
     outputSchema: tool.output_schema,
     headers: tool.response_headers ?? [],
     isHead: tool.method === 'HEAD',
+    mayFollow: (tool.method === 'GET' || tool.method === 'HEAD') && tool.redirects === undefined,
   };
 }

@@ -7,14 +7,14 @@ const longestSegment = 40;
 const sameHost = 'http://same-host.invalid';
 
 /**
- * Target of a redirect, for a person who corrects a URL: origin and path of a `Location`, or its path if it stays on
- * the host. No query, no fragment, no user name, no address and nothing that looks like a token. Undefined without one.
+ * Target of a redirect, for a person who corrects a URL: origin and path of a `Location`, or its path if it is relative.
+ * No query, no fragment, no user name, no address and nothing that looks like a token. Undefined without one.
  */
 export function shownRedirectTarget(location: string): string | undefined {
   const path = locationPath(location);
   if (path === undefined) return undefined;
   const { origin, hostname } = new URL(location, sameHost);
-  if (origin === sameHost) return path;
+  if (origin === sameHost) return `${path} on the same host`;
   return literalAddress(hostname) === undefined ? `${origin}${path}` : `${path} on a host that is given by its address`;
 }
 

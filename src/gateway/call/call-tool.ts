@@ -5,7 +5,6 @@ import { nextTurn } from '../../domain/next-turn.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
 import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
-import type { HttpClient } from '../../outbound/http-client.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { headOf } from '../answer/answer-head.ts';
 import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
@@ -13,15 +12,15 @@ import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
-import { beginCall, type Call } from './call.ts';
+import { beginCall, type Call, type CallRequest } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCapturing } from './capture.ts';
-import { type CallRequest, requestOf, send } from './send-request.ts';
+import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
+import { requestOf, send } from './send-request.ts';
 import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 
-export type CallToolParts = {
-  http: HttpClient;
+export type CallToolParts = FollowParts & {
   limits: Limits;
   threads: ThreadWork;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
@@ -106,12 +105,22 @@ async function run(call: Call, parts: CallToolParts): Promise<ToolResult> {
     const answer = await send(call, request, args, parts.http);
     call.upstreamMs = performance.now() - sentClock;
     noteAnswer(call, request, answer, parts);
-    const result = read(call, answer, parts);
+    const last = isFollowed(call, answer) ? await follow(call, answer, sentClock, parts) : answer;
+    const result = read(call, last, parts);
     return result instanceof Promise ? await result : result;
   } catch (error) {
     throw failureOf(error, asked.requestId, parts.onUnexpected);
   } finally {
     call.upstreamMs ??= performance.now() - sentClock;
+  }
+}
+
+/** The answer at the end of the redirects, whose time counts as that of the upstream. */
+async function follow(call: Call, first: Answer, startedClock: number, parts: CallToolParts): Promise<Answer> {
+  try {
+    return await followRedirects(call, first, startedClock, parts);
+  } finally {
+    call.upstreamMs = performance.now() - startedClock;
   }
 }
 

@@ -1,10 +1,13 @@
 import type { CallSpan } from '../../domain/call-observation.ts';
 import type { ToolCall } from '../../domain/mcp.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments, UpstreamRequest } from '../../domain/request/request-template.ts';
 import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+
+/** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string };
 
 /** One `tools/call` in the gateway: the caller, the tool, the request, and the outcome so far. */
 export type Call = {
@@ -27,6 +30,8 @@ export type Call = {
   outcome: Outcome;
   /** The arguments in the request; undefined when they were not valid. */
   args: Arguments | undefined;
+  /** The request that was sent last, of those that the tool describes. */
+  request: CallRequest | undefined;
   /** Host and port of the upstream; undefined when no request was built. */
   host: string | undefined;
   /** The last answer of the upstream. */
@@ -55,6 +60,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     sensitive: [],
     outcome: 'ok',
     args: undefined,
+    request: undefined,
     host: undefined,
     answer: undefined,
     isNewlyAccepted: false,

@@ -5,12 +5,16 @@ import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Caller } from '../callers/caller.ts';
 import { secretFor } from '../callers/secret-use.ts';
-import type { Call } from './call.ts';
+import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 
-/** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
-export type CallRequest = { request: UpstreamRequest; credentialHash: string };
+/** What differs in a request that a redirect leads to. */
+export type Hop = {
+  /** Whether it goes to another origin than that of the tool; such a request says nothing of the call. */
+  isElsewhere: boolean;
+  timeoutMs: number;
+};
 
 /**
  * Builds the request of a call, and records the credentials that it will send. The token is that of the caller, or
@@ -34,7 +38,8 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   refuseOwnKey(request);
   // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
-  return { request, credentialHash: known ?? tool.credentialHash(sent) };
+  call.request = { request, credentialHash: known ?? tool.credentialHash(sent) };
+  return call.request;
 }
 
 /**
@@ -59,21 +64,28 @@ async function sendRenewed(call: Call, answer: Answer, args: Arguments, { renew,
   return second;
 }
 
-function sendOnce(call: Call, { request, credentialHash }: CallRequest, client: HttpClient): Promise<Answer> {
-  const { server, tool, asked } = call;
+/** Sends one request of a call; `hop` is given for one that a redirect leads to. */
+export function sendOnce(
+  call: Call,
+  { request, credentialHash }: Pick<CallRequest, 'request'> & { credentialHash: string | undefined },
+  client: HttpClient,
+  hop?: Hop,
+): Promise<Answer> {
+  const { server, tool, asked, caller } = call;
+  const isElsewhere = hop?.isElsewhere === true;
   const span = call.span?.request(request.method, request.origin);
   const { body, headers } = contentOf(request);
-  const traceparent = span?.traceparent ?? asked.traceparent;
+  const traceparent = isElsewhere ? undefined : (span?.traceparent ?? asked.traceparent);
   const sent = client.send({
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,
-    caller: call.caller,
+    caller: isElsewhere ? { id: caller.id, network: caller.network } : caller,
     path: request.path,
     method: request.method,
     headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],
     body,
-    timeoutMs: tool.timeoutMs,
+    timeoutMs: hop?.timeoutMs ?? tool.timeoutMs,
     limitBytes: tool.limitBytes,
     onGone: call.onGone,
   });

@@ -45,6 +45,7 @@ export type HostedTool = {
   credentialHash: CredentialHash;
   timeoutMs: number;
   limitBytes: number;
+  followsRedirects: boolean;
   mirrored: readonly MirroredArgument[];
 };
 
@@ -127,6 +128,7 @@ function compileTool(tool: Tool, { config, access, userAgent }: OfServer): Hoste
     credentialHash: access === 'api_key' ? createStoredCredentialHash() : credentialHash,
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
+    followsRedirects: tool.redirects === 'follow',
     mirrored: mirroredArguments(schema, []),
   };
 }

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:https';
+import { after, before, describe, it } from 'node:test';
+import tls from 'node:tls';
+import fc from 'fast-check';
+import type { Resolve } from '../../src/outbound/connector.ts';
+import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { selfSigned } from '../support/upstreams/certificate.ts';
+import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+/** The name server of these tests. */
+const resolve: Resolve = (hostname, callback) => {
+  if (hostname === 'files.example') callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  else if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
+  else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
+};
+
+describe('redirects that a tool follows', () => {
+  let one: OneTool;
+  let other: RecordingUpstream;
+  let secure: Server;
+  let canary: Listener;
+  let securePort: number;
+  const trusted = tls.getCACertificates('default');
+  /** Where https://files.example/ leads. */
+  let secureTarget = '';
+
+  before(async () => {
+    other = await startRecordingUpstream();
+    canary = await startListener();
+    const identity = selfSigned('files.example');
+    tls.setDefaultCACertificates([...trusted, identity.cert]);
+    const free = await startWebPortListener();
+    await free.close();
+    securePort = free.port;
+    secure = createServer(identity, (_, response) => response.writeHead(302, { location: secureTarget }).end());
+    await once(secure.listen(securePort, '127.0.0.1'), 'listening');
+    one = await startOneTool({ egress: [other.port, securePort], surroundings: { resolve } });
+  });
+  after(async () => {
+    tls.setDefaultCACertificates(trusted);
+    await one?.stop();
+    secure?.closeAllConnections();
+    secure?.close();
+    await Promise.all([other?.close(), canary?.close()]);
+  });
+
+  const follow = (url: string, tool: Json = {}, server: Json = {}) =>
+    one.serve({ url, redirects: 'follow', ...tool }, server);
+  const lead = (from: RecordingUpstream, path: string, location: string, status = 302) =>
+    from.on(`GET ${path}`, () => ({ status, headers: { location, 'set-cookie': 'session=upstream' } }));
+  const file = (at: RecordingUpstream, path: string) =>
+    at.on(`GET ${path}`, () => ({ body: 'the file', headers: { 'content-type': 'text/plain' } }));
+  const take = () => ({ home: one.upstream.take(), away: other.take() });
+  const refusalOf = async (slug: string, token = callerToken) =>
+    errorOf(await one.toolhost.callTool(slug, token, 'run'));
+
+  it('[conf 5] every kind of redirect leads to the file, on the same host and on another, up to three times', async () => {
+    file(other, '/file');
+    file(one.upstream, '/file');
+    for (const status of [301, 302, 303, 307, 308]) {
+      lead(one.upstream, '/a', 'b?x=1#part', status);
+      lead(one.upstream, '/b', `${other.url}/c?signature=s`, status);
+      lead(other, '/c', '/file', status);
+      take();
+      assert.equal(textOf(await one.call(await follow('/a'))), 'the file');
+      const { home, away } = take();
+      assert.deepEqual(
+        home.map(({ url }) => url),
+        ['/a', '/b?x=1'],
+      );
+      assert.deepEqual(
+        away.map(({ method, url }) => `${method} ${url}`),
+        ['GET /c?signature=s', 'GET /file'],
+      );
+    }
+    one.upstream.on('HEAD /a', () => ({ status: 302, headers: { location: `${other.url}/file` } }));
+    other.on('HEAD /file', () => ({ headers: { etag: '"f"' } }));
+    const head = await one.call(await follow('/a', { method: 'HEAD', response_headers: ['ETag'] }));
+    assert.equal(textOf(head), '200 OK\nETag: "f"');
+  });
+
+  it('[conf 5] [sec A4] no credential, cookie, secret, argument or header of the tool goes to another origin', async () => {
+    lead(one.upstream, '/a', `${other.url}/file`);
+    file(other, '/file');
+    const tool = {
+      headers: { 'X-Static': 'static-value', 'X-Secret': '{{KEY}}', Cookie2: 'c=1', Accept: '*/*' },
+      input_schema: { 'X-Argument': { type: 'string', in: 'header' }, q: { type: 'string' } },
+    };
+    const credentials: Json[] = [
+      { type: 'Bearer' },
+      { type: 'Basic' },
+      { type: 'ApiKey', header: 'X-Key' },
+      { type: 'QueryParam', query_key: 'key' },
+    ];
+    for (const authentication of credentials) {
+      const slug = await follow('/a', tool, { authentication: { ...authentication, token: '{{KEY}}' } });
+      await one.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'the-stored-secret' } });
+      take();
+      const args = { 'X-Argument': 'argument-value', q: 'query-value' };
+      const result = await one.toolhost.callTool(slug, await one.toolhost.key(), 'run', args);
+      assert.equal(textOf(result), 'the file');
+      const { home, away } = take();
+      assert.match(JSON.stringify([home[0]?.url, home[0]?.headers]), /the-stored-secret/);
+      const names = Object.keys(away[0]?.headers ?? {}).sort();
+      assert.deepEqual(names, ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
+      assert.equal(away[0]?.headers.accept, '*/*');
+      assert.equal(away[0]?.url, '/file');
+    }
+  });
+
+  it('[conf 5] on its own host a redirect keeps the credential; after another host it never comes back', async () => {
+    const authentication = { type: 'Bearer' };
+    const bearer = ({ headers }: RecordedRequest) => headers.authorization !== undefined;
+    const slug = await follow('/hop-0', {}, { authentication });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 3 }), async (stays) => {
+        const hosts = [one.upstream, ...stays.map((stay) => (stay ? one.upstream : other))];
+        for (const [hop, host] of hosts.entries()) {
+          const next = hosts[hop + 1];
+          if (next) lead(host, `/hop-${hop}`, `${next.url}/hop-${hop + 1}`);
+          else file(host, `/hop-${hop}`);
+        }
+        take();
+        assert.equal(textOf(await one.call(slug)), 'the file');
+        const { home, away } = take();
+        const sent = [...home, ...away].sort((a, b) => a.url.localeCompare(b.url));
+        const firstAway = stays.indexOf(false);
+        const expected = hosts.map((_, hop) => firstAway < 0 || hop <= firstAway);
+        assert.deepEqual(sent.map(bearer), expected);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('[conf 5] the fourth redirect, a circle and a step from https to http are refused, each with its sentence', async () => {
+    for (const hop of [1, 2, 3, 4, 5]) lead(one.upstream, `/long-${hop}`, `/long-${hop + 1}?secret-query=1`);
+    take();
+    assert.match(
+      await refusalOf(await follow('/long-1')),
+      /^HTTP 302: the redirect to \/long-5 on a host that is given by its address after 3 others was not followed: at most 3 redirects of a call are followed$/,
+    );
+    assert.equal(take().home.length, 4);
+    lead(one.upstream, '/round', `${other.url}/back`);
+    lead(other, '/back', `${one.upstream.url}/round#again`);
+    assert.match(
+      await refusalOf(await follow('/round')),
+      /after 1 others? was not followed: it leads to a URL that was asked before, in a circle$/,
+    );
+    assert.deepEqual([take().home.length], [1]);
+    other.take();
+    secureTarget = `${other.url}/file`;
+    assert.match(
+      await refusalOf(await follow(`https://files.example:${securePort}/`)),
+      /was not followed: it leads from https to http, where others can read the answer$/,
+    );
+    assert.equal(other.take().length, 0);
+  });
+
+  it('[conf 5] [sec B1] a target that no configuration could name is not contacted, and neither is a name for a private address', async () => {
+    const contacts = canary.connections;
+    const cases: [string, RegExp][] = [
+      [
+        `http://127.0.0.1:${canary.port}/`,
+        /: its URL may not be called: only https, web ports and public hosts are allowed$/,
+      ],
+      [`https://127.0.0.1:${canary.port}/`, /its URL may not be called/],
+      ['http://169.254.169.254/latest/meta-data', /its URL may not be called/],
+      ['https://[::ffff:7f00:1]/', /its URL may not be called/],
+      ['https://2130706433/', /its URL may not be called/],
+      ['https://db.internal/', /its URL may not be called/],
+      ['https://files.example:22/', /its URL may not be called/],
+      ['http://files.example/', /its URL may not be called/],
+      ['ftp://files.example/', /its URL may not be called/],
+      ['javascript:alert(1)', /^HTTP 302: the redirect to another URL was not followed/],
+      ['data:text/plain,x', /was not followed/],
+      [`${one.toolhost.url}/mcp/other`, /its URL may not be called/],
+      ['https://me:pass@files.example/', /: its URL holds a user name or password$/],
+      [
+        'https://private.example.com/',
+        /^after a redirect: the upstream host does not stand for an address that may be called$/,
+      ],
+      [
+        'https://missing.example.com/x?secret-query',
+        /^after a redirect: there is no host missing\.example\.com: the name was not found$/,
+      ],
+      ['', /^HTTP 302: the redirect to another URL was not followed: it has no URL that can be read$/],
+      ['https://', /it has no URL that can be read$/],
+    ];
+    const slug = await follow('/away');
+    for (const [location, message] of cases) {
+      lead(one.upstream, '/away', location);
+      const said = await refusalOf(slug);
+      assert.match(said, message, location);
+      assert.doesNotMatch(said, /secret-query|169\.254|me:pass/);
+    }
+    assert.equal(canary.connections, contacts);
+  });
+
+  it('[conf 5] a redirect that would carry a credential in its URL to another origin is refused', async () => {
+    const slug = await follow('/echo', {}, { authentication: { type: 'QueryParam', query_key: 'key' } });
+    const forms = [callerToken, encodeURIComponent(callerToken), Buffer.from(callerToken).toString('base64')];
+    for (const form of forms) {
+      lead(one.upstream, '/echo', `${other.url}/file?key=${form}`);
+      other.take();
+      const said = await refusalOf(slug);
+      assert.match(said, /was not followed: it would carry a credential of this call to another origin$/);
+      assert.ok(!said.includes(form));
+      assert.deepEqual(other.take(), []);
+    }
+    lead(one.upstream, '/echo', `/kept?key=${callerToken}`);
+    file(one.upstream, '/kept');
+    assert.equal(textOf(await one.call(slug)), 'the file');
+  });
+
+  it('[conf 5] one timeout holds for the call and all its redirects', async () => {
+    one.upstream.on('GET /slow', () => ({ status: 302, headers: { location: `${other.url}/held` }, delayMs: 60 }));
+    other.on('GET /held', () => 'hold');
+    const slug = await follow('/slow', { timeout_ms: 150 });
+    other.take();
+    assert.equal(await refusalOf(slug), 'upstream did not answer within 150 ms, its redirects included');
+    const [held] = other.take();
+    assert.equal(await held?.closed, 'aborted');
+  });
+
+  it('[conf 5] an error at the end of a redirect is an error of the call, and says nothing of the credential', async () => {
+    lead(one.upstream, '/a', `${other.url}/gone`);
+    other.on('GET /gone', () => ({ status: 401, body: 'signature expired' }));
+    const slug = await follow('/a', {}, { authentication: { type: 'Bearer' } });
+    assert.equal(await refusalOf(slug), 'HTTP 401 Unauthorized\nsignature expired');
+    const { body } = await one.toolhost.rest('GET', `/calls?slug=${slug}`);
+    const [call] = body.calls as Json[];
+    assert.deepEqual(
+      [call?.outcome, call?.upstream_status, call?.upstream_host],
+      ['upstream_status', 401, new URL(one.upstream.url).host],
+    );
+  });
+
+  it('[conf 5] without redirects: "follow" a call is exactly one request', async () => {
+    lead(one.upstream, '/a', `${other.url}/file`);
+    take();
+    const said = await refusalOf(await one.serve({ url: '/a' }));
+    assert.match(said, /redirects are not followed unless the tool has redirects: "follow"$/);
+    const { home, away } = take();
+    assert.deepEqual([home.length, away.length], [1, 0]);
+  });
+});
