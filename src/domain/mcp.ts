@@ -1,4 +1,5 @@
 import type { Access } from './config/access.ts';
+import type { BodyLimits } from './json/json.ts';
 import type { Arguments } from './request/request-template.ts';
 import type { Lookup, Visit } from './visit.ts';
 
@@ -68,6 +69,8 @@ export type McpServer = {
   /** JSON text of the array of tool definitions, as bytes, because it is long and always the same. */
   tools(): Buffer;
   toolNames: readonly string[];
+  /** Limits of a message, where they are not the usual ones. */
+  bodyLimits?: BodyLimits;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
   /** @throws AppError for failures that are not tool results: limits, a missing database */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { bodyLimits } from '../domain/json/json.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Lookup, Strangers } from '../domain/visit.ts';
@@ -33,7 +34,6 @@ export type McpListenerParts = {
   slowReaderMs: number;
 };
 
-export const maxBodyBytes = 1024 * 1024;
 /** Bytes at the start of a refused request's body that are searched for its id. */
 const startBytes = 4096;
 const pageHeaders = [
@@ -74,10 +74,12 @@ export function createMcpListener(parts: McpListenerParts) {
       const server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
       isAdmitted = true;
-      checkBodyLength(request, maxBodyBytes);
+      const limits = server.bodyLimits ?? bodyLimits;
+      checkBodyLength(request, limits.bytes);
       isReading = true;
-      body = await readBody(request, maxBodyBytes);
-      posted = parseBody(body);
+      body = await readBody(request, limits.bytes);
+      const parsed = parseBody(body, limits);
+      posted = parsed instanceof Promise ? await parsed : parsed;
       const reply = await answer(server, posted, {
         headers: request.headers,
         requestId,
@@ -141,7 +143,7 @@ function whenGone(response: ServerResponse, cancel: () => void): void {
 
 function tryParse(body: Buffer | undefined): unknown {
   try {
-    return body && parseBody(body);
+    return body && parseBody(body, bodyLimits);
   } catch {
     // Another error is reported; this only looks for an id to echo.
     return undefined;

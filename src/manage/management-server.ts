@@ -1,4 +1,5 @@
 import { covers } from '../domain/credentials/scopes.ts';
+import { bodyLimits, configurationLimits, isLargerThan } from '../domain/json/json.ts';
 import {
   jsonResult,
   type LoginHints,
@@ -12,7 +13,7 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
-import { type Runner, runOperation } from '../operations/run-operation.ts';
+import { type Runner, runOperation, takesConfiguration } from '../operations/run-operation.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
 
 const instructions =
@@ -59,6 +60,8 @@ export function createManagementServer(
     instructions,
     tools: toolsJson,
     toolNames,
+    // Which operation a message calls is known only when it was read.
+    ...(covers(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
     mirrored: (name) => (byName.has(name) ? [] : undefined),
     call: (call) => runAsTool(runner, byName.get(call.name), actor, call),
   });
@@ -73,15 +76,26 @@ export function createManagementServer(
   };
 }
 
+/** Only configurations may be larger than other bodies. @throws AppError tooLarge */
+function refuseLarge(args: object, bytesIn: number): void {
+  const most = { values: bodyLimits.elements, characters: bodyLimits.bytes };
+  if (bytesIn <= bodyLimits.elements || (bytesIn <= bodyLimits.bytes && !isLargerThan(args, most))) return;
+  throw new AppError(
+    'tooLarge',
+    `the arguments are larger than ${bodyLimits.bytes} bytes or ${bodyLimits.elements} elements`,
+  );
+}
+
 /** Turns refusals that the agent can act on into results, which its model can read. */
 async function runAsTool(
   runner: Runner,
   op: Operation | undefined,
   actor: Actor,
-  { args, requestId }: ToolCall,
+  { args, bytesIn, requestId }: ToolCall,
 ): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
+    if (!takesConfiguration(op)) refuseLarge(args, bytesIn);
     const output = await runOperation(runner, op, { actor, input: args, requestId });
     const result = jsonResult(output);
     return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;

@@ -1,15 +1,17 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { bodyLimits, bodyProblem, parseJson } from '../domain/json/json.ts';
+import { type BodyLimits, bodyProblem, parseJson } from '../domain/json/json.ts';
 import { scanJson } from '../domain/json/json-scan.ts';
+import { isLongBody, parseLongJson } from '../domain/json/long-json.ts';
+
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { checkBodyLength, hasBody, readBody } from '../http/read-body.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
-import { checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
 
@@ -25,8 +27,6 @@ export type RestParts = {
   version: string;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
-
-const maxBodyBytes = 1024 * 1024;
 
 /** `/api/v1`: every operation at its route, and the OpenAPI document. */
 export function createRestApi(parts: RestParts): Hono<Env> {
@@ -44,7 +44,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const actor = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
       checkScope(op, actor);
-      const input = await inputOf(c, numeric, 'expected_version' in op.input.shape);
+      const input = await inputOf(c, numeric, 'expected_version' in op.input.shape, bodyLimitsFor(op, actor));
       const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
@@ -71,13 +71,18 @@ function numericInputs(op: Operation): ReadonlySet<string> {
 }
 
 /** Merges path, query and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
-async function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean): Promise<object> {
+async function inputOf(
+  c: HonoContext<Env>,
+  numeric: ReadonlySet<string>,
+  isVersioned: boolean,
+  limits: BodyLimits,
+): Promise<object> {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
     name,
     numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text,
   ]);
-  const body = await bodyOf(c);
+  const body = await bodyOf(c, limits);
   const input = { ...body, ...Object.fromEntries(fromUrl) };
   const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
   if (version !== undefined) input.expected_version = version;
@@ -95,21 +100,22 @@ function matchedVersion(match: string | undefined): number | undefined {
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
-async function bodyOf(c: HonoContext<Env>): Promise<Record<string, unknown>> {
+async function bodyOf(c: HonoContext<Env>, limits: BodyLimits): Promise<Record<string, unknown>> {
   const { incoming } = c.env;
   if (c.req.method === 'GET' || !hasBody(incoming)) return {};
   const isJson = mediaTypeOf(c.req.header('content-type')) === 'application/json';
   // A body without Content-Length may be empty, and then needs no type.
   if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
-  checkBodyLength(incoming, maxBodyBytes);
-  const bytes = await readBody(incoming, maxBodyBytes);
+  checkBodyLength(incoming, limits.bytes);
+  const bytes = await readBody(incoming, limits.bytes);
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
-  const scan = scanJson(bytes, bodyLimits.depth);
+  const scan = scanJson(bytes, limits.depth);
   if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  const tooMuch = bodyProblem(scan);
+  const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new AppError('tooLarge', tooMuch);
-  const body = parseJson(bytes.toString('utf8'));
+  const text = bytes.toString('utf8');
+  const body = isLongBody(bytes.length, scan) ? await parseLongJson(text) : parseJson(text);
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
   return body as Record<string, unknown>;

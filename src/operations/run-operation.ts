@@ -1,7 +1,14 @@
 import type { Kysely, Transaction } from 'kysely';
 import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
-import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
+import {
+  type BodyLimits,
+  bodyLimits,
+  configurationLimits,
+  holdsNul,
+  isLargerThan,
+  plainNumbers,
+} from '../domain/json/json.ts';
 import { nextTurn } from '../domain/next-turn.ts';
 import { problemsOf } from '../domain/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
@@ -14,6 +21,7 @@ import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
 import type { WriteQueue } from './quotas/write-queue.ts';
+import { type Foreseen, ForeseenTooEarly } from './servers/judged.ts';
 import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
@@ -48,8 +56,7 @@ export async function runOperation<Op extends Operation>(
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
-  const foreseen = await op.foresee?.(context(runner.db), input);
-  const change = async (transaction: Transaction<Tables>) => {
+  const change = async (transaction: Transaction<Tables>, foreseen: Foreseen | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
     const result = await op.run({ ...context(transaction), foreseen, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
@@ -67,9 +74,27 @@ export async function runOperation<Op extends Operation>(
     });
     return result;
   };
-  const output = await runner.writes.run(actor.workspaceId, () => transact(runner.db, change));
+  const attempt = async () => {
+    const foreseen = await op.foresee?.(context(runner.db), input);
+    return runner.writes.run(actor.workspaceId, () => transact(runner.db, (db) => change(db, foreseen)));
+  };
+  const output = await untilForeseen(attempt);
   await runner.onCommitted();
   return output as OutputOf<Op>;
+}
+
+const mostAttempts = 5;
+
+/** Repeats a change while others overtake the check of its configuration. @throws AppError conflict */
+async function untilForeseen<Output>(attempt: () => Promise<Output>): Promise<Output> {
+  for (let attempts = 0; attempts < mostAttempts; attempts++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ForeseenTooEarly)) throw error;
+    }
+  }
+  throw new AppError('conflict', 'the server was changed again and again meanwhile; repeat your change');
 }
 
 /** Counts the change. Changes of the operator at the machine have no limit. @throws AppError tooMany */
@@ -119,6 +144,16 @@ export function checkScope(op: Operation, actor: Actor): void {
       'a key that is limited to some servers cannot do this; use one for the whole workspace',
     );
   }
+}
+
+/** Whether an operation takes a whole configuration. */
+export function takesConfiguration(op: Operation): boolean {
+  return 'tools' in op.input.shape;
+}
+
+/** Limits of the body of a request. Only those who may store a configuration may send a large one. */
+export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
+  return takesConfiguration(op) && covers(actor.scopes, 'manage:write') ? configurationLimits : bodyLimits;
 }
 
 /** Hides all other servers, and whether they exist, from a key that is limited to some servers. */

@@ -46,11 +46,13 @@ function filled(piece: string, bytes: number, mostTimes: number): string[] {
   return Array.from({ length: Math.max(1, times) }, () => piece);
 }
 
-/** Repeated parts: as many elements as a body may have, or one part fewer. */
-const count = fc.constantFrom(30, 1000, 28_000, 59_000);
+/** Almost as many elements and names as a body may have. */
+const most = { elements: 59_000, names: 28_000 };
 
-/** JSON texts that are as much work as so many bytes allow. */
-export function nastyJson(bytes: number): fc.Arbitrary<string> {
+/** JSON texts that are as much work as so many bytes, elements and repeated names allow. */
+export function nastyJson(bytes: number, { elements, names: mostNames } = most): fc.Arbitrary<string> {
+  /** Repeated parts: as many elements as a body may have, or one part fewer. */
+  const count = fc.constantFrom(30, 1000, 28_000, elements);
   const scalar = fc.oneof(
     fc.constantFrom(...numbers),
     fc.constantFrom(...pieces).map((piece) => `"${piece}"`),
@@ -65,7 +67,8 @@ export function nastyJson(bytes: number): fc.Arbitrary<string> {
   const same = fc
     .tuple(fc.constantFrom(...names), scalar, count)
     .map(
-      ([name, item, most]) => `{${filled(`${JSON.stringify(name)}:${item}`, bytes, Math.min(most, 28_000)).join(',')}}`,
+      ([name, item, most]) =>
+        `{${filled(`${JSON.stringify(name)}:${item}`, bytes, Math.min(most, mostNames)).join(',')}}`,
     );
   const deep = fc.tuple(fc.constantFrom('[', '{"a":'), fc.constantFrom(50, 63, 1000)).map(([open, levels]) => {
     const inner = `[${filled('1.10', bytes - 6 * levels, 50_000).join(',')}]`;

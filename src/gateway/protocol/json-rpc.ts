@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { bodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json/json.ts';
+import { type BodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
+import { isLongBody, parseLongJson } from '../../domain/json/long-json.ts';
 import type { Pieces } from './results.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
@@ -37,15 +38,19 @@ export type JsonObject = { [key: string]: unknown };
 /** A message as received; `id` is undefined for a notification. */
 export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
-/** Parses a body. @throws RpcError 400 when it is not JSON, 413 when it has too many values */
-export function parseBody(body: Buffer): unknown {
+/**
+ * Parses a body, a long one in several turns. @throws RpcError 400 when it is not JSON, 413 when it has too many values,
+ * and AppError tooLarge in its promise
+ */
+export function parseBody(body: Buffer, limits: BodyLimits): unknown {
   // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
-  const scan = scanJson(body, bodyLimits.depth);
+  const scan = scanJson(body, limits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
-  const tooMuch = bodyProblem(scan);
+  const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
-  return parseJson(body.toString('utf8'));
+  const text = body.toString('utf8');
+  return isLongBody(body.length, scan) ? parseLongJson(text) : parseJson(text);
 }
 
 export function isObject(value: unknown): value is JsonObject {

@@ -1,6 +1,7 @@
 import type { Tool } from '../../domain/config/tool.ts';
 import { type Warning, warningsOfList } from '../../domain/config/warnings.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
@@ -60,6 +61,7 @@ export function refuseTakenName({ config }: StoredServer, name: string, index?: 
 
 /** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */
 export async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
+  if (server.config.tools.length > manyTools) await nextTurn();
   const ofList = warningsOfList(server.config);
   if (!tool) return ofList;
   const judged = context.foreseen?.judged.config?.tools;
@@ -67,6 +69,9 @@ export async function warningsOfChange(context: Context, server: StoredServer, t
   const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
   return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
 }
+
+/** So many tools make a list that takes some milliseconds to write. */
+const manyTools = 100;
 
 const prefix = 'tools[0].';
 

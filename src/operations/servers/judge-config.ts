@@ -1,10 +1,10 @@
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
 import { type Warning, warningsOf } from '../../domain/config/warnings.ts';
 import { isLargerThan } from '../../domain/json/json.ts';
-import { nextTurn } from '../../domain/next-turn.ts';
+import { nextTurn, turnAfter } from '../../domain/next-turn.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
 import type { Context } from '../operation.ts';
-import type { ConfigurationJob, Foreseen, Judged, JudgeOnThread } from './judged.ts';
+import { type ConfigurationJob, type Foreseen, ForeseenTooEarly, type Judged, type JudgeOnThread } from './judged.ts';
 
 /** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
 const most = { values: 1500, characters: 60_000 };
@@ -15,12 +15,17 @@ export function judgeConfig(raw: unknown, rules: ConfigRules, stored: readonly s
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
-/** Checks a configuration, a large one on a thread. @throws AppError tooLarge, tooMany */
+/**
+ * Checks a configuration, a large one on a thread. @throws AppError tooLarge, tooMany, and in a transaction
+ * ForeseenTooEarly
+ */
 export async function judge(context: Context, raw: unknown, stored: readonly string[]): Promise<Judged> {
   if (!isLargerThan(raw, most) || !context.judgeOnThread) return judgeConfig(raw, context.rules, stored);
   await nextTurn();
   const text = JSON.stringify(raw);
+  await turnAfter(text);
   if (context.foreseen?.text === text) return context.foreseen.judged;
+  if (context.foreseen) throw new ForeseenTooEarly();
   const { config, problems, warnings } = await onThread(context, { config: text, stored, isStored: false });
   return { ...(config !== undefined && { config: JSON.parse(config) as ServerConfig }), problems, warnings };
 }

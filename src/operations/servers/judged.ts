@@ -15,6 +15,9 @@ export type JudgeOnThread = (
 /** The check of a configuration, made before its transaction. `text` is the configuration as JSON. */
 export type Foreseen = { text: string; judged: Judged };
 
+/** Thrown in a transaction when the server was changed after its new configuration was checked. */
+export class ForeseenTooEarly extends Error {}
+
 /**
  * Check of a configuration on a thread. Configurations are transferred as JSON text. For a stored configuration, which
  * is valid, only the warnings are computed. `stored` are the names of the secrets that have a value.

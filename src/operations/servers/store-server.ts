@@ -3,6 +3,7 @@ import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../doma
 import { originsOf } from '../../domain/config/server-wide.ts';
 import type { Warning } from '../../domain/config/warnings.ts';
 import { newId } from '../../domain/ids.ts';
+import { turnAfter } from '../../domain/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
@@ -84,7 +85,10 @@ export async function storeConfig(
   refuseMasks(config, new Set(stored.map((secret) => secret.name)));
   refuseMovedSecret(config, stored);
   const { masked, secrets } = splitSecrets(config);
-  const isSame = JSON.stringify(masked) === JSON.stringify(current.config);
+  const before = JSON.stringify(current.config);
+  await turnAfter(before);
+  const isSame = JSON.stringify(masked) === before;
+  await turnAfter(before);
   if (isSame && (await areStored(context, { ...current, config: masked }, secrets)))
     return { server: current, isUnchanged: true };
   const next: StoredServer = {

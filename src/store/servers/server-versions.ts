@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { turnAfter } from '../../domain/next-turn.ts';
 import type { Db } from '../db.ts';
 import { encodeCursor, type Page } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -10,7 +11,7 @@ export type StoredVersion = { version: number; config: ServerConfig; createdBy: 
 export type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
 /** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
-export const mostVersionBytes = 4_000_000;
+export const mostVersionBytes = 20_000_000;
 
 /** Stores a version and deletes those beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
 export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
@@ -126,7 +127,9 @@ export async function findVersion(db: Db, server: Owner, version: number): Promi
     .where('server_id', '=', server.id)
     .where('version', '=', version)
     .executeTakeFirst();
-  return row && toVersion(row);
+  if (!row) return undefined;
+  await turnAfter(row.config);
+  return toVersion(row);
 }
 
 function toVersion(row: Selectable<Tables['server_versions']>): StoredVersion {

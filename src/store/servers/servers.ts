@@ -1,6 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { SetLimits } from '../../domain/limits.ts';
+import { turnAfter } from '../../domain/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Tables } from '../schema.ts';
@@ -43,6 +44,8 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
 /** Stores a new server and its first version. False, and nothing stored, when its slug was ever used, by anyone. */
 export async function insertServer(db: Db, server: StoredServer): Promise<boolean> {
   const { id, workspaceId, slug, name, version, createdBy, createdAt, updatedAt } = server;
+  const config = JSON.stringify(server.config);
+  await turnAfter(config);
   const result = await db
     .insertInto('servers')
     .values({
@@ -50,7 +53,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       workspace_id: workspaceId,
       slug,
       name,
-      ...configColumns(server),
+      ...configColumns(server, config),
       version,
       created_by: createdBy,
       created_at: createdAt,
@@ -59,14 +62,17 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
     .onConflict((c) => c.column('slug').doNothing())
     .executeTakeFirst();
   if (!result.numInsertedOrUpdatedRows) return false;
-  await setStoredBytes(db, server, await insertVersion(db, versionOf(server, createdBy), all));
+  await storeVersion(db, server, versionOf(server, config, createdBy), all);
   return true;
 }
 
 /** Every version is kept. */
 const all = 0;
 
-async function setStoredBytes(db: Db, server: StoredServer, versionBytes: number): Promise<void> {
+async function storeVersion(db: Db, server: StoredServer, stored: NewVersion, mostVersions: number): Promise<void> {
+  await turnAfter(stored.config);
+  const versionBytes = await insertVersion(db, stored, mostVersions);
+  await turnAfter(stored.config);
   await db
     .updateTable('servers')
     .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes}` })
@@ -75,16 +81,20 @@ async function setStoredBytes(db: Db, server: StoredServer, versionBytes: number
     .execute();
 }
 
-function configColumns({ config, version }: StoredServer) {
+function configColumns({ config, version }: StoredServer, text: string) {
   return {
-    config: JSON.stringify(config),
+    config: text,
     summary: summaryText(config),
     summary_version: version,
   };
 }
 
-function versionOf({ id, workspaceId, version, config, updatedAt }: StoredServer, createdBy: string): NewVersion {
-  return { id, workspaceId, version, config: JSON.stringify(config), createdBy, createdAt: updatedAt };
+function versionOf(
+  { id, workspaceId, version, updatedAt }: StoredServer,
+  config: string,
+  createdBy: string,
+): NewVersion {
+  return { id, workspaceId, version, config, createdBy, createdAt: updatedAt };
 }
 
 /**
@@ -99,17 +109,18 @@ export async function updateServer(
   mostVersions = all,
 ): Promise<boolean> {
   const { name, version, updatedAt } = server;
+  const config = JSON.stringify(server.config);
+  await turnAfter(config);
   const result = await db
     .updateTable('servers')
-    .set({ ...configColumns(server), name, version, updated_at: updatedAt })
+    .set({ ...configColumns(server, config), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  const versionBytes = await insertVersion(db, versionOf(server, updatedBy), mostVersions);
-  await setStoredBytes(db, server, versionBytes);
+  await storeVersion(db, server, versionOf(server, config, updatedBy), mostVersions);
   return true;
 }
 
@@ -163,7 +174,11 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
 
 export async function findServer(db: Db, workspaceId: string, slug: string): Promise<StoredServer | undefined> {
   const row = await findRow(db, slug);
-  return row?.workspace_id === workspaceId ? toServer(row) : undefined;
+  if (row?.workspace_id !== workspaceId) return undefined;
+  await turnAfter(row.config);
+  const server = toServer(row);
+  await turnAfter(row.config);
+  return server;
 }
 
 /**

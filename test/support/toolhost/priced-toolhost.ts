@@ -15,6 +15,8 @@ export type PricedToolhost = {
   upstream: RecordingUpstream;
   /** A request of the REST API. */
   rest(method: string, path: string, body?: unknown): Promise<Answered>;
+  /** A POST of JSON text. */
+  post(path: string, body: string): Promise<Answered>;
   /** A legacy JSON-RPC request. */
   rpc(slug: string, method: string, params: Json): Promise<Answered>;
   /** A `tools/call` with its arguments as JSON text. */
@@ -69,6 +71,8 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
         method,
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       }),
+    post: (path, body) =>
+      send(path, { method: 'POST', headers: { accept: 'application/json, text/event-stream' }, body }),
     rpc: (slug, method, params) => post(slug, `"method":"${method}","params":${JSON.stringify(params)}`),
     call: (slug, tool, args) => post(slug, `"method":"tools/call","params":{"name":"${tool}","arguments":${args}}`),
     async costsLittle(what, work) {

@@ -1,0 +1,58 @@
+import { AppError } from '../../errors.ts';
+import { nextTurn } from '../next-turn.ts';
+import { bodyLimits } from './json.ts';
+import type { JsonScan } from './json-scan.ts';
+
+/** Whether a body is larger than one without a whole configuration may be. */
+export function isLongBody(bytes: number, { elements, names }: JsonScan): boolean {
+  return bytes > bodyLimits.bytes || elements > bodyLimits.elements || names > bodyLimits.names;
+}
+
+/**
+ * Parses the text of a long body, which must be JSON. Numbers are plain ones, which is all that a configuration needs.
+ * A name that is used again costs next to nothing, so only different names count for the limit that other bodies have.
+ * @throws AppError tooLarge
+ */
+export async function parseLongJson(text: string): Promise<unknown> {
+  const names = await countNames(text, bodyLimits.names);
+  if (names > bodyLimits.names)
+    throw new AppError('tooLarge', `the body holds more than ${bodyLimits.names} different names; send less at once`);
+  await nextTurn();
+  return JSON.parse(text) as unknown;
+}
+
+/** Strings that are looked at in one turn of the event loop, some milliseconds. */
+const stringsOfTurn = 20_000;
+
+/** Number of different names in JSON text, as they are written; stops above `most`. */
+async function countNames(text: string, most: number): Promise<number> {
+  const names = new Set<string>();
+  let strings = 0;
+  for (let from = text.indexOf('"'); from >= 0 && names.size <= most; strings++) {
+    const end = endOfString(text, from + 1);
+    if (isName(text, end + 1)) names.add(text.slice(from + 1, end));
+    from = text.indexOf('"', end + 1);
+    if (strings % stringsOfTurn === stringsOfTurn - 1) await nextTurn();
+  }
+  return names.size;
+}
+
+/** Index of the quote that ends a string: one with an even number of backslashes before it. */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from); ; at = text.indexOf('"', at + 1)) {
+    let before = at;
+    while (text.charCodeAt(before - 1) === backslash) before--;
+    if ((at - before) % 2 === 0) return at;
+  }
+}
+
+const backslash = 0x5c;
+const colon = 0x3a;
+const space = 0x20;
+
+function isName(text: string, from: number): boolean {
+  let at = from;
+  // White space is the space and control characters.
+  while (text.charCodeAt(at) <= space) at++;
+  return text.charCodeAt(at) === colon;
+}

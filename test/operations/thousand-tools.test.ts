@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { largeServer, largeTool } from '../support/large-server.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+
+for (const engine of engines) {
+  describe(`a server of a thousand tools, on ${engine}`, () => {
+    let world: EngineToolhost;
+    let folder: string;
+    before(async () => {
+      world = await startOn(engine);
+      folder = mkdtempSync(join(tmpdir(), 'toolhost-large-'));
+    });
+    after(async () => {
+      rmSync(folder, { recursive: true, force: true });
+      await world?.stop();
+    });
+    const countOf = async (slug: string) => {
+      const { body } = await world.toolhost.rest('GET', `/servers/${slug}`);
+      return ((body.config as Json).tools as Json[]).length;
+    };
+
+    it('[conf 7] is stored through REST, the management server, the dashboard and the command line', async () => {
+      const { toolhost } = world;
+      const first = await toolhost.rest('POST', '/servers', { body: largeServer('by-rest') });
+      assert.equal(first.status, 201, first.text.slice(0, 300));
+      const key = await toolhost.key();
+      const second = await toolhost.callTool('manage', key, 'createMcpServer', largeServer('by-agent'));
+      assert.notEqual(second.isError, true, second.content[0]?.text);
+      const session = await personSession(toolhost, { name: 'Owner' });
+      const third = await personRequest(toolhost, String(session), 'POST', '/servers', largeServer('by-person'));
+      assert.equal(third.status, 201);
+      const file = join(folder, 'large.json');
+      writeFileSync(file, JSON.stringify(largeServer('by-command')));
+      const env = { TOOLHOST_URL: toolhost.url, TOOLHOST_API_KEY: key };
+      const fourth = await command(['servers', 'create', file], { env });
+      assert.equal(fourth.code, 0, fourth.stderr);
+      const checked = await command(['check', file], { env });
+      assert.equal(checked.code, 0, checked.stderr);
+      for (const slug of ['by-rest', 'by-agent', 'by-command']) assert.equal(await countOf(slug), 1000);
+    });
+
+    it('[conf 7] is listed whole to clients that know no pages, and its last tool is previewed', async () => {
+      const listed = await world.toolhost.rpc('by-rest', 'a-token-of-a-caller-0123', 'tools/list', {});
+      const { tools, nextCursor } = listed.body.result as { tools: Json[]; nextCursor?: string };
+      assert.deepEqual([tools.length, nextCursor], [1000, undefined]);
+      const name = 'post_customers_customer_sources_999';
+      const preview = await world.toolhost.rest('POST', `/servers/by-rest/tools/${name}/preview`, {
+        body: { arguments: { customer: 'cus_1' } },
+      });
+      assert.match(preview.text, /customers\/cus_1\/sources_999/);
+    });
+
+    it('[conf 7] keeps a history, and changes of different tools at once', async () => {
+      const change = (i: number, title: string) =>
+        world.toolhost.rest('PATCH', `/servers/by-rest/tools/post_customers_customer_sources_${i}`, {
+          body: { title },
+        });
+      const whole = world.toolhost.rest('PATCH', '/servers/by-rest', { body: { description: 'Changed' } });
+      const replies = await Promise.all([change(1, 'One'), change(2, 'Two'), change(3, 'Three'), whole]);
+      assert.deepEqual(
+        replies.map(({ status, text }) => (status === 200 ? 200 : text)),
+        [200, 200, 200, 200],
+      );
+      const { body } = await world.toolhost.rest('GET', '/servers/by-rest');
+      const { tools, description } = body.config as { tools: Json[]; description: string };
+      assert.deepEqual(
+        [...tools.slice(1, 4).map(({ title }) => title), description],
+        ['One', 'Two', 'Three', 'Changed'],
+      );
+      const restored = await world.toolhost.rest('POST', '/servers/by-rest/versions/2/restore');
+      assert.equal(restored.status, 200, restored.text.slice(0, 300));
+    });
+
+    it('[conf 7] is read only from credentials that may store it, and nothing else may be as large', async () => {
+      const { toolhost } = world;
+      const reader = await toolhost.key({ scopes: ['manage:read'] });
+      const large = largeServer('other');
+      assert.equal((await toolhost.rest('POST', '/check', { key: reader, body: large })).status, 413);
+      const asReader = await toolhost.rpc('manage', reader, 'tools/call', { name: 'checkMcpServer', arguments: large });
+      assert.equal(asReader.status, 413);
+      const padding = 'x'.repeat(1024 * 1024);
+      const preview = '/servers/by-rest/tools/post_customers_customer_sources_1/preview';
+      assert.equal((await toolhost.rest('POST', preview, { body: { arguments: { padding } } })).status, 413);
+      const tool = { ...largeTool(1), name: 'one', description: padding };
+      assert.equal((await toolhost.rest('POST', '/servers/by-rest/tools', { body: tool })).status, 413);
+      const called = await toolhost.callTool('manage', await toolhost.key(), 'previewToolCall', { padding });
+      assert.deepEqual(
+        [called.isError, called.content[0]?.text],
+        [true, 'the arguments are larger than 1048576 bytes or 60000 elements'],
+      );
+      const more = await toolhost.rest('POST', '/check', { body: largeServer('more', 1100) });
+      assert.equal(more.status, 413);
+    });
+  });
+}

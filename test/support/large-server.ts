@@ -1,0 +1,34 @@
+import type { Json } from './toolhost/toolhost.ts';
+
+const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+
+/** A server of as many tools as one may have, each with the texts and twenty arguments of an operation of Stripe. */
+export function largeServer(slug: string, count = 1000): Json {
+  return { name: 'Large', slug, tools: times(count, largeTool) };
+}
+
+export function largeTool(index: number): Json {
+  return {
+    name: `post_customers_customer_sources_${index}`,
+    description:
+      "When you create a new credit card, you must specify a customer or recipient on which to create it. If the card's owner has no default card, then the new card becomes the default.",
+    method: 'POST',
+    url: `https://api.example.com/v1/customers/:customer/sources_${index}`,
+    headers: { 'Stripe-Version': '2024-06-20' },
+    input_schema: { customer: { type: 'string', description: 'Id of the customer' }, ...argumentsOfStripe },
+    body: 'form',
+    timeout_ms: 10_000,
+  };
+}
+
+const argumentsOfStripe: Json = Object.fromEntries(
+  times(19, (j) => [
+    `billing_details_${j}`,
+    {
+      type: j % 3 === 0 ? 'integer' : 'string',
+      description: 'A positive integer in the smallest currency unit that says how much to charge. The least is 0.50.',
+      optional: true,
+      ...(j % 4 === 0 && j % 3 !== 0 && { enum: ['active', 'inactive', 'pending'] }),
+    },
+  ]),
+);
