@@ -34,9 +34,9 @@ for (const engine of engines) {
       assert.equal(first.status, 201, first.text.slice(0, 300));
       const key = await toolhost.key();
       const second = await toolhost.callTool('manage', key, 'createMcpServer', largeServer('by-agent'));
-      assert.notEqual(second.isError, true, second.content[0]?.text);
+      assert.notEqual(second.isError, true, String(second.content[0]?.text));
       const session = await personSession(toolhost, { name: 'Owner' });
-      const third = await personRequest(toolhost, String(session), 'POST', '/servers', largeServer('by-person'));
+      const third = await personRequest(toolhost, session, 'POST', '/servers', largeServer('by-person'));
       assert.equal(third.status, 201);
       const file = join(folder, 'large.json');
       writeFileSync(file, JSON.stringify(largeServer('by-command')));
