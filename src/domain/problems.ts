@@ -132,11 +132,20 @@ function issueText(issue: Issue, found: string): string {
       return `found ${found}; ${sized(issue.origin, 'at most', issue.maximum)}`;
     case 'not_multiple_of':
       return `found ${found}; allowed: a multiple of ${issue.divisor}`;
+    case 'invalid_union':
+      return `found ${found}; allowed: ${typesOf(issue.errors).join(' or ')}`;
     case 'custom':
       return issue.message;
     default:
       return `found ${found}; ${issue.message}`;
   }
+}
+
+function typesOf(shapes: readonly (readonly Issue[])[]): string[] {
+  const types = shapes.flatMap((issues) =>
+    issues.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : [])),
+  );
+  return [...new Set(types)].map((type) => article(type).replace('allowed: ', ''));
 }
 
 function article(expected: string): string {
@@ -165,10 +174,26 @@ export function addIssues(
   keysAt: (path: string) => readonly string[] = () => [],
 ): void {
   for (const [index, issue] of issues.entries()) {
+    if (issue.code === 'invalid_union') {
+      const chosen = chosenShape(issue);
+      if (chosen) {
+        addIssues(problems, chosen, input, keysAt);
+        continue;
+      }
+    }
     if (issue.code !== 'unrecognized_keys') {
       if (!isOfWrongType(issue, issues[index - 1])) problems.add(() => issueProblem(issue, input));
     } else for (const key of issue.keys) problems.add(() => unknownField(issue.path, key, keysAt));
   }
+}
+
+/** The issues of the one shape of a union that a value tries to have: the one whose type is right. */
+function chosenShape({ errors, path }: z.core.$ZodIssueInvalidUnion): Issue[] | undefined {
+  const fitting = errors.filter(
+    (issues) => !issues.some((each) => each.path.length === 0 && each.code === 'invalid_type'),
+  );
+  if (fitting.length !== 1) return undefined;
+  return fitting[0]?.map((issue) => ({ ...issue, path: [...path, ...issue.path] }) as Issue);
 }
 
 /** Whether an issue is about a size that only a value of the right type can have. */

@@ -23,7 +23,7 @@ const tenReports = [
   'name: found ""; allowed: at least 1 character',
   'slug: found "Not A Slug"; allowed: 3 to 63 lower-case letters, digits and single hyphens between them',
   'descripton: unknown field; did you mean `description`?',
-  'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam"',
+  'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam", "Cookie", "ClientCredentials", "AwsSigV4"',
   'oauth.scope: unknown field; did you mean `scopes`?',
   'tools[0].method: found "FETCH"; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"',
   'tools[1].name: found "get thing"; allowed: 1 to 64 letters, digits, _ . -',

@@ -52,7 +52,7 @@ function bounded(schema: z.ZodType): boolean {
 /** What rules of their own bound, each with its price in test/price-of-{schemas,arguments}.test.ts. */
 const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
-  /McpServer\.authentication\.header: a text/,
+  /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
   /McpServer\.(headers|variables): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,

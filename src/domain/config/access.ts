@@ -1,3 +1,4 @@
+import { credentialsOf, isStored } from './authentication.ts';
 import type { ServerConfig } from './server-config.ts';
 import { secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
 
@@ -11,11 +12,11 @@ export type CallerKind = (typeof callerKinds)[number];
 
 export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
-  const isStored =
-    config.authentication?.token !== undefined ||
+  const hasStored =
+    credentialsOf(config.authentication).some(isStored) ||
     secretUsesOfServer(config).length > 0 ||
     config.tools.some((tool) => secretUsesOfTool(tool, config).length > 0);
-  return isStored ? 'api_key' : 'caller_token';
+  return hasStored ? 'api_key' : 'caller_token';
 }
 
 /** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */

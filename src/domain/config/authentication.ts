@@ -1,53 +1,176 @@
 import { z } from 'zod';
-import { type OwnedNames, ownedNames } from '../http/parameter-names.ts';
+import { foldedHeader, type OwnedNames, ownedNames } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
 
-export const authenticationTypes = ['Bearer', 'ApiKey', 'Basic', 'QueryParam'] as const;
+export const authenticationTypes = [
+  'Bearer',
+  'ApiKey',
+  'Basic',
+  'QueryParam',
+  'Cookie',
+  'ClientCredentials',
+  'AwsSigV4',
+] as const;
+type AuthenticationType = (typeof authenticationTypes)[number];
 
-/** How a token reaches the upstream (spec 2.2). */
+const text = (most: number) => z.string().min(1).max(most).optional();
+const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)');
+
+/** How a credential reaches the upstream (spec 2.2, and beyond it). */
 export const authenticationSchema = z.strictObject({
   type: z
     .enum(authenticationTypes)
     .describe(
-      'Bearer and Basic prefix the token with that word, ApiKey sends it as it is, QueryParam puts it in the URL.',
+      'Bearer and Basic prefix the token with that word, ApiKey sends it as it is, QueryParam puts it in the URL, Cookie in a cookie. ClientCredentials gets a token at token_url (RFC 6749, 4.4), AwsSigV4 signs the request.',
     ),
   header: z.string().optional().describe('Header that carries the token; Authorization when absent.'),
-  query_key: z.string().min(1).max(64).optional().describe('Query parameter for QueryParam; api_key when absent.'),
-  token: z
-    .string()
-    .min(1)
-    .max(8192)
+  query_key: text(64).describe('Query parameter for QueryParam; api_key when absent.'),
+  cookie: text(64).describe('Name of the cookie for Cookie.'),
+  token: text(8192).describe(
+    'A stored credential sent on every call, normally "{{NAME}}"; callers then use an API key of the workspace.',
+  ),
+  user: text(500).describe('Basic: user name of a stored credential, in place of token.'),
+  password: text(4096).describe('Basic: password of a stored credential, normally "{{NAME}}".'),
+  token_url: text(2048).describe('ClientCredentials: token endpoint of the authorization server.'),
+  client_id: text(500).describe('ClientCredentials: id of the client.'),
+  client_secret: text(4096).describe('ClientCredentials: secret of the client, normally "{{NAME}}".'),
+  scopes: z.array(scope).max(100).optional().describe('ClientCredentials: scopes to request.'),
+  audience: text(1000).describe('ClientCredentials: audience to request.'),
+  resource: text(1000).describe('ClientCredentials: resource to request (RFC 8707).'),
+  client_auth: z
+    .enum(['basic', 'body'])
     .optional()
-    .describe(
-      'A stored credential sent on every call, normally "{{NAME}}"; callers then use an API key of the workspace.',
-    ),
+    .describe('ClientCredentials: how the client authenticates, with HTTP Basic (default) or in the body.'),
+  extra_params: z
+    .record(z.string().min(1).max(100), z.string().max(1000))
+    .refine((params) => Object.keys(params).length <= 50, 'allowed: at most 50 parameters')
+    .optional()
+    .describe('ClientCredentials: further parameters of the token request.'),
+  access_key_id: text(200).describe('AwsSigV4: id of the access key.'),
+  secret_access_key: text(4096).describe('AwsSigV4: the secret access key, normally "{{NAME}}".'),
+  session_token: text(8192).describe('AwsSigV4: session token of temporary credentials, normally "{{NAME}}".'),
+  region: text(100).describe('AwsSigV4: region, such as eu-central-1.'),
+  service: text(100).describe('AwsSigV4: signing name of the service, such as execute-api or s3.'),
 });
 
 export type Authentication = z.infer<typeof authenticationSchema>;
+type Field = keyof Authentication;
 
-/** The header that carries the credential, or undefined when it goes into the query. */
-export function credentialHeader(authentication: Authentication): string | undefined {
-  return authentication.type === 'QueryParam' ? undefined : (authentication.header ?? 'Authorization');
+export const maxCredentials = 4;
+
+/** One credential, or a list of them. */
+export const authenticationsSchema = z.union([
+  authenticationSchema,
+  z.array(authenticationSchema).min(1).max(maxCredentials),
+]);
+export type Authentications = z.infer<typeof authenticationsSchema>;
+
+/** The credentials of a configuration as a list. */
+export function credentialsOf(authentication: Authentications | undefined): readonly Authentication[] {
+  if (authentication === undefined) return [];
+  return Array.isArray(authentication) ? authentication : [authentication];
 }
 
-/** The query parameter that carries the credential, or undefined when it goes into a header. */
-export function credentialQueryKey(authentication: Authentication): string | undefined {
-  return authentication.type === 'QueryParam' ? (authentication.query_key ?? 'api_key') : undefined;
+/** The path of a credential in its configuration. */
+export function credentialPath(authentication: Authentications | undefined, index: number): string {
+  return Array.isArray(authentication) ? `authentication[${index}]` : 'authentication';
 }
 
-/** The query parameter of the credential as names are compared with it; no name is when it goes into a header. */
-export function credentialQueryNames(authentication: Authentication | undefined): OwnedNames {
-  const key = authentication && credentialQueryKey(authentication);
-  return ownedNames(key === undefined ? [] : [key]);
+/** The fields of each type besides `type`; those that it needs come first. */
+export const fieldsOfType: Record<AuthenticationType, { required: readonly Field[]; optional: readonly Field[] }> = {
+  Bearer: { required: [], optional: ['header', 'token'] },
+  ApiKey: { required: [], optional: ['header', 'token'] },
+  Basic: { required: [], optional: ['header', 'token', 'user', 'password'] },
+  QueryParam: { required: [], optional: ['query_key', 'token'] },
+  Cookie: { required: ['cookie'], optional: ['token'] },
+  ClientCredentials: {
+    required: ['token_url', 'client_id', 'client_secret'],
+    optional: ['header', 'scopes', 'audience', 'resource', 'client_auth', 'extra_params'],
+  },
+  AwsSigV4: {
+    required: ['access_key_id', 'secret_access_key', 'region', 'service'],
+    optional: ['session_token'],
+  },
+};
+
+/** Headers that a signature of AWS consists of (Signature Version 4). */
+export const signatureHeaders = ['Authorization', 'X-Amz-Date', 'X-Amz-Security-Token', 'X-Amz-Content-Sha256'];
+
+/** Whether a credential is stored; otherwise it is the token of the caller or of a login. */
+export function isStored({ type, token, user, password }: Authentication): boolean {
+  if (type === 'ClientCredentials' || type === 'AwsSigV4') return true;
+  return token !== undefined || user !== undefined || password !== undefined;
+}
+
+/** The header that carries the credential, or undefined when it goes elsewhere. */
+export function credentialHeader({ type, header }: Authentication): string | undefined {
+  return type === 'QueryParam' || type === 'Cookie' ? undefined : (header ?? 'Authorization');
+}
+
+/** All headers that carry a credential, folded for comparison. */
+export function credentialHeaders(authentication: Authentications | undefined): Set<string> {
+  const names = credentialsOf(authentication).flatMap((one) =>
+    one.type === 'AwsSigV4' ? signatureHeaders : (credentialHeader(one) ?? []),
+  );
+  return new Set(names.map(foldedHeader));
+}
+
+/** The query parameter that carries the credential, or undefined when it goes elsewhere. */
+export function credentialQueryKey({ type, query_key }: Authentication): string | undefined {
+  return type === 'QueryParam' ? (query_key ?? 'api_key') : undefined;
+}
+
+/** The query parameters of the credentials as names are compared with them. */
+export function credentialQueryNames(authentication: Authentications | undefined): OwnedNames {
+  return ownedNames(credentialsOf(authentication).flatMap((one) => credentialQueryKey(one) ?? []));
+}
+
+/** Where a credential goes: two credentials of one configuration never go to the same location. */
+export function credentialLocation(authentication: Authentication): string {
+  const { type, cookie = '' } = authentication;
+  if (type === 'Cookie') return `cookie:${cookie}`;
+  const key = credentialQueryKey(authentication);
+  if (key !== undefined) return `query:${key.toLowerCase()}`;
+  return `header:${foldedHeader(credentialHeader(authentication) ?? '')}`;
 }
 
 /** The field value for a token (spec 2.2, scheme meanings). */
-export function credentialValue(authentication: Authentication, token: string): string {
-  const { type } = authentication;
+export function credentialValue({ type }: Authentication, token: string): string {
+  if (type === 'ClientCredentials') return `Bearer ${token}`;
   return type === 'Bearer' || type === 'Basic' ? `${type} ${token}` : token;
 }
 
-/** Whether `token` is the credential itself rather than a reference to a stored one; it is then sealed and masked. */
-export function isLiteralToken(authentication: Authentication | undefined): boolean {
-  return authentication?.token !== undefined && placeholderNames(authentication.token).length === 0;
+const sealedFieldNames = ['token', 'password', 'client_secret', 'secret_access_key', 'session_token'] as const;
+type SealedFieldName = (typeof sealedFieldNames)[number];
+
+/** A field of a credential that holds the secret itself: its path, and the name under which its value is stored. */
+export type SealedField = { index: number; field: SealedFieldName; path: string; name: string; value: string };
+
+/**
+ * The fields that hold a secret instead of a reference to one; they are sealed and masked. In a list the name says where
+ * the credential goes, so that entries may change their order and none gets the secret of another.
+ */
+export function sealedFields(authentication: Authentications | undefined): SealedField[] {
+  return credentialsOf(authentication).flatMap((one, index) =>
+    sealedFieldNames.flatMap((field) => {
+      const value = one[field];
+      if (value === undefined || placeholderNames(value).length > 0) return [];
+      const path = `${credentialPath(authentication, index)}.${field}`;
+      return [{ index, field, path, name: sealedName(authentication, one, field), value }];
+    }),
+  );
 }
+
+/** The name under which the value of a sealed field is stored. */
+export function sealedName(
+  authentication: Authentications | undefined,
+  one: Authentication,
+  field: SealedFieldName,
+): string {
+  return Array.isArray(authentication)
+    ? `authentication[${credentialLocation(one)}].${field}`
+    : `authentication.${field}`;
+}
+
+/** Fields of a credential that placeholders fill. */
+export const filledFields = [...sealedFieldNames, 'user', 'client_id', 'access_key_id'] as const;

@@ -1,5 +1,11 @@
 import { isReadAs } from '../http/parameter-names.ts';
-import { type Authentication, credentialQueryNames } from './authentication.ts';
+import {
+  type Authentication,
+  type Authentications,
+  credentialPath,
+  credentialQueryNames,
+  credentialsOf,
+} from './authentication.ts';
 import { argumentNames } from './input-schema.ts';
 import type { ServerConfig } from './server-config.ts';
 import type { Tool } from './tool.ts';
@@ -8,7 +14,12 @@ type Remark = { path: string; message: string };
 
 /** Warnings for settings of `oauth` and `authentication` that are valid but will probably not work. */
 export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[] {
-  const warnings = authentication ? credentialWarnings(authentication) : [];
+  const warnings = credentialsOf(authentication).flatMap((one, index) =>
+    credentialWarnings(one).map(({ path, message }) => ({
+      path: `${credentialPath(authentication, index)}.${path}`,
+      message,
+    })),
+  );
   if (!oauth) return warnings;
   const warn = (path: string, message: string) => warnings.push({ path, message });
   if (!authentication) {
@@ -36,11 +47,11 @@ function credentialWarnings({ type, token }: Authentication): Remark[] {
   const isPrefixed =
     (type === 'Bearer' || type === 'Basic') && token?.toLowerCase().startsWith(`${type.toLowerCase()} `);
   if (!isPrefixed) return [];
-  return [{ path: 'authentication.token', message: `begins with "${type} ", which the type ${type} adds already` }];
+  return [{ path: 'token', message: `begins with "${type} ", which the type ${type} adds already` }];
 }
 
 /** Arguments that the credential in the query replaces. */
-export function replacedArguments(tool: Tool, at: string, authentication: Authentication | undefined): Remark[] {
+export function replacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Remark[] {
   const credential = credentialQueryNames(authentication);
   const inBody = tool.body === undefined || tool.body === 'json';
   return argumentNames(tool.input_schema)

@@ -67,3 +67,13 @@ export const tokenParams = ownedNames([
   'code_verifier',
   'refresh_token',
 ]);
+
+/** Parameters of the token request of client credentials (RFC 6749, 4.4.2). */
+export const clientTokenParams = ownedNames([
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'scope',
+  'audience',
+  'resource',
+]);

@@ -1,6 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { holdsOurCredential } from '../credentials/own-credentials.ts';
-import type { Authentication } from './authentication.ts';
+import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
 import type { OAuth } from './oauth.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
@@ -11,7 +11,7 @@ const message = 'holds an API key or a token of this service, which is never sen
 const mostCharacters = 200_000;
 
 type Config = ServerWide & {
-  authentication?: Authentication | undefined;
+  authentication?: Authentications | undefined;
   oauth?: OAuth | undefined;
   tools: readonly Tool[];
 };
@@ -20,7 +20,14 @@ type Config = ServerWide & {
 export function ownCredentialProblems(config: Config): Problem[] {
   const { authentication, oauth, tools } = config;
   const texts: [path: string, text: string | undefined][] = [
-    ['authentication.token', authentication?.token],
+    ...credentialsOf(authentication).flatMap((one, index) => {
+      const at = credentialPath(authentication, index);
+      const own = [...filledFields, 'audience', 'resource', 'token_url'] as const;
+      return [
+        ...own.map((field): [string, string | undefined] => [`${at}.${field}`, one[field]]),
+        ...entriesOf(`${at}.extra_params`, one.extra_params),
+      ];
+    }),
     ['oauth.client_secret', oauth?.client_secret],
     ...entriesOf('oauth.extra_params', oauth?.extra_params),
     ['base_url', config.base_url],

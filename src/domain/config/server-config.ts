@@ -2,7 +2,15 @@ import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
 import { addIssues, ProblemList } from '../problems.ts';
 import { slugProblem } from '../slug.ts';
-import { authenticationSchema, isLiteralToken } from './authentication.ts';
+import {
+  type Authentication,
+  type Authentications,
+  authenticationSchema,
+  authenticationsSchema,
+  credentialsOf,
+  isStored,
+  sealedFields,
+} from './authentication.ts';
 import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
@@ -29,7 +37,9 @@ export const serverConfigSchema = z.strictObject({
     .describe('Display name of the server.'),
   slug: z.string().describe('URL identifier; the server is served at /mcp/{slug}. Never reusable once deleted.'),
   description: z.string().max(2000).optional().describe('Short description.'),
-  authentication: authenticationSchema.optional().describe('How the token reaches the upstream on every tool call.'),
+  authentication: authenticationsSchema
+    .optional()
+    .describe('How the credential reaches the upstream on every tool call; a list where the upstream wants several.'),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
   ...serverWideShape,
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
@@ -42,7 +52,7 @@ export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 
 const keysByPlace: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
-  [/^authentication$/, Object.keys(authenticationSchema.shape)],
+  [/^authentication(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
@@ -73,20 +83,23 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   const add = (path: string, message: string) => problems.add(() => ({ path, message }));
   const slug = typeof input.slug === 'string' ? slugProblem(input.slug, rules.managementSlug) : undefined;
   if (slug) add('slug', slug);
-  const authentication = authenticationSchema.safeParse(input.authentication);
-  if (authentication.success) {
-    for (const problem of authenticationProblems(authentication.data)) problems.add(() => problem);
-  }
+  const authentication = authenticationsSchema.safeParse(input.authentication).data;
+  const { urlProblem } = rules;
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    for (const problem of oauthProblems(input.oauth as RawConfig, rules.urlProblem)) problems.add(() => problem);
-    if (authentication.data?.token !== undefined) {
-      add('authentication.token', 'not together with oauth: the token then comes from the login');
+    for (const problem of oauthProblems(input.oauth as RawConfig, urlProblem)) problems.add(() => problem);
+    if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
+      const field = authentication.token === undefined ? 'type' : 'token';
+      add(`authentication.${field}`, 'not together with oauth: the token then comes from the login');
     }
   }
-  const wide = judgeServerWide(input, { authentication: authentication.data, urlProblem: rules.urlProblem }, problems);
+  const wide = judgeServerWide(input, { authentication, urlProblem }, problems);
+  if (authentication) {
+    const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
+    for (const problem of authenticationProblems(authentication, context)) problems.add(() => problem);
+  }
   if (!Array.isArray(input.tools)) return;
   judgeToolNames(input.tools, problems);
-  const surroundings = { authentication: authentication.data, urlProblem: rules.urlProblem, wide };
+  const surroundings = { authentication, urlProblem, wide };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     judgeTool(
@@ -125,7 +138,7 @@ function forgiving(raw: unknown): unknown {
 export const mask = '********';
 
 /** Names of the sealed values that are fields of the configuration; no `{{NAME}}` can have them. */
-export const configSecrets = { clientSecret: 'oauth.client_secret', token: 'authentication.token' } as const;
+export const configSecrets = { clientSecret: 'oauth.client_secret' } as const;
 
 /** Takes the secrets out of a configuration: the document to store and show, and the values to seal. */
 export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {
@@ -135,9 +148,15 @@ export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secr
     if (config.oauth.client_secret !== mask) secrets.set(configSecrets.clientSecret, config.oauth.client_secret);
     masked.oauth = { ...config.oauth, client_secret: mask };
   }
-  if (config.authentication && isLiteralToken(config.authentication)) {
-    if (config.authentication.token !== mask) secrets.set(configSecrets.token, config.authentication.token as string);
-    masked.authentication = { ...config.authentication, token: mask };
-  }
+  const sealed = sealedFields(config.authentication);
+  for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);
+  if (sealed.length > 0) masked.authentication = maskedCredentials(config.authentication);
   return { masked, secrets };
+}
+
+/** The credentials of a configuration with each literal secret masked. */
+function maskedCredentials(authentication: Authentications | undefined): Authentications | undefined {
+  const all = credentialsOf(authentication).map((one) => ({ ...one }));
+  for (const { index, field } of sealedFields(authentication)) (all[index] as Authentication)[field] = mask;
+  return Array.isArray(authentication) ? all : all[0];
 }

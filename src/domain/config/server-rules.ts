@@ -1,40 +1,163 @@
 import type { Problem } from '../../errors.ts';
-import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
+import { headerNameProblem, isHeaderName, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
 import { shown } from '../problems.ts';
-import { type Authentication, credentialHeader, credentialQueryKey } from './authentication.ts';
-import { authorizationParams, oauthSchema, tokenParams } from './oauth.ts';
+import {
+  type Authentication,
+  type Authentications,
+  authenticationTypes,
+  credentialHeader,
+  credentialHeaders,
+  credentialLocation,
+  credentialPath,
+  credentialQueryKey,
+  credentialQueryNames,
+  credentialsOf,
+  fieldsOfType,
+  filledFields,
+  isStored,
+} from './authentication.ts';
+import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from './oauth.ts';
+import { fillVariables, type ServerWide } from './server-wide.ts';
 
 /** Returns why this deployment may not call a URL; undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;
 
-export function authenticationProblems(authentication: Authentication): Problem[] {
-  const problems: Problem[] = [];
-  const header = credentialHeader(authentication);
-  const headerFault = header === undefined ? undefined : credentialHeaderProblem(header);
-  if (headerFault) problems.push({ path: 'authentication.header', message: headerFault });
-  if (authentication.type === 'QueryParam' && authentication.header !== undefined) {
-    problems.push({ path: 'authentication.header', message: 'not together with type QueryParam; leave it out' });
+/** Checks the rules of `authentication` that its field types do not express. */
+export function authenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
+  const all = credentialsOf(authentication);
+  const problems = all.flatMap((one, index) =>
+    credentialProblems(one, context).map(({ path, message }) => ({
+      path: `${credentialPath(authentication, index)}.${path}`,
+      message,
+    })),
+  );
+  const add = (index: number, message: string) =>
+    problems.push({ path: credentialPath(authentication, index), message });
+  for (const [index, one] of all.entries()) {
+    const other = all.findIndex((earlier) => collide(earlier, one));
+    if (other < index) add(index, `goes to the same ${locationName(one)} as entry ${other}; change one of the two`);
   }
-  if (authentication.type !== 'QueryParam' && authentication.query_key !== undefined) {
-    problems.push({ path: 'authentication.query_key', message: 'only together with type QueryParam; leave it out' });
-  }
-  const key = credentialQueryKey(authentication);
-  if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
-    problems.push({
-      path: 'authentication.query_key',
-      message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -`,
-    });
-  }
-  const token = authentication.token;
-  if (token !== undefined && (hasMalformedPlaceholder(token) || !isHeaderValue(token))) {
-    problems.push({
-      path: 'authentication.token',
-      message: 'allowed: one line of visible text, or {{NAME}} with a secret name',
-    });
-  }
+  if (Array.isArray(authentication)) problems.push(...callersTokenProblems(all, context.hasLogin));
   return problems;
+}
+
+/** Settings that the rules of credentials depend on. */
+export type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
+
+function collide(one: Authentication, other: Authentication): boolean {
+  const [headers, others] = [credentialHeaders(one), credentialHeaders(other)];
+  if (headers.intersection(others).size > 0) return true;
+  const key = credentialQueryKey(other);
+  return key === undefined
+    ? credentialLocation(one) === credentialLocation(other)
+    : isReadAs(key, credentialQueryNames(one));
+}
+
+function locationName({ type }: Authentication): string {
+  if (type === 'QueryParam') return 'query parameter';
+  return type === 'Cookie' ? 'cookie' : 'header';
+}
+
+/** Whoever calls a server brings one token at most. */
+function callersTokenProblems(all: readonly Authentication[], hasLogin: boolean): Problem[] {
+  const bring = all.flatMap((one, index) => (isStored(one) ? [] : [index]));
+  const at = (index: number | undefined, message: string) => ({ path: `authentication[${index}].token`, message });
+  if (bring.length > 1)
+    return [at(bring[1], `is missing; entry ${bring[0]} sends the token of the caller already, so store a credential`)];
+  if (hasLogin && bring.length === 0)
+    return [
+      { path: 'authentication', message: 'no entry sends the token of the login; leave token out of one of them' },
+    ];
+  if (!hasLogin && bring.length === 1 && all.length > 1) {
+    return [
+      at(
+        bring[0],
+        'is missing; beside stored credentials callers bring an API key and no token; store one, or set oauth',
+      ),
+    ];
+  }
+  return [];
+}
+
+/** Paths are relative to the credential. */
+function credentialProblems(one: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
+  const header = credentialHeader(one);
+  const headerFault = header === undefined ? undefined : credentialHeaderProblem(header);
+  const problems = [...fieldProblems(one), ...(headerFault ? [{ path: 'header', message: headerFault }] : [])];
+  const key = credentialQueryKey(one);
+  if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
+    problems.push({ path: 'query_key', message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -` });
+  }
+  if (one.cookie !== undefined && !isHeaderName(one.cookie)) {
+    problems.push({
+      path: 'cookie',
+      message: `found ${shown(one.cookie)}; allowed: letters, digits and !#$%&'*+-.^_\`|~`,
+    });
+  }
+  for (const field of filledFields) {
+    const value = fillVariables(one[field] ?? '', variables);
+    const isText = field === 'user' || field === 'password' ? !/\p{Cc}/u.test(value) : isHeaderValue(value);
+    if (hasMalformedPlaceholder(value) || !isText)
+      problems.push({ path: field, message: 'allowed: one line of visible text, or {{NAME}} with a secret name' });
+  }
+  if (fillVariables(one.user ?? '', variables).includes(':'))
+    problems.push({ path: 'user', message: 'holds a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
+  if (one.type === 'Basic') problems.push(...pairProblems(one));
+  if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem));
+  return problems;
+}
+
+/** A Basic credential is a token, or a user with a password. */
+function pairProblems({ token, user, password }: Authentication): Problem[] {
+  if (token !== undefined && (user !== undefined || password !== undefined))
+    return [{ path: 'token', message: 'not together with user and password; leave one of the two out' }];
+  if (user === undefined && password !== undefined)
+    return [{ path: 'user', message: 'is missing beside password; "" is not allowed, so name the user' }];
+  return user !== undefined && password === undefined
+    ? [{ path: 'password', message: 'is missing beside user; store it, normally as "{{NAME}}"' }]
+    : [];
+}
+
+function fieldProblems(one: Authentication): Problem[] {
+  if (one.type === 'ClientCredentials' || one.type === 'AwsSigV4')
+    return [{ path: 'type', message: `${one.type} cannot be used yet; choose another type` }];
+  const { required, optional } = fieldsOfType[one.type];
+  const missing = required.filter((field) => one[field] === undefined);
+  const foreign = (Object.keys(one) as (keyof Authentication)[]).filter(
+    (field) => field !== 'type' && !required.includes(field) && !optional.includes(field),
+  );
+  return [
+    ...missing.map((field) => ({ path: field, message: `is missing; type ${one.type} needs it` })),
+    ...foreign.map((field) => ({ path: field, message: foreignMessage(field, one.type) })),
+  ];
+}
+
+function foreignMessage(field: keyof Authentication, type: Authentication['type']): string {
+  const types = authenticationTypes.filter((each) => {
+    const { required, optional } = fieldsOfType[each];
+    return required.includes(field) || optional.includes(field);
+  });
+  return types.length > 2
+    ? `not together with type ${type}; leave it out`
+    : `only together with type ${types.join(' or ')}; leave it out`;
+}
+
+function tokenRequestProblems({ token_url, extra_params }: Authentication, urlProblem: UrlRule): Problem[] {
+  const url = token_url ?? '';
+  const problems = Object.keys(extra_params ?? {})
+    .filter((name) => isReadAs(name, clientTokenParams))
+    .map((name) => ({ path: `extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' }));
+  if (url === '') return problems;
+  if (placeholderNames(url).length > 0) return [...problems, { path: 'token_url', message: unfilled('token_url') }];
+  if (!URL.canParse(url))
+    return [...problems, { path: 'token_url', message: `found ${shown(url)}; allowed: an https URL` }];
+  const fault = urlProblem(new URL(url));
+  const owned = ownedInQuery(new URL(url).search.slice(1), clientTokenParams).map(
+    (name) => `holds the parameter ${shown(name)}, which the service sets itself`,
+  );
+  return [...problems, ...[...(fault ? [fault] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
 
 const describing = new Set(['accept', 'content-type', 'user-agent']);

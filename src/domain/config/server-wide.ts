@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { foldedHeader } from '../http/parameter-names.ts';
 import { fillPlaceholders, placeholderNames } from '../http/placeholders.ts';
-import type { Authentication } from './authentication.ts';
+import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
 /** A value that a configuration names once. It is shown to everybody who may read the configuration. */
@@ -81,10 +81,15 @@ export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url
 export type SecretUse = { path: string; names: string[] };
 
 /** The fields of a configuration for all tools that refer to secrets. */
-export function secretUsesOfServer(config: ServerWide & { authentication?: Authentication | undefined }): SecretUse[] {
+export function secretUsesOfServer(config: ServerWide & { authentication?: Authentications | undefined }): SecretUse[] {
   const { base_url, headers, authentication, variables } = config;
   const texts: [path: string, text: string][] = [
-    ['authentication.token', authentication?.token ?? ''],
+    ...credentialsOf(authentication).flatMap((one, index) =>
+      filledFields.map((field): [string, string] => [
+        `${credentialPath(authentication, index)}.${field}`,
+        one[field] ?? '',
+      ]),
+    ),
     ['base_url', base_url ?? ''],
     ...entriesAt('headers', headers),
   ];

@@ -8,7 +8,7 @@ import { didYouMean, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { judgeSchema } from '../schema/schema-rules.ts';
 import { judgeAnswerFields } from './answer-rules.ts';
-import { type Authentication, credentialHeader, credentialQueryNames } from './authentication.ts';
+import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
 import { type Argument, argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
 import type { UrlRule } from './server-rules.ts';
 import { absoluteUrl, fillVariables, headersOfTool, type ServerWide } from './server-wide.ts';
@@ -18,7 +18,7 @@ type RawTool = { [field: string]: unknown };
 
 /** Context of the rules of a tool. */
 export type ToolSurroundings = {
-  authentication: Authentication | undefined;
+  authentication: Authentications | undefined;
   urlProblem: UrlRule;
   wide: ServerWide;
 };
@@ -100,7 +100,7 @@ export function hostProblem(url: string, urlProblem: UrlRule): string | undefine
   return urlProblem(new URL(base));
 }
 
-function queryKeyProblems(url: string, authentication: Authentication | undefined): string[] {
+function queryKeyProblems(url: string, authentication: Authentications | undefined): string[] {
   const query = /\?([^#]*)/.exec(url)?.[1] ?? '';
   return ownedInQuery(query, credentialQueryNames(authentication)).map(
     (name) => `the query has ${shown(name)}, which carries the credential; leave it out`,
@@ -114,7 +114,7 @@ export function judgeHeaders(
   problems: ProblemList,
 ): void {
   const seen = new Set<string>();
-  const credential = credentialFolded(authentication);
+  const credentials = credentialHeaders(authentication);
   for (const [name, unfilled] of Object.entries(headers)) {
     const value = fillVariables(unfilled, wide.variables);
     const add = (message: string) => problems.add(() => ({ path: name, message }));
@@ -123,7 +123,7 @@ export function judgeHeaders(
     const folded = foldedHeader(name);
     if (seen.has(folded)) add('this header is given twice');
     seen.add(folded);
-    if (folded === credential) {
+    if (credentials.has(folded)) {
       add('authentication sets this header; leave it out here, or change authentication.header');
     }
     if (!isHeaderValue(value)) add('allowed: one line of latin-1 text without outer spaces');
@@ -131,20 +131,15 @@ export function judgeHeaders(
   }
 }
 
-function credentialFolded(authentication: Authentication | undefined): string | undefined {
-  const header = authentication && credentialHeader(authentication);
-  return header === undefined ? undefined : foldedHeader(header);
-}
-
 function placeProblems(
   raw: RawTool,
   declared: readonly Argument[],
   template: UrlTemplate | undefined,
-  { authentication, headers: sent }: { authentication: Authentication | undefined; headers: Record<string, string> },
+  { authentication, headers: sent }: { authentication: Authentications | undefined; headers: Record<string, string> },
 ): Problem[] {
   const problems: Problem[] = [];
   const headers = new Set(Object.keys(sent).map(foldedHeader));
-  const credential = credentialFolded(authentication);
+  const credentials = credentialHeaders(authentication);
   for (const { name, location } of declared) {
     const path = `input_schema.${name}`;
     if (
@@ -163,7 +158,7 @@ function placeProblems(
       const folded = foldedHeader(name);
       if (folded === 'content-type')
         problems.push({ path, message: 'the body decides this header; set it in headers' });
-      if (headers.has(folded) || folded === credential) {
+      if (headers.has(folded) || credentials.has(folded)) {
         problems.push({ path, message: 'this header is set already by headers, authentication or another argument' });
       }
       headers.add(folded);

@@ -1,10 +1,9 @@
 import { ToolFailure } from '../../errors.ts';
 import {
   type Authentication,
-  credentialHeader,
-  credentialQueryKey,
+  type Authentications,
   credentialQueryNames,
-  credentialValue,
+  credentialsOf,
 } from '../config/authentication.ts';
 import { type Argument, type ArgumentLocation, argumentsOf } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
@@ -24,6 +23,8 @@ import {
   refuseLonger,
   valueText,
 } from '../http/values.ts';
+
+import { addCredentials, type Tokens } from './sent-credentials.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
 export type Arguments = { [name: string]: unknown };
@@ -45,7 +46,7 @@ export type RequestTemplate = {
   bodyArgument: string | undefined;
   contentType: string | undefined;
   arrayFormat: ArrayFormat;
-  authentication: Authentication | undefined;
+  credentials: readonly Authentication[];
 };
 
 /** The one HTTP request of a call. `path` has the query; `headers` alternates names and values. */
@@ -58,12 +59,12 @@ export type UpstreamRequest = {
 };
 
 /** The credentials of a call. `secret` throws when a value is missing. */
-export type Credentials = { token: string | undefined; secret: (name: string) => string };
+export type Credentials = { tokens: Tokens; secret: (name: string) => string };
 
 /** Compiles a tool of a valid configuration. */
 export function compileRequest(
   tool: Tool,
-  authentication: Authentication | undefined,
+  authentication: Authentications | undefined,
   userAgent: string,
 ): RequestTemplate {
   const declared = argumentsOf(tool.input_schema);
@@ -101,7 +102,7 @@ export function compileRequest(
     bodyArgument,
     contentType,
     arrayFormat: tool.array_format ?? 'repeat',
-    authentication,
+    credentials: credentialsOf(authentication),
   };
 }
 
@@ -157,13 +158,7 @@ export function buildRequest(template: RequestTemplate, args: Arguments, credent
   }
   const { body, contentType } = bodyOf(template, left);
   if (contentType !== undefined) headers.push('Content-Type', contentType);
-  if (template.authentication && credentials.token !== undefined) {
-    const { authentication } = template;
-    const header = credentialHeader(authentication);
-    if (header !== undefined)
-      headers.push(header, headerText(header, credentialValue(authentication, credentials.token)));
-    else query.push(`${encode(credentialQueryKey(authentication) as string)}=${encode(credentials.token)}`);
-  }
+  if (template.credentials.length > 0) addCredentials(template.credentials, credentials.tokens, headers, query);
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return { method: template.method, origin: template.url.origin, path: checked(path + search), headers, body };
 }

@@ -1,12 +1,20 @@
 import { mask } from '../../domain/config/server-config.ts';
+import { encode } from '../../domain/http/percent-encoding.ts';
 import { type Arguments, buildRequest, type UpstreamRequest } from '../../domain/request/request-template.ts';
+import { maskedSignature } from '../../domain/request/sent-credentials.ts';
 import { ToolFailure } from '../../errors.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 
 /** The exact request of a call with every credential masked; nothing is sent. @throws ToolFailure */
 export function previewRequest(tool: HostedTool, prepared: Arguments): UpstreamRequest {
-  return buildRequest(tool.request, prepared, { token: mask, secret: () => mask });
+  const { credentials } = tool.request;
+  const request = buildRequest(tool.request, prepared, { tokens: credentials.map(() => mask), secret: () => mask });
+  const signed = credentials.filter(({ type }) => type === 'AwsSigV4').flatMap((one) => maskedSignature(one, mask));
+  // The mask has characters that a URL encodes.
+  return { ...request, path: request.path.replaceAll(encodedMask, mask), headers: [...request.headers, ...signed] };
 }
+
+const encodedMask = encode(mask);
 
 /** The same, or undefined for a call that produces no request. */
 export function findPreview(tool: HostedTool, prepared: Arguments | undefined): UpstreamRequest | undefined {

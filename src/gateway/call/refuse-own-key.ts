@@ -9,9 +9,12 @@ import { ToolFailure } from '../../errors.ts';
  */
 export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {
   const texts = typeof body === 'object' ? body.fields.flat() : [body ?? ''];
-  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsApiKey))
-    throw new ToolFailure(
-      'invalid_arguments',
-      'the request would hold an API key of this service, which is never sent to an upstream; leave it out of the arguments',
-    );
+  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsApiKey)) throw ownKeyFailure();
+}
+
+export function ownKeyFailure(): ToolFailure {
+  return new ToolFailure(
+    'invalid_arguments',
+    'the request would hold an API key of this service, which is never sent to an upstream; leave it out of the arguments',
+  );
 }

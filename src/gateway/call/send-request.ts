@@ -8,6 +8,7 @@ import { secretFor } from '../callers/secret-use.ts';
 import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
+import { tokensOf } from './tokens-of-call.ts';
 
 /** What differs in a request that a redirect leads to. */
 export type Hop = {
@@ -22,19 +23,18 @@ export type Hop = {
  * @throws ToolFailure invalid_arguments, secret_missing
  */
 export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
-  const { server, tool, sensitive } = call;
-  const { origin } = tool.request.url;
-  const sent: string[] = [];
-  const token = renewed ?? call.caller.token(origin);
+  const { tool, sensitive } = call;
+  const token = renewed ?? call.caller.token;
   if (token !== undefined) sensitive.push(token);
-  if (token !== undefined && tool.request.authentication) sent.push(token);
+  const sent: string[] = [];
   const secret = (name: string) => {
-    const value = secretFor(server, name, origin);
+    const value = secretFor(call.server, name, tool.request.url.origin);
     sensitive.push(value);
     sent.push(value);
     return value;
   };
-  const request = buildRequest(tool.request, args, { token, secret });
+  const tokens = tokensOf(call, { token, secret, sent });
+  const request = buildRequest(tool.request, args, { tokens, secret });
   refuseOwnKey(request);
   // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;

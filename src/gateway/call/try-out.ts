@@ -8,7 +8,6 @@ import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
-import { storedToken } from '../callers/resolve-caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
@@ -77,7 +76,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           id: call.actorId,
           network: undefined,
           limits: call.limits,
-          token: (origin) => tokenFor(server, call.token, origin),
+          token: server.access === 'api_key' ? undefined : call.token,
         },
         {
           name: call.tool,
@@ -120,11 +119,6 @@ function checkToken(server: HostedServer, given: string | undefined): void {
   throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
     problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
   });
-}
-
-/** The stored credential or, for a server that forwards the caller's token, the given one. */
-function tokenFor(server: HostedServer, given: string | undefined, origin: string): string | undefined {
-  return server.access === 'api_key' ? storedToken(server, origin) : given;
 }
 
 /** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes a few milliseconds. */

@@ -7,7 +7,7 @@ import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { TokenIds } from './token-ids.ts';
 
-/** The caller of a hosted server, and the token that an upstream origin will receive, if any. */
+/** The caller of a hosted server, and the token that the upstream will receive, if any. */
 export type Caller = {
   kind: CallerKind;
   /** The API key, the grant of a login, or the key or user behind a try-out. */
@@ -28,7 +28,8 @@ export type Caller = {
   askLogin?: (() => Promise<void>) | undefined;
   /** A digest of the token, for callers that bring a token of the upstream. */
   tokenDigest?: string;
-  token: (origin: string) => string | undefined;
+  /** The token that the caller brought, or that of its login; undefined where only stored credentials are sent. */
+  token: string | undefined;
   /** Renews the refused token of a login. Resolves with undefined when the person must log in again. */
   renew?: () => Promise<string | undefined>;
   /** Drops a renewed token that was refused too: the next request makes the agent log in again. */

@@ -1,16 +1,13 @@
-import { credentialHeader } from '../../domain/config/authentication.ts';
-import { configSecrets, mask } from '../../domain/config/server-config.ts';
+import { credentialHeader, credentialsOf, isStored } from '../../domain/config/authentication.ts';
 import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
 import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
-import { fillPlaceholders } from '../../domain/http/placeholders.ts';
 import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Admitted, Caller, CallerOptions } from './caller.ts';
-import { secretFor } from './secret-use.ts';
+import type { Admitted, CallerOptions } from './caller.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
 /**
@@ -31,35 +28,30 @@ export function resolveCaller(
     case 'passthrough':
       return tokenCaller(server, bearer, visit, options);
     case 'api_key':
-      return keyCaller(server, options.verifyApiKey(bearer, look), (origin) => storedToken(server, origin));
+      return keyCaller(server, options.verifyApiKey(bearer, look));
     case 'caller_token':
       if (server.config.authentication) return tokenCaller(server, bearer, visit, options);
       // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
-      if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look), () => undefined);
+      if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look));
       return anonymousCaller(visit, options);
   }
 }
 
-/** The stored credential of `authentication.token`. */
-export function storedToken(server: HostedServer, origin: string): string | undefined {
-  const { authentication } = server.config;
-  if (authentication?.token === undefined) return undefined;
-  if (authentication.token === mask) return secretFor(server, configSecrets.token, origin);
-  return fillPlaceholders(authentication.token, (name) => secretFor(server, name, origin));
-}
-
-function keyCaller(
-  server: HostedServer,
-  found: MaybePromise<ApiKey | undefined>,
-  token: Caller['token'],
-): MaybePromise<Admitted> {
+function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>): MaybePromise<Admitted> {
   return whenKnown(found, (key) => {
     if (key?.workspaceId !== server.workspaceId)
       throw new Unauthenticated('invalid', 'the API key is not valid for this server');
     if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
       throw new Unauthenticated('forbidden', 'the API key may not call this server');
     }
-    return () => ({ kind: 'api_key', keyId: key.id, id: key.id, network: undefined, limits: key.limits, token });
+    return () => ({
+      kind: 'api_key',
+      keyId: key.id,
+      id: key.id,
+      network: undefined,
+      limits: key.limits,
+      token: undefined,
+    });
   });
 }
 
@@ -72,7 +64,7 @@ async function loginCaller(
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, token: () => token, renew, giveUp });
+  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, token, renew, giveUp });
 }
 
 /**
@@ -81,7 +73,7 @@ async function loginCaller(
  */
 function presentedCredential(server: HostedServer, headers: RequestHeaders): string | undefined {
   const bearer = bearerToken(headers);
-  const name = server.config.authentication && credentialHeader(server.config.authentication)?.toLowerCase();
+  const name = callersHeader(server);
   const other = name === undefined || name === 'authorization' ? undefined : headerValue(headers, name);
   if (other === undefined || other === '') return bearer;
   const bare = other.replace(/^(Bearer|Basic) +/i, '');
@@ -93,4 +85,11 @@ function presentedCredential(server: HostedServer, headers: RequestHeaders): str
       `the header ${name} must hold one credential of visible ASCII characters without spaces`,
     );
   return bare;
+}
+
+/** The header of the credential that callers bring, or of the first one where all are stored. */
+function callersHeader({ config }: HostedServer): string | undefined {
+  const all = credentialsOf(config.authentication);
+  const brought = all.find((one) => !isStored(one)) ?? all[0];
+  return brought && credentialHeader(brought)?.toLowerCase();
 }

@@ -38,7 +38,7 @@ function callerOf(server: HostedServer, bearer: string, network: string, options
     known: server.config.authentication === undefined ? undefined : known,
     askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
     tokenDigest: id,
-    token: () => bearer,
+    token: bearer,
   };
 }
 
@@ -77,5 +77,5 @@ function unlessOutdated(
 /** Admits a caller of a server that forwards nothing; its credential does not identify it. */
 export function anonymousCaller(visit: Visit, options: CallerOptions): Admitted {
   const network = options.networkOf(visit);
-  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, token: () => undefined });
+  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, token: undefined });
 }

@@ -1,4 +1,5 @@
 import { accessOf, isOpen } from '../../domain/config/access.ts';
+import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
 import { originsOf } from '../../domain/config/server-wide.ts';
 import type { Warning } from '../../domain/config/warnings.ts';
@@ -164,7 +165,9 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
     throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
   };
   if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
-  if (config.authentication?.token === mask && !stored.has(configSecrets.token)) refuse('authentication.token');
+  for (const { path, name, value } of sealedFields(config.authentication)) {
+    if (value === mask && !stored.has(name)) refuse(path);
+  }
 }
 
 /** Requires the client secret when the token endpoint moves, so that nobody can redirect a secret they do not know. */

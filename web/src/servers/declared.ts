@@ -13,12 +13,6 @@ export const names: Record<string, readonly string[]> = {
     "variables",
     "tools"
   ],
-  "authentication": [
-    "type",
-    "header",
-    "query_key",
-    "token"
-  ],
   "oauth": [
     "authorization_url",
     "token_url",
@@ -91,12 +85,6 @@ export const names: Record<string, readonly string[]> = {
 
 /** The values that a text may have, by its path. */
 export const values: Record<string, readonly string[]> = {
-  "authentication.type": [
-    "Bearer",
-    "ApiKey",
-    "Basic",
-    "QueryParam"
-  ],
   "oauth.token_mode": [
     "issued",
     "passthrough"
