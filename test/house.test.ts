@@ -37,9 +37,10 @@ const mayImport: Record<string, readonly string[]> = {
   http: ['domain'],
   store: ['domain'],
   telemetry: ['domain'],
+  doctor: ['domain'],
   gateway: ['domain', 'store', 'outbound', 'http'],
   oauth: ['domain', 'store', 'outbound', 'http'],
-  operations: ['domain', 'store', 'outbound'],
+  operations: ['domain', 'store', 'outbound', 'doctor'],
   manage: ['domain', 'store', 'operations', 'http'],
   threads: ['gateway', 'operations'],
   edge: ['domain', 'http', ...settings],
@@ -49,7 +50,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...['local', ...settings],
   ],
   process: ['app', 'local', 'edge', 'manage', 'outbound', 'telemetry', 'http', ...settings],
-  cli: ['domain', 'operations', 'app', 'process', ...settings],
+  cli: ['domain', 'doctor', 'operations', 'app', 'process', ...settings],
 };
 /** The pure folders know nothing of ours but the errors. */
 const pure = ['domain', 'outbound'];

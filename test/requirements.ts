@@ -281,6 +281,9 @@ const shipping = {
   ...of('docs/operations/installation.md', {
     'ship 1': 'The npm package installs and runs on every maintained Node line.',
   }),
+  ...of('docs/clients.md', {
+    'ship 6': 'A command plays the known clients against any server and says which would fail, and why.',
+  }),
 };
 
 export const requirements: Readonly<Record<string, Requirement>> = {

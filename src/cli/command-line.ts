@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
 import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
+import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
 import { addMasterKey } from './commands/master-key.ts';
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey],
-    ...[addServers, addTools, addSecrets, addCall, addCheck],
+    ...[addServers, addTools, addSecrets, addCall, addCheck, addDoctor],
   ];
   for (const add of groups) add(program);
   return program;

@@ -1,23 +1,19 @@
+import { type Check, everyClient, objectOf, ok, problem, textsOf, type Verdict, warning } from '../../doctor/check.ts';
+import { judgeRegistrationMetadata, judgeResourceMetadata, judgeServerMetadata } from '../../doctor/judge-metadata.ts';
+import { judgeTokens, judgeToolCount, judgeToolList, judgeToolNames } from '../../doctor/judge-tools.ts';
+import { judgeInitialize, resultOf } from '../../doctor/session.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
 import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { estimatedTokens, noTools } from '../../domain/config/warnings.ts';
-import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../../domain/known-clients.ts';
-import { modernRevision, revisions } from '../../domain/mcp.ts';
+import { firstNames } from '../../domain/first-names.ts';
+import { knownClients } from '../../domain/known-clients.ts';
+import { modernRevision } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
-import { firstNames, movedSecrets } from '../servers/moved-secrets.ts';
-import type { ConnectionProbe, ProbeJson } from './connection-probe.ts';
-
-export type Check = {
-  id: string;
-  title: string;
-  status: 'ok' | 'warning' | 'problem';
-  detail: string;
-  /** Names of the affected clients. */
-  clients: string[];
-};
+import { movedSecrets } from '../servers/moved-secrets.ts';
+import type { ConnectionProbe } from './connection-probe.ts';
 
 /** Input of the checks. */
 export type Examined = {
@@ -29,14 +25,6 @@ export type Examined = {
   /** Whether anyone has ever finished a login. */
   hasLogins: boolean;
 };
-
-const everyone = knownClients.map((client) => client.name);
-const maxTokens = 10_000;
-
-type Verdict = Pick<Check, 'status' | 'detail'> & { clients?: string[] };
-const ok = (detail: string, clients?: string[]): Verdict => ({ status: 'ok', detail, ...(clients && { clients }) });
-const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
-const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
 
 type Rule = { id: string; title: string; onlyLogins?: true; judge: (examined: Examined) => Verdict };
 
@@ -50,10 +38,14 @@ const rules: readonly Rule[] = [
   { id: 'registration', title: 'Clients can register', onlyLogins: true, judge: judgeRegistration },
   { id: 'provider', title: 'The provider takes people back', onlyLogins: true, judge: judgeProvider },
   { id: 'handshake', title: 'The server introduces itself', judge: judgeHandshake },
-  { id: 'tool_list', title: 'The list of tools is well-formed', judge: judgeToolList },
-  { id: 'tool_count', title: 'The number of tools is within limits', judge: judgeToolCount },
-  { id: 'tool_names', title: 'The names of the tools are usable', judge: judgeToolNames },
-  { id: 'token_estimate', title: 'The list of tools is affordable', judge: judgeTokens },
+  { id: 'tool_list', title: 'The list of tools is well-formed', judge: judgeTools },
+  { id: 'tool_count', title: 'The number of tools is within limits', judge: judgeCount },
+  { id: 'tool_names', title: 'The names of the tools are usable', judge: judgeNames },
+  {
+    id: 'token_estimate',
+    title: 'The list of tools is affordable',
+    judge: ({ config }) => judgeTokens(estimatedTokens(config)),
+  },
   { id: 'secrets', title: 'Every secret has a value', judge: judgeSecrets },
 ];
 
@@ -63,7 +55,7 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
     if (onlyLogins && !examined.config.oauth) continue;
     // Some rules walk through the whole configuration.
     await nextTurn();
-    checks.push({ id, title, clients: everyone, ...judge(examined) });
+    checks.push({ id, title, clients: [...everyClient], ...judge(examined) });
   }
   return checks;
 }
@@ -71,7 +63,7 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
 function judgeAddress({ address }: Examined): Verdict {
   const hosted = knownClients.filter((client) => client.isHosted).map((client) => client.name);
   const { protocol, hostname } = new URL(address);
-  if (protocol === 'https:') return ok(`${address} is https.`, everyone);
+  if (protocol === 'https:') return ok(`${address} is https.`);
   const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
   return warning(`${address} ${where}. ${hosted.join(' and ')} connect from the internet, only over https.`, hosted);
 }
@@ -93,23 +85,18 @@ function judgeSignIn({ config }: Examined): Verdict {
 
 function judgeResource({ probe: { resource }, address }: Examined): Verdict {
   if (!resource) return problem('The challenge leads to no metadata of the resource.');
-  if (resource.resource !== address) return problem(`"resource" is not ${address}; clients compare it as it stands.`);
-  const servers = resource.authorization_servers;
-  if (!Array.isArray(servers) || !servers.includes(address))
-    return problem('It names no authorization server of ours.');
-  return ok('The resource is exactly the address that people configure.');
+  const verdict = judgeResourceMetadata(resource, address);
+  const isOurs = textsOf(resource.authorization_servers).includes(address);
+  return verdict.status === 'ok' && !isOurs ? problem('It names no authorization server of ours.') : verdict;
 }
 
 function judgeIssuer({ probe: { issuer }, address }: Examined): Verdict {
   if (!issuer) return problem('The authorization server has no metadata where RFC 8414 puts it.');
-  if (issuer.issuer !== address) return problem(`"issuer" is not ${address}; clients compare it as it stands.`);
-  const endpoints = ['authorization_endpoint', 'token_endpoint', 'registration_endpoint'];
-  const missing = endpoints.filter((name) => typeof issuer[name] !== 'string');
-  if (missing.length > 0) return problem(`${missing.join(', ')} is missing.`);
-  const methods = issuer.code_challenge_methods_supported;
-  if (!Array.isArray(methods) || !methods.includes('S256')) return problem('PKCE with S256 is not announced.');
-  return ok('The issuer is the address, and every endpoint is there.');
+  const verdict = judgeServerMetadata(issuer, address);
+  return verdict.status === 'ok' ? worseOf(judgeRegistrationMetadata(issuer), verdict) : verdict;
 }
+
+const worseOf = (one: Verdict, other: Verdict): Verdict => (one.status === 'ok' ? other : one);
 
 function judgeRegistration({ probe: { refusedClients } }: Examined): Verdict {
   if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are taken.');
@@ -128,76 +115,36 @@ function judgeProvider({ config, secrets, callbackUrl, hasLogins }: Examined): V
   return warning(`Nobody has logged in yet. The provider must know exactly this redirect URI: ${callbackUrl}`);
 }
 
-function resultOf(reply: ProbeJson): ProbeJson {
-  return typeof reply.result === 'object' && reply.result !== null ? (reply.result as ProbeJson) : {};
-}
-
 function judgeHandshake({ probe: { answers } }: Examined): Verdict {
-  const { protocolVersion, capabilities, serverInfo } = resultOf(answers.initialize);
-  const isKnown = revisions.some((revision) => revision === protocolVersion);
-  if (!isKnown || !(capabilities as ProbeJson | undefined)?.tools || !(serverInfo as ProbeJson | undefined)?.name)
-    return problem('The answer to initialize is not complete.');
+  const initialized = judgeInitialize(resultOf(answers.initialize));
+  if (initialized.status !== 'ok') return initialized;
   const { supportedVersions } = resultOf(answers.discover);
-  if (!Array.isArray(supportedVersions) || !supportedVersions.includes(modernRevision))
+  if (!textsOf(supportedVersions).includes(modernRevision))
     return problem('The answer to server/discover is not complete.');
   return ok(`Both eras of the protocol are answered, up to ${modernRevision}.`);
 }
 
-function judgeToolList({ probe: { answers }, config }: Examined): Verdict {
+function judgeTools({ probe: { answers }, config }: Examined): Verdict {
   const expected = enabledTools(config).length;
   for (const reply of [answers.tools, answers.modernTools]) {
     const { tools } = resultOf(reply);
     if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
-    const broken = (tools as ProbeJson[]).find(
-      (tool) => typeof tool.name !== 'string' || (tool.inputSchema as ProbeJson | undefined)?.type !== 'object',
-    );
-    if (broken) return problem(`The tool ${String(broken.name)} has no name or no input schema of type object.`);
+    const verdict = judgeToolList(tools.map(objectOf));
+    if (verdict.status !== 'ok') return verdict;
   }
   return ok('Every tool has a name and an input schema of type object.');
 }
 
-function judgeToolCount({ config }: Examined): Verdict {
-  const count = enabledTools(config).length;
-  const tools = count === 1 ? '1 tool' : `${count} tools`;
-  if (count === 0) return warning(`${sentence(noTools(config))}.`);
-  const limited = knownClients.filter((client) => client.maxTools !== undefined);
-  const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
-  const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
-  if (exceeded.length === 0) return ok(`${tools}; limits, over all servers of a client: ${limits}.`, namesOf(limited));
-  return warning(`${tools}; limits, over all servers of a client: ${limits}. Split the server.`, namesOf(exceeded));
+function judgeCount({ config }: Examined): Verdict {
+  const none = noTools(config);
+  return judgeToolCount(enabledTools(config).length, none.charAt(0).toUpperCase() + none.slice(1));
 }
 
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-const namesOf = (clients: readonly { name: string }[]) => clients.map((client) => client.name);
-
-function judgeToolNames({ config }: Examined): Verdict {
-  const names = enabledTools(config).map((tool) => tool.name);
-  const strange = names.filter((name) => !toolNameOfModels.test(name));
-  const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
-    names
-      .filter((name) => toolName.shown(config.slug, name).length > toolName.max)
-      .map((name) => ({ client, name, max: toolName.max })),
-  );
-  const remarks = [
-    ...(strange.length > 0 ? [`Models take only letters, digits, _ and -: ${firstNames(strange)}.`] : []),
-    ...[...Map.groupBy(tooLong, ({ client }) => client)].map(
-      ([client, found]) =>
-        `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(namesOf(found))}.`,
-    ),
-  ];
-  if (remarks.length === 0) return ok('Short enough for every client, also with the slug before them.');
-  const concerned = new Set([...(strange.length > 0 ? clientsWithStrictNames : []), ...tooLong.map((t) => t.client)]);
-  return warning(
-    remarks.join(' '),
-    everyone.filter((name) => concerned.has(name)),
-  );
+function judgeNames({ config }: Examined): Verdict {
+  return judgeToolNames(namesOf(enabledTools(config)), config.slug);
 }
 
-function judgeTokens({ config }: Examined): Verdict {
-  const tokens = estimatedTokens(config);
-  const cost = `About ${tokens} tokens in every conversation`;
-  return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
-}
+const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);
 
 function judgeSecrets({ config, secrets }: Examined): Verdict {
   const uses = [

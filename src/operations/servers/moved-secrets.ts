@@ -16,8 +16,3 @@ export function movedSecrets(secrets: readonly SecretInfo[], origins: readonly s
 function hasOther(origins: readonly string[], known: ReadonlySet<string>): boolean {
   return origins.some((origin) => !known.has(origin));
 }
-
-/** The first few names, with the number of the others. */
-export function firstNames(names: readonly string[]): string {
-  return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
-}

@@ -3,6 +3,7 @@ import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
 import { originsOf } from '../../domain/config/server-wide.ts';
 import type { Warning } from '../../domain/config/warnings.ts';
+import { firstNames } from '../../domain/first-names.ts';
 import { newId } from '../../domain/ids.ts';
 import { turnAfter } from '../../domain/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
@@ -16,7 +17,7 @@ import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '
 import { firstWarnings, sameOrigins } from '../shapes.ts';
 import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Foreseen } from './judged.ts';
-import { firstNames, movedSecrets } from './moved-secrets.ts';
+import { movedSecrets } from './moved-secrets.ts';
 
 /** @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {

@@ -1,0 +1,35 @@
+import { knownClients } from '../domain/known-clients.ts';
+
+/** One thing that clients need of a server, and whether the server has it. */
+export type Check = {
+  id: string;
+  title: string;
+  status: 'ok' | 'warning' | 'problem';
+  detail: string;
+  /** Names of the affected clients. */
+  clients: string[];
+};
+
+/** The outcome of a check. It concerns all clients unless it names some. */
+export type Verdict = Pick<Check, 'status' | 'detail'> & { clients?: string[] };
+
+export const ok = (detail: string, clients?: string[]): Verdict => ({
+  status: 'ok',
+  detail,
+  ...(clients && { clients }),
+});
+export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
+export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
+
+export const everyClient: readonly string[] = knownClients.map((client) => client.name);
+
+export type Fields = { [key: string]: unknown };
+
+/** Returns an empty object for everything else. */
+export function objectOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+export function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
+}

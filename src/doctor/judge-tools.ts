@@ -1,0 +1,127 @@
+import { firstNames } from '../domain/first-names.ts';
+import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
+import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
+
+const maxTokens = 10_000;
+
+/** Judges the entries of `tools/list` (MCP 2025-11-25, server/tools). */
+export function judgeToolList(tools: readonly Fields[]): Verdict {
+  const nameless = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
+  if (nameless > 0) return problem(`Tools without a name: ${nameless}.`);
+  const names = tools.map(({ name }) => String(name));
+  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames([...new Set(twice)])}.`);
+  const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
+  if (broken.length > 0)
+    return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`);
+  const silent = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
+  if (silent.length > 0)
+    return warning(`Models choose tools by their description; without one: ${firstNames(namesOf(silent))}.`);
+  return ok('Every tool has a name, a description and an input schema of type object.');
+}
+
+export function judgeToolCount(count: number, none = 'The server has no tools'): Verdict {
+  const tools = count === 1 ? '1 tool' : `${count} tools`;
+  if (count === 0) return warning(`${none}.`);
+  const limited = knownClients.filter((client) => client.maxTools !== undefined);
+  const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
+  const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
+  if (exceeded.length === 0)
+    return ok(`${tools}; limits, over all servers of a client: ${limits}.`, clientNames(limited));
+  return warning(`${tools}; limits, over all servers of a client: ${limits}. Split the server.`, clientNames(exceeded));
+}
+
+/** `slug` is the name under which people add the server to their client. */
+export function judgeToolNames(names: readonly string[], slug: string): Verdict {
+  const strange = names.filter((name) => !toolNameOfModels.test(name));
+  const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
+    names
+      .filter((name) => toolName.shown(slug, name).length > toolName.max)
+      .map((name) => ({ client, name, max: toolName.max })),
+  );
+  const remarks = [
+    ...(strange.length > 0 ? [`Models take only letters, digits, _ and -: ${firstNames(strange)}.`] : []),
+    ...[...Map.groupBy(tooLong, ({ client }) => client)].map(
+      ([client, found]) =>
+        `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(found.map(({ name }) => name))}.`,
+    ),
+  ];
+  if (remarks.length === 0) return ok('Short enough for every client, also with the name of the server before them.');
+  const concerned = new Set([...(strange.length > 0 ? clientsWithStrictNames : []), ...tooLong.map((t) => t.client)]);
+  return warning(
+    remarks.join(' '),
+    everyClient.filter((name) => concerned.has(name)),
+  );
+}
+
+export function judgeTokens(tokens: number): Verdict {
+  const cost = `About ${tokens} tokens in every conversation`;
+  return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
+}
+
+const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
+const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
+const claude = ['Claude', 'Claude Code'];
+const openai = ['ChatGPT', 'Codex'];
+
+/**
+ * Judges input schemas by what clients refuse. The whole request of a conversation fails for one such tool, so the
+ * other servers of the client fail with it.
+ */
+export function judgeSchemas(tools: readonly Fields[]): Verdict {
+  const faults = schemaFaults.flatMap(({ what, clients, isIn }) => {
+    const found = tools.filter(({ inputSchema }) => isIn(objectOf(inputSchema)));
+    return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients }];
+  });
+  if (faults.length === 0) return ok('No schema has anything that a known client refuses.');
+  const concerned = new Set(faults.flatMap(({ clients }) => clients));
+  return warning(
+    faults.map(({ text }) => text).join(' '),
+    everyClient.filter((name) => concerned.has(name)),
+  );
+}
+
+type SchemaFault = { what: string; clients: string[]; isIn: (schema: Fields) => boolean };
+
+const schemaFaults: readonly SchemaFault[] = [
+  {
+    what: 'Arguments whose names have characters other than letters, digits, _ . -',
+    clients: claude,
+    isIn: ({ properties }) => Object.keys(objectOf(properties)).some((name) => !propertyName.test(name)),
+  },
+  {
+    what: 'oneOf, anyOf, allOf or not at the root of the schema',
+    clients: [...claude, ...openai],
+    isIn: (schema) => combinators.some((keyword) => keyword in schema),
+  },
+  {
+    what: '$ref, which clients do not follow',
+    clients: claude,
+    isIn: (schema) => hasSchema(schema, (inner) => typeof inner.$ref === 'string'),
+  },
+  {
+    what: 'Arrays without items',
+    clients: ['VS Code', ...openai],
+    isIn: (schema) => hasSchema(schema, (inner) => inner.type === 'array' && inner.items === undefined),
+  },
+];
+
+const deepest = 40;
+
+/** Whether a schema, or one inside it, fits. The work is proportional to the text of the schema. */
+function hasSchema(schema: Fields, fits: (schema: Fields) => boolean, depth = 0): boolean {
+  if (fits(schema)) return true;
+  if (depth > deepest) return false;
+  const inner = [
+    ...Object.values(objectOf(schema.properties)),
+    ...Object.values(objectOf(schema.$defs)),
+    ...[schema.items, schema.additionalProperties],
+    ...['oneOf', 'anyOf', 'allOf'].flatMap((keyword) => (Array.isArray(schema[keyword]) ? schema[keyword] : [])),
+  ];
+  return inner.some((value) => isObject(value) && hasSchema(value, fits, depth + 1));
+}
+
+const isObject = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
+
+const namesOf = (tools: readonly Fields[]) => tools.map(({ name }) => String(name));
+const clientNames = (clients: readonly { name: string }[]) => clients.map((client) => client.name);

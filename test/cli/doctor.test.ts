@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Check } from '../../src/doctor/check.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import {
+  type Answered,
+  type Fault,
+  json,
+  type Step,
+  startForeignMcpServer,
+} from '../support/upstreams/foreign-mcp-server.ts';
+import { startListener } from '../support/upstreams/listener.ts';
+
+type Examined = { code: number | null; healthy: boolean; checks: Check[]; stderr: string };
+
+async function examine(url: string, token?: string, ...more: string[]): Promise<Examined> {
+  const env = token === undefined ? {} : { TOOLHOST_TOKEN: token };
+  const { code, stdout, stderr } = await toolhost(['doctor', url, '--json', ...more], { env });
+  return { code, stderr, ...(JSON.parse(stdout) as { healthy: boolean; checks: Check[] }) };
+}
+
+const rightToken = 'the-right-token';
+
+/** Replaces the answer to one step. */
+const at =
+  (step: Step, change: (usual: Answered, asked: Parameters<Fault>[0]) => Answered | undefined): Fault =>
+  (asked, usual) =>
+    asked.step === step ? change(usual, asked) : undefined;
+
+/** Replaces fields of a JSON answer to one step. */
+const fields = (step: Step, change: { [name: string]: unknown }) =>
+  at(step, (usual) => ({ ...usual, body: { ...(usual.body as object), ...change } }));
+
+/** Replaces the answer to one MCP method, once it is admitted. */
+const method = (name: string, change: (usual: Answered) => Answered) =>
+  at('mcp', (usual, { message }) => (message.method === name && usual.status < 300 ? change(usual) : undefined));
+
+const result = (name: string, value: unknown) =>
+  method(name, (usual) => ({ ...usual, body: { ...(usual.body as object), result: value } }));
+
+const tool = (more: object) => ({ name: 'only', description: 'Does it.', inputSchema: { type: 'object' }, ...more });
+
+type Broken = [name: string, fault: Fault, id: string, status: Check['status'], detail: RegExp];
+
+const broken: Broken[] = [
+  [
+    'redirects',
+    at('mcp', () => ({ status: 307, headers: { location: '/elsewhere' } })),
+    'reach',
+    'problem',
+    /redirect \(307\) to .*\/elsewhere/,
+  ],
+  [
+    'answers with a page',
+    at('mcp', () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: '<p>' })),
+    'reach',
+    'problem',
+    /text\/html/,
+  ],
+  ['is not there', at('mcp', () => json(404, {})), 'reach', 'problem', /404/],
+  ['takes no POST', at('mcp', () => json(405, {})), 'reach', 'problem', /405/],
+  ['refuses with 403', at('mcp', () => json(403, {})), 'reach', 'problem', /403/],
+  ['insists on another Accept', at('mcp', () => json(406, {})), 'reach', 'problem', /406/],
+  ['fails', at('mcp', () => json(500, {})), 'reach', 'problem', /500/],
+  [
+    'challenges without Bearer',
+    at('mcp', (usual) => (usual.status === 401 ? json(401, {}) : undefined)),
+    'challenge',
+    'problem',
+    /WWW-Authenticate/,
+  ],
+  ['names metadata that is not there', at('resource', () => json(404, {})), 'resource_metadata', 'problem', /404/],
+  [
+    'names another resource',
+    fields('resource', { resource: 'https://other.example/mcp' }),
+    'resource_metadata',
+    'problem',
+    /other\.example/,
+  ],
+  [
+    'names no authorization server',
+    fields('resource', { authorization_servers: [] }),
+    'resource_metadata',
+    'problem',
+    /no authorization server/,
+  ],
+  [
+    'has an authorization server without metadata',
+    at('issuer', () => json(404, {})),
+    'server_metadata',
+    'problem',
+    /404/,
+  ],
+  [
+    'has another issuer',
+    fields('issuer', { issuer: 'https://other.example' }),
+    'server_metadata',
+    'problem',
+    /other\.example/,
+  ],
+  [
+    'announces no PKCE',
+    fields('issuer', { code_challenge_methods_supported: undefined }),
+    'server_metadata',
+    'problem',
+    /PKCE/,
+  ],
+  [
+    'lacks a token endpoint',
+    fields('issuer', { token_endpoint: undefined }),
+    'server_metadata',
+    'problem',
+    /token_endpoint/,
+  ],
+  [
+    'has endpoints on plain http',
+    fields('issuer', { token_endpoint: 'http://auth.example/token' }),
+    'server_metadata',
+    'problem',
+    /https/,
+  ],
+  [
+    'takes no registration',
+    fields('issuer', { registration_endpoint: undefined }),
+    'registration',
+    'problem',
+    /registration_endpoint/,
+  ],
+  [
+    'refuses registration',
+    at('register', () => json(400, { error: 'invalid_client_metadata' })),
+    'register',
+    'problem',
+    /400 invalid_client_metadata/,
+  ],
+  [
+    'registers clients that have expired',
+    fields('register', { client_secret: 's', client_secret_expires_at: 1 }),
+    'register',
+    'problem',
+    /expired/,
+  ],
+  [
+    'gives a method without a secret',
+    fields('register', { token_endpoint_auth_method: 'client_secret_basic' }),
+    'register',
+    'problem',
+    /no secret/,
+  ],
+  [
+    'refuses loopback addresses of clients',
+    at('register', (_, { body }) =>
+      body.includes('33418') ? json(400, { error: 'invalid_redirect_uri' }) : undefined,
+    ),
+    'redirect_uris',
+    'problem',
+    /VS Code \(400 invalid_redirect_uri\)/,
+  ],
+  [
+    'forgets clients',
+    at('authorize', () => json(400, { error: 'invalid_client' })),
+    'authorize',
+    'problem',
+    /invalid_client/,
+  ],
+  [
+    'does not require PKCE',
+    at('authorize', () => ({ status: 302, headers: { location: '/login' } })),
+    'pkce',
+    'problem',
+    /without PKCE/,
+  ],
+  [
+    'redirects to anybody',
+    at('authorize', (_, { request }) => ({
+      status: 302,
+      headers: { location: new URL(request.url ?? '', 'http://x').searchParams.get('redirect_uri') ?? '' },
+    })),
+    'redirect_uri',
+    'problem',
+    /anybody/,
+  ],
+  [
+    'has a page at its token endpoint',
+    at('token', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' })),
+    'token_endpoint',
+    'problem',
+    /404 and text\/html/,
+  ],
+  [
+    'forgets clients at its token endpoint',
+    at('token', () => json(401, { error: 'invalid_client' })),
+    'token_endpoint',
+    'problem',
+    /does not know/,
+  ],
+  ['takes any code', at('token', () => json(200, { access_token: 'x' })), 'token_endpoint', 'problem', /200/],
+  [
+    'answers expired tokens with 403',
+    at('mcp', (_, { request }) => (request.headers.authorization?.includes('made-up') ? json(403, {}) : undefined)),
+    'expired_token',
+    'problem',
+    /403/,
+  ],
+  [
+    'has no CORS',
+    at('issuer', (usual) => ({
+      ...usual,
+      headers: { ...usual.headers, 'access-control-allow-origin': 'https://own.example' },
+    })),
+    'cors',
+    'warning',
+    /oauth-authorization-server/,
+  ],
+  [
+    'announces no tools',
+    result('initialize', { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x' } }),
+    'handshake',
+    'problem',
+    /tools/,
+  ],
+  [
+    'refuses the end of the handshake',
+    method('notifications/initialized', () => json(400, {})),
+    'notification',
+    'problem',
+    /400/,
+  ],
+  ['has no list of tools', result('tools/list', {}), 'tool_list', 'problem', /without tools/],
+  [
+    'repeats a cursor',
+    result('tools/list', { tools: [], nextCursor: 'again' }),
+    'tool_list',
+    'problem',
+    /repeats a cursor/,
+  ],
+  [
+    'has a tool without a schema',
+    result('tools/list', { tools: [tool({ inputSchema: null })] }),
+    'tool_list',
+    'problem',
+    /only/,
+  ],
+  [
+    'has tools of the same name',
+    result('tools/list', { tools: [tool({}), tool({})] }),
+    'tool_list',
+    'problem',
+    /same name/,
+  ],
+  [
+    'has a name that models refuse',
+    result('tools/list', { tools: [tool({ name: 'a.b' })] }),
+    'tool_names',
+    'warning',
+    /a\.b/,
+  ],
+  [
+    'has a combinator at the root',
+    result('tools/list', { tools: [tool({ inputSchema: { type: 'object', anyOf: [{}] } })] }),
+    'tool_schemas',
+    'warning',
+    /root/,
+  ],
+  [
+    'has an argument that Claude refuses',
+    result('tools/list', { tools: [tool({ inputSchema: { type: 'object', properties: { 'a[b]': {} } } })] }),
+    'tool_schemas',
+    'warning',
+    /names have characters/,
+  ],
+  ['fails for newer clients', method('server/discover', () => json(500, {})), 'modern', 'problem', /500/],
+];
+
+describe('toolhost doctor', () => {
+  it('[ship 6] finds nothing wrong with a server of others that works', async () => {
+    const server = await startForeignMcpServer();
+    const { code, healthy, checks } = await examine(server.address, rightToken);
+    await server.close();
+    assert.deepEqual([code, healthy], [0, true]);
+    const remarks = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
+    assert.deepEqual(remarks, ['address']);
+    assert.ok(checks.some(({ id }) => id === 'tool_list') && checks.some(({ id }) => id === 'token_endpoint'));
+  });
+
+  for (const [name, fault, id, status, detail] of broken) {
+    it(`[ship 6] says of a server that ${name} what is wrong`, async () => {
+      const server = await startForeignMcpServer(fault);
+      const examined = await examine(server.address, rightToken);
+      await server.close();
+      const found = examined.checks.find((check) => check.id === id);
+      assert.equal(found?.status, status, JSON.stringify(examined.checks, undefined, 1));
+      assert.match(found.detail, detail);
+      assert.equal(examined.code, examined.checks.some((check) => check.status === 'problem') ? 1 : 0);
+    });
+  }
+
+  it('[ship 6] says why there is no answer', async () => {
+    const listener = await startListener();
+    const silent = await examine(`http://127.0.0.1:${listener.port}/mcp`, undefined, '--timeout', '1');
+    await listener.close();
+    const refused = await examine(`http://127.0.0.1:${listener.port}/mcp`);
+    const details = [silent, refused].map(({ checks }) => checks.at(-1)?.detail);
+    assert.match(details[0] ?? '', /did not answer within 1 s/);
+    assert.match(details[1] ?? '', /nothing listens/);
+    assert.equal((await examine('mcp.example.com')).checks[0]?.status, 'problem');
+  });
+
+  it('[ship 6] never prints the token', async () => {
+    const server = await startForeignMcpServer();
+    const { stdout, stderr } = await toolhost(['doctor', server.address, '--token', 'a-secret-token']);
+    await server.close();
+    assert.match(stdout, /PROBLEM {2}The given token is accepted: The token is answered with 401/);
+    assert.doesNotMatch(stdout + stderr, /a-secret-token/);
+  });
+
+  describe('of servers of our own', () => {
+    let world: Awaited<ReturnType<typeof startLoginWorld>>;
+    before(async () => {
+      world = await startLoginWorld();
+    });
+    after(() => world.stop());
+
+    const remarksOf = ({ checks }: Examined) =>
+      checks.filter(({ status }) => status !== 'ok').map(({ id, detail }) => `${id}: ${detail}`);
+
+    it('[ship 6] finds nothing wrong before a login and after it', async () => {
+      const slug = await world.serve();
+      const { access_token: token } = await world.tokens(await world.client(slug));
+      const examined = await examine(`${world.toolhost.url}/mcp/${slug}`, token);
+      assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
+      assert.equal(examined.code, 0);
+      assert.ok(examined.checks.length > 18);
+    });
+
+    it('[ship 6] finds nothing wrong with the management server', async () => {
+      const running = await startToolhost();
+      const key = await running.key();
+      const { code, checks } = await examine(`${running.url}/mcp/manage`, key);
+      await running.stop();
+      assert.equal(code, 0, JSON.stringify(checks));
+    });
+  });
+});

@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+type Json = { [key: string]: unknown };
+
+/** An answer, before it is written. */
+export type Answered = { status: number; headers: Record<string, string>; body?: unknown };
+
+/** What was asked, in terms of the server. */
+export type Asked = { step: Step; origin: string; request: IncomingMessage; body: string; message: Json };
+
+export type Step = 'resource' | 'issuer' | 'register' | 'authorize' | 'token' | 'mcp' | 'nothing';
+
+/** Changes an answer of a server that is otherwise without fault; undefined leaves it. */
+export type Fault = (asked: Asked, answered: Answered) => Answered | undefined;
+
+export type ForeignMcpServer = { readonly address: string; close(): Promise<void> };
+
+const token = 'the-right-token';
+const tools: Json[] = [
+  { name: 'first', description: 'Does the first thing.', inputSchema: { type: 'object', properties: {} } },
+  { name: 'second', description: 'Does the second thing.', inputSchema: { type: 'object', properties: {} } },
+];
+
+/** An MCP server with a login of its own, as others write them, at `/mcp`; it takes the token `the-right-token`. */
+export async function startForeignMcpServer(fault: Fault = () => undefined): Promise<ForeignMcpServer> {
+  const server = createServer((request, response) => {
+    void serve(request, response, fault);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const steps: Record<string, Step> = {
+  '/.well-known/oauth-protected-resource/mcp': 'resource',
+  '/.well-known/oauth-authorization-server': 'issuer',
+  '/register': 'register',
+  '/authorize': 'authorize',
+  '/token': 'token',
+  '/mcp': 'mcp',
+};
+
+async function serve(request: IncomingMessage, response: ServerResponse, fault: Fault): Promise<void> {
+  const origin = `http://${request.headers.host}`;
+  const { pathname } = new URL(request.url ?? '/', origin);
+  const body = await text(request);
+  const step = steps[pathname] ?? 'nothing';
+  const isJson = request.headers['content-type'] === 'application/json';
+  const asked: Asked = { step, origin, request, body, message: isJson ? (JSON.parse(body) as Json) : {} };
+  const usual = answers[step](asked);
+  const { status, headers, body: content } = fault(asked, usual) ?? usual;
+  response.writeHead(status, { 'access-control-allow-origin': '*', ...headers });
+  response.end(typeof content === 'string' ? content : content === undefined ? '' : JSON.stringify(content));
+}
+
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Answered {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body };
+}
+
+const answers: Record<Step, (asked: Asked) => Answered> = {
+  nothing: () => json(404, { error: 'not_found' }),
+  resource: ({ origin }) => json(200, { resource: `${origin}/mcp`, authorization_servers: [origin] }),
+  issuer: ({ origin }) =>
+    json(200, {
+      issuer: origin,
+      authorization_endpoint: `${origin}/authorize`,
+      token_endpoint: `${origin}/token`,
+      registration_endpoint: `${origin}/register`,
+      response_types_supported: ['code'],
+      grant_types_supported: ['authorization_code', 'refresh_token'],
+      code_challenge_methods_supported: ['S256'],
+    }),
+  register: ({ message }) => json(201, { client_id: 'client-1', ...message }),
+  authorize({ request, origin }) {
+    const { searchParams } = new URL(request.url ?? '/', origin);
+    const redirect = searchParams.get('redirect_uri') ?? '';
+    if (redirect.startsWith('https://attacker.example')) return json(400, { error: 'invalid_request' });
+    if (searchParams.get('code_challenge') === null)
+      return { status: 302, headers: { location: `${redirect}?error=invalid_request` } };
+    return { status: 200, headers: { 'content-type': 'text/html', 'x-frame-options': 'DENY' }, body: '<p>Log in' };
+  },
+  token: () => json(400, { error: 'invalid_grant' }),
+  mcp(asked) {
+    const { request, origin } = asked;
+    const challenge = `Bearer resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
+    if (request.headers.authorization !== `Bearer ${token}`)
+      return json(401, { error: 'unauthorized' }, { 'www-authenticate': challenge });
+    return request.method === 'POST' ? rpc(asked.message) : json(405, {}, { allow: 'POST' });
+  },
+};
+
+function rpc({ id, method, params }: Json): Answered {
+  const result = (value: Json) => json(200, { jsonrpc: '2.0', id, result: value });
+  switch (method) {
+    case 'initialize':
+      return result({
+        protocolVersion: (params as Json).protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: 'foreign', version: '1' },
+      });
+    case 'notifications/initialized':
+      return { status: 202, headers: {} };
+    case 'tools/list':
+      return result({ tools });
+    default:
+      return json(200, { jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown' } });
+  }
+}
