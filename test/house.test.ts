@@ -35,12 +35,13 @@ const mayImport: Record<string, readonly string[]> = {
   domain: [],
   outbound: [],
   http: ['domain'],
+  import: ['domain'],
   store: ['domain'],
   telemetry: ['domain'],
   doctor: ['domain'],
   gateway: ['domain', 'store', 'outbound', 'http'],
   oauth: ['domain', 'store', 'outbound', 'http'],
-  operations: ['domain', 'store', 'outbound', 'doctor'],
+  operations: ['domain', 'store', 'outbound', 'doctor', 'import'],
   manage: ['domain', 'store', 'operations', 'http'],
   threads: ['gateway', 'operations'],
   edge: ['domain', 'http', ...settings],
@@ -50,7 +51,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...['local', ...settings],
   ],
   process: ['app', 'local', 'edge', 'manage', 'outbound', 'telemetry', 'http', ...settings],
-  cli: ['domain', 'doctor', 'operations', 'app', 'process', ...settings],
+  cli: ['domain', 'doctor', 'import', 'operations', 'app', 'process', ...settings],
 };
 /** The pure folders know nothing of ours but the errors. */
 const pure = ['domain', 'outbound'];

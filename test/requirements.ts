@@ -276,6 +276,14 @@ const configurations = of('docs/configuration.md', {
   'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
 });
 
+/** Servers made of what people have: API descriptions, collections and commands. */
+const imports = of('docs/import.md', {
+  'imp 1':
+    'Descriptions of every version are read leniently, within limits, and nothing that they refer to is fetched.',
+  'imp 2': 'An imported tool is one that every client takes and that sends what the description says.',
+  'imp 3': 'A plan says what an import would make, what it costs, what has to be answered, and what is not whole.',
+});
+
 /** What an operator gets and can rely on. */
 const shipping = {
   ...of('docs/operations/installation.md', {
@@ -292,5 +300,6 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...security,
   ...findings,
   ...configurations,
+  ...imports,
   ...shipping,
 };

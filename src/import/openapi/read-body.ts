@@ -1,0 +1,80 @@
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields } from '../document/lenient.ts';
+import type { ApiBody, ApiContent, FieldEncoding, InputStyle } from '../model.ts';
+import { type DocumentReading, type Parameters, swaggerStyle } from './read-parameters.ts';
+
+/** The `requestBody` of OpenAPI 3. */
+export function readRequestBody(value: unknown, at: string, reading: DocumentReading): ApiBody | undefined {
+  const { value: body, problem } = reading.references.follow(value);
+  if (problem !== undefined) reading.add({ at, message: problem });
+  if (!isFields(body)) return undefined;
+  const contents = entriesOf(body.content).map(
+    ([mediaType, content]): ApiContent => ({
+      mediaType: mediaType.trim(),
+      schema: field(reading.references.follow(content).value, 'schema'),
+      encodings: readEncodings(field(content, 'encoding')),
+    }),
+  );
+  return { required: body.required === true, description: asText(body.description), contents };
+}
+
+function readEncodings(value: unknown): Map<string, FieldEncoding> {
+  const read = entriesOf(value).map(([name, encoding]): [string, FieldEncoding] => {
+    const mediaType = asText(field(encoding, 'contentType')).split(',')[0]?.trim() || undefined;
+    return [name, { style: encodingStyle(field(encoding, 'style'), field(encoding, 'explode')), mediaType }];
+  });
+  return new Map(read);
+}
+
+function encodingStyle(style: unknown, explode: unknown): InputStyle | undefined {
+  if (style === 'deepObject') return 'deep';
+  if (style === 'spaceDelimited') return 'space';
+  if (style === 'pipeDelimited') return 'pipe';
+  if (explode === true) return 'repeat';
+  return explode === false ? 'comma' : undefined;
+}
+
+/** The body of Swagger 2: one parameter `in: body`, or the fields of a form. */
+export function readSwaggerBody(
+  { bodyParameter, formParameters }: Parameters,
+  consumes: readonly string[],
+): ApiBody | undefined {
+  if (bodyParameter) {
+    const types = consumes.length > 0 ? consumes : ['application/json'];
+    const contents = types.map((mediaType) => ({ mediaType, schema: bodyParameter.schema, encodings: new Map() }));
+    return { required: bodyParameter.required === true, description: asText(bodyParameter.description), contents };
+  }
+  if (formParameters.length === 0) return undefined;
+  const hasFile = formParameters.some(({ type }) => type === 'file');
+  const mediaType =
+    hasFile || (consumes.includes('multipart/form-data') && !consumes.includes('application/x-www-form-urlencoded'))
+      ? 'multipart/form-data'
+      : 'application/x-www-form-urlencoded';
+  const required = formParameters.filter((parameter) => parameter.required === true).map(({ name }) => asText(name));
+  const properties = Object.fromEntries(
+    formParameters.map((parameter) => [asText(parameter.name), asSchema(parameter)]),
+  );
+  const styles = formParameters
+    .filter(({ type }) => type === 'array')
+    .map((parameter): [string, FieldEncoding] => [
+      asText(parameter.name),
+      { style: swaggerStyle(parameter), mediaType: undefined },
+    ]);
+  const schema = { type: 'object', properties, required };
+  return {
+    required: required.length > 0,
+    description: '',
+    contents: [{ mediaType, schema, encodings: new Map(styles) }],
+  };
+}
+
+/** `required` of a parameter is a flag, that of a schema a list. */
+function asSchema(parameter: JsonFields): JsonFields {
+  const { required: _required, name: _name, in: _in, ...schema } = parameter;
+  return schema;
+}
+
+/** `consumes` or `produces` of an operation, or else of the document. */
+export function mediaTypesOf(operation: JsonFields, root: JsonFields, name: 'consumes' | 'produces'): string[] {
+  const own = operation[name];
+  return asTexts(Array.isArray(own) ? own : root[name]);
+}

@@ -1,0 +1,111 @@
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { References } from '../document/references.ts';
+import type { ApiAnswers, ApiDescription, ApiOperation, Finding } from '../model.ts';
+import { mediaTypesOf, readRequestBody, readSwaggerBody } from './read-body.ts';
+import { type DocumentReading, readParameters } from './read-parameters.ts';
+import { readRequirements, readSchemes } from './read-security.ts';
+import { readServers, readSwaggerServers } from './read-servers.ts';
+
+const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
+
+/** Whether a document says that it is OpenAPI or Swagger, or has paths as they do. */
+export function isOpenApi(root: unknown): root is JsonFields {
+  return isFields(root) && (root.openapi !== undefined || root.swagger !== undefined || isFields(root.paths));
+}
+
+/** Reads Swagger 2 and OpenAPI 3.0 to 3.2. Nothing is refused: what cannot be read is reported with its location. */
+export function readOpenApi(root: JsonFields): ApiDescription {
+  const findings: Finding[] = [];
+  const isSwagger = root.swagger !== undefined && root.openapi === undefined;
+  const references = new References(root);
+  const reading: DocumentReading = { references, isSwagger, add: (finding) => findings.push(finding) };
+  const info = root.info;
+  return {
+    format: isSwagger ? 'Swagger' : 'OpenAPI',
+    version: asText(root.openapi ?? root.swagger),
+    title: asText(field(info, 'title')),
+    description: asText(field(info, 'description')),
+    tags: listOf(root.tags).flatMap((tag) => {
+      const name = asText(field(tag, 'name'));
+      return name === '' ? [] : [{ name, description: asText(field(tag, 'description')) }];
+    }),
+    servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? []),
+    operations: entriesOf(root.paths).flatMap(([path, item]) => readPath(path, item, root, reading)),
+    schemes: readSchemes(root, references),
+    root,
+    findings,
+  };
+}
+
+function readPath(path: string, value: unknown, root: JsonFields, reading: DocumentReading): ApiOperation[] {
+  if (path.startsWith('x-')) return [];
+  const at = `paths.${path}`;
+  const { value: item, problem } = reading.references.follow(value);
+  if (problem !== undefined || !isFields(item)) {
+    reading.add({ at, message: problem ?? 'is not an object of operations; left out' });
+    return [];
+  }
+  const named = entriesOf(item).filter(([name]) => methods.includes(name.toLowerCase()));
+  const additional = entriesOf(item.additionalOperations);
+  return [...named, ...additional].flatMap(([method, operation]) => {
+    const found = reading.references.follow(operation).value;
+    if (isFields(found)) return [readOperation({ path, method, item, operation: found }, root, reading)];
+    reading.add({ at: `${at}.${method}`, message: 'is not an operation; left out' });
+    return [];
+  });
+}
+
+type Found = { path: string; method: string; item: JsonFields; operation: JsonFields };
+
+function readOperation(
+  { path, method, item, operation }: Found,
+  root: JsonFields,
+  reading: DocumentReading,
+): ApiOperation {
+  const at = `paths.${path}.${method}`;
+  const parameters = readParameters(
+    [
+      { at: `paths.${path}.parameters`, value: item.parameters },
+      { at: `${at}.parameters`, value: operation.parameters },
+    ],
+    reading,
+  );
+  const body = reading.isSwagger
+    ? readSwaggerBody(parameters, mediaTypesOf(operation, root, 'consumes'))
+    : readRequestBody(operation.requestBody, `${at}.requestBody`, reading);
+  return {
+    at,
+    method: method.toUpperCase(),
+    path,
+    operationId: asText(operation.operationId) || undefined,
+    tags: asTexts(operation.tags),
+    summary: asText(operation.summary) || asText(item.summary),
+    description: asText(operation.description) || asText(item.description),
+    isDeprecated: operation.deprecated === true,
+    inputs: parameters.inputs,
+    body,
+    security: readRequirements(operation.security) ?? readRequirements(root.security) ?? [],
+    servers: reading.isSwagger ? undefined : (readServers(operation.servers) ?? readServers(item.servers)),
+    answers: readAnswers(operation, root, reading),
+    unreadable: undefined,
+  };
+}
+
+/** Media types, headers and kind of the successful answers. */
+function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentReading): ApiAnswers {
+  const mediaTypes = new Set<string>();
+  const headers = new Set<string>();
+  const statuses: string[] = [];
+  for (const [status, value] of entriesOf(operation.responses)) {
+    const answer = reading.references.follow(value).value;
+    if (!isFields(answer)) continue;
+    statuses.push(status);
+    if (!/^(2|3|default)/i.test(status)) continue;
+    for (const [name] of entriesOf(answer.headers)) headers.add(name);
+    if (/^(2|default)/i.test(status)) for (const [type] of entriesOf(answer.content)) mediaTypes.add(type.trim());
+  }
+  if (reading.isSwagger) for (const type of mediaTypesOf(operation, root, 'produces')) mediaTypes.add(type.trim());
+  const isRedirect =
+    statuses.some((status) => /^3/.test(status)) && !statuses.some((status) => /^(2|default)/i.test(status));
+  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect };
+}

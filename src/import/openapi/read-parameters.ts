@@ -1,0 +1,111 @@
+import { asText, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { References } from '../document/references.ts';
+import { type ApiInput, type Finding, type InputStyle, inputLocations } from '../model.ts';
+
+/** The parameters of an operation, and of Swagger 2 those that make its body. */
+export type Parameters = { inputs: ApiInput[]; bodyParameter: JsonFields | undefined; formParameters: JsonFields[] };
+
+/** What the readers share about one document. `add` reports a finding. */
+export type DocumentReading = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
+
+/** Those of the operation replace those of its path that have the same name and location. */
+export function readParameters(lists: readonly { at: string; value: unknown }[], reading: DocumentReading): Parameters {
+  const byKey = new Map<string, JsonFields>();
+  for (const { at, value } of lists) {
+    for (const [index, item] of listOf(value).entries()) {
+      const { value: parameter, problem } = reading.references.follow(item);
+      if (problem !== undefined || !isFields(parameter)) {
+        reading.add({ at: `${at}[${index}]`, message: problem ?? 'is not a parameter; left out' });
+        continue;
+      }
+      byKey.set(`${asText(parameter.in)} ${asText(parameter.name)}`, parameter);
+    }
+  }
+  const all = [...byKey.values()];
+  const at = lists.at(-1)?.at ?? '';
+  return {
+    inputs: all.flatMap((parameter) => readParameter(parameter, at, reading)),
+    bodyParameter: reading.isSwagger ? all.find((parameter) => parameter.in === 'body') : undefined,
+    formParameters: reading.isSwagger ? all.filter((parameter) => parameter.in === 'formData') : [],
+  };
+}
+
+function readParameter(parameter: JsonFields, at: string, reading: DocumentReading): ApiInput[] {
+  const name = asText(parameter.name).trim();
+  const found = asText(parameter.in);
+  if (reading.isSwagger && (found === 'body' || found === 'formData')) return [];
+  const location = inputLocations.find((allowed) => allowed === found);
+  if (name === '' || location === undefined) {
+    const message = `parameter ${JSON.stringify(name.slice(0, 60))} in ${JSON.stringify(found.slice(0, 20))} is left out; allowed: ${inputLocations.join(', ')}`;
+    reading.add({ at, message });
+    return [];
+  }
+  const [content] = entriesOf(parameter.content);
+  const schema = content ? field(content[1], 'schema') : reading.isSwagger ? parameter : (parameter.schema ?? {});
+  const style = content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
+  return [
+    {
+      name,
+      location,
+      required: parameter.required === true || parameter.required === 'true' || location === 'path',
+      description: asText(parameter.description),
+      schema: withExample(schema, parameter),
+      style,
+      allowSlashes: parameter.allowReserved === true && location === 'path',
+    },
+  ];
+}
+
+/** Examples and the mark of a deprecated input stand beside the schema. */
+function withExample(schema: unknown, { example }: JsonFields): unknown {
+  return isFields(schema) && example !== undefined && schema.example === undefined && schema.$ref === undefined
+    ? { ...schema, example }
+    : schema;
+}
+
+function contentStyle(mediaType: string): InputStyle | undefined {
+  return /json/i.test(mediaType) ? 'json' : undefined;
+}
+
+/** The style of arrays and objects; undefined for other values and where the default of the tool fits. */
+function styleOf(
+  parameter: JsonFields,
+  location: string,
+  schema: unknown,
+  reading: DocumentReading,
+): InputStyle | undefined {
+  const resolved = reading.references.follow(schema).value;
+  const type = [field(resolved, 'type')].flat();
+  if (type.includes('array') || field(resolved, 'items') !== undefined) {
+    return reading.isSwagger ? swaggerStyle(parameter) : arrayStyle(parameter, location);
+  }
+  const isObject =
+    type.includes('object') ||
+    ['properties', 'allOf', 'additionalProperties'].some(
+      (name) => isFields(field(resolved, name)) || Array.isArray(field(resolved, name)),
+    );
+  if (!isObject || reading.isSwagger) return parameter.style === 'deepObject' ? 'deep' : undefined;
+  if (parameter.style === 'deepObject') return 'deep';
+  return location !== 'query' || parameter.explode === false ? 'comma' : 'repeat';
+}
+
+function arrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
+  if (location !== 'query') return 'comma';
+  if (style === 'deepObject') return 'brackets';
+  if (explode === true || (explode === undefined && (style === undefined || style === 'form'))) return 'repeat';
+  if (style === 'spaceDelimited') return 'space';
+  return style === 'pipeDelimited' ? 'pipe' : 'comma';
+}
+
+const swaggerStyles: ReadonlyMap<string, InputStyle> = new Map([
+  ['csv', 'comma'],
+  ['ssv', 'space'],
+  ['tsv', 'tab'],
+  ['pipes', 'pipe'],
+  ['multi', 'repeat'],
+]);
+
+/** `collectionFormat` of Swagger 2, comma-separated when absent. */
+export function swaggerStyle(parameter: JsonFields): InputStyle {
+  return swaggerStyles.get(asText(parameter.collectionFormat)) ?? 'comma';
+}

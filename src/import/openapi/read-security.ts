@@ -1,0 +1,117 @@
+import { isHeaderName } from '../../domain/http/headers.ts';
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { References } from '../document/references.ts';
+import type { ApiRequirement, ApiScheme } from '../model.ts';
+
+/** Security schemes of OpenAPI 3 and security definitions of Swagger 2, by name. */
+export function readSchemes(root: JsonFields, references: References): Map<string, ApiScheme> {
+  const described = field(field(root, 'components'), 'securitySchemes') ?? root.securityDefinitions;
+  const schemes = new Map<string, ApiScheme>();
+  for (const [name, value] of entriesOf(described)) {
+    const scheme = references.follow(value).value;
+    if (isFields(scheme)) schemes.set(name, readScheme(name, scheme));
+  }
+  return schemes;
+}
+
+const none = {
+  in: undefined,
+  parameter: undefined,
+  prefix: '',
+  tokenUrl: undefined,
+  authorizationUrl: undefined,
+  clientTokenUrl: undefined,
+  scopes: [],
+  reason: undefined,
+} as const;
+
+function readScheme(name: string, scheme: JsonFields): ApiScheme {
+  const description = asText(scheme.description);
+  const type = asText(scheme.type).toLowerCase();
+  const base: ApiScheme = { name, kind: 'unsupported', description, ...none };
+  if (isAws(name, scheme)) return { ...base, kind: 'aws' };
+  if (type === 'basic') return { ...base, kind: 'basic' };
+  if (type === 'http') return httpScheme(base, asText(scheme.scheme).toLowerCase());
+  if (type === 'apikey') return keyScheme(base, scheme);
+  if (type === 'oauth2') return oauthScheme(base, scheme);
+  if (type === 'openidconnect') return { ...base, kind: 'bearer' };
+  return { ...base, reason: `credentials of type ${JSON.stringify(type.slice(0, 40))}` };
+}
+
+function isAws(name: string, scheme: JsonFields): boolean {
+  const type = asText(scheme['x-amazon-apigateway-authtype']).toLowerCase();
+  return type === 'awssigv4' || (name === 'hmac' && /signature.*v4/i.test(asText(scheme.description)));
+}
+
+function httpScheme(base: ApiScheme, scheme: string): ApiScheme {
+  if (scheme === 'basic') return { ...base, kind: 'basic' };
+  if (scheme === 'bearer') return { ...base, kind: 'bearer' };
+  if (scheme === 'digest' || scheme === 'mutual' || scheme === 'hoba') {
+    return { ...base, reason: `HTTP authentication of type ${scheme}` };
+  }
+  // Any other word stands before the token, as Bearer does.
+  const word = /^[a-z][a-z0-9_-]{0,40}$/.test(scheme) ? `${scheme[0]?.toUpperCase()}${scheme.slice(1)} ` : '';
+  return { ...base, kind: 'key', in: 'header', parameter: 'Authorization', prefix: word };
+}
+
+function keyScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
+  const parameter = asText(scheme.name).trim();
+  const location = asText(scheme.in);
+  if (parameter === '') return { ...base, reason: 'a key without a name' };
+  if (location !== 'header' && location !== 'query' && location !== 'cookie') {
+    return { ...base, reason: `a key in ${JSON.stringify(location.slice(0, 40))}` };
+  }
+  if (location === 'header' && !isHeaderName(parameter)) {
+    return {
+      ...base,
+      reason: `a key in the header ${JSON.stringify(parameter.slice(0, 60))}, which is no header name`,
+    };
+  }
+  if (location === 'query' && !/^[A-Za-z0-9_.~-]{1,64}$/.test(parameter)) {
+    return { ...base, reason: `a key in the query as ${JSON.stringify(parameter.slice(0, 60))}` };
+  }
+  const prefix = location === 'header' ? prefixOf(parameter, base.description) : '';
+  if (location === 'header' && /^authorization$/i.test(parameter) && /^bearer $/i.test(prefix)) {
+    return { ...base, kind: 'bearer' };
+  }
+  return { ...base, kind: 'key', in: location, parameter, prefix };
+}
+
+/** The text before a key, as descriptions show it: `Token token=KEY`, `Klaviyo-API-Key your-key`, `Bearer <token>`. */
+function prefixOf(parameter: string, description: string): string {
+  const shown =
+    /(?:format|value|prefix|header|authorization)\b[^\n]{0,60}?[`"':\s](Bearer|Token token=|Token|[A-Z][A-Za-z]+-API-Key|Apikey|ApiKey|SSWS|GenieKey|Bot|Key)(?:\s|=)/i.exec(
+      description,
+    )?.[1];
+  if (shown === undefined || !/^authorization$/i.test(parameter)) return '';
+  return shown.endsWith('=') ? shown : `${shown} `;
+}
+
+function oauthScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
+  const flows = isFields(scheme.flows) ? scheme.flows : swaggerFlows(scheme);
+  const code = field(flows, 'authorizationCode') ?? field(flows, 'accessCode');
+  const client = field(flows, 'clientCredentials') ?? field(flows, 'application');
+  const people = code ?? field(flows, 'implicit');
+  const url = (flow: unknown, name: string) => asText(field(flow, name)) || undefined;
+  return {
+    ...base,
+    kind: 'oauth2',
+    authorizationUrl: url(people, 'authorizationUrl'),
+    tokenUrl: url(code, 'tokenUrl'),
+    clientTokenUrl: url(client, 'tokenUrl'),
+    scopes: entriesOf(field(code ?? client ?? people ?? field(flows, 'password'), 'scopes')).map(([name]) => name),
+  };
+}
+
+function swaggerFlows(scheme: JsonFields): JsonFields {
+  return { [asText(scheme.flow) || 'implicit']: scheme };
+}
+
+/** The `security` of the document or of an operation; undefined when it is not given. */
+export function readRequirements(value: unknown): ApiRequirement[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const read = listOf(value)
+    .filter(isFields)
+    .map((requirement) => new Map(entriesOf(requirement).map(([name, scopes]) => [name, asTexts(scopes)])));
+  return value.length === 0 ? [new Map()] : read;
+}

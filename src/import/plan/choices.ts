@@ -1,0 +1,28 @@
+/** What a person or an agent decides about an import. Everything is optional. */
+export type ImportChoices = {
+  /** Tags, operation ids, names of tools, `METHOD /path` or `/path`, with `*` for any text. */
+  include?: readonly string[] | undefined;
+  exclude?: readonly string[] | undefined;
+  /** Only operations that read. */
+  readOnly?: boolean | undefined;
+  /** Deprecated operations as well. */
+  deprecated?: boolean | undefined;
+  /** The address that replaces the one in the document. */
+  server?: string | undefined;
+  /** Answers to the questions of the plan, by name. */
+  answers?: Readonly<Record<string, string>> | undefined;
+  /** The address that the document was read from; relative servers are below it. */
+  documentUrl?: string | undefined;
+  name?: string | undefined;
+  slug?: string | undefined;
+};
+
+/** A question of the plan. `required` ones must be answered before a server can be made. */
+export type Question = {
+  name: string;
+  question: string;
+  required: boolean;
+  options?: { value: string; meaning: string }[];
+  /** The answer that is taken without another one. */
+  assumed?: string;
+};

@@ -1,0 +1,217 @@
+import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
+import { type CredentialNames, short } from '../tools/input-arguments.ts';
+import { plainText } from '../tools/texts.ts';
+import { authenticationOf, type CredentialFields } from './authentication-fields.ts';
+import type { ImportChoices, Question } from './choices.ts';
+
+/** The credential of a server, which operations it is enough for, and what has to be answered or stored. */
+export type ServerCredential = {
+  fields: CredentialFields;
+  names: CredentialNames;
+  /** Why an operation cannot be called with it, or undefined. */
+  missingFor: (operation: ApiOperation) => string | undefined;
+  questions: Question[];
+};
+
+/** Credentials that are needed at once, and how many operations they are enough for. */
+type Option = { id: string; schemes: readonly ApiScheme[]; covers: number };
+
+const byHand = ['bearer', 'basic', 'none'];
+
+/** Chooses the credential that is enough for most operations, unless `credential` is answered. */
+export function chooseCredential(
+  description: ApiDescription,
+  operations: readonly ApiOperation[],
+  choices: ImportChoices,
+): ServerCredential {
+  const options = optionsOf(description);
+  const answers = choices.answers ?? {};
+  const given = answers.credential;
+  const described = options.find(({ id }) => id === given) ?? (given === undefined ? options[0] : undefined);
+  const schemes = described?.schemes ?? handMade(given);
+  const chosen = new Set(schemes.map(({ name }) => name));
+  const isByHand = given !== undefined && described === undefined;
+  const scopes = scopesOf(operations, chosen);
+  return {
+    fields: authenticationOf(schemes, { scopes, answers, description }),
+    names: namesOf(schemes),
+    missingFor: (operation) => (isByHand ? undefined : missing(operation, chosen, description.schemes)),
+    questions: questionsOf(options, given, schemes, description),
+  };
+}
+
+/** Whether the answer to `credential` is one of those that can be given. */
+export function isCredentialAnswer(description: ApiDescription, given: string): boolean {
+  return (
+    byHand.includes(given) ||
+    /^(?:header|query):[\w.~-]{1,64}$/.test(given) ||
+    optionsOf(description).some(({ id }) => id === given)
+  );
+}
+
+function optionsOf({ operations, schemes }: ApiDescription): Option[] {
+  const found = new Map<string, Option>();
+  for (const operation of operations) {
+    for (const requirement of operation.security) {
+      const option = optionOf(requirement, schemes);
+      if (option && !found.has(option.id)) found.set(option.id, option);
+    }
+  }
+  const options = [...found.values()];
+  for (const option of options) {
+    const chosen = new Set(option.schemes.map(({ name }) => name));
+    option.covers = operations.filter((operation) => missing(operation, chosen, schemes) === undefined).length;
+  }
+  return options.toSorted((a, b) => b.covers - a.covers || a.schemes.length - b.schemes.length || rank(a) - rank(b));
+}
+
+const ranks: readonly ApiScheme['kind'][] = ['bearer', 'key', 'basic', 'oauth2', 'aws', 'unsupported'];
+
+function rank({ schemes }: Option): number {
+  return Math.max(
+    0,
+    ...schemes.map(({ kind, in: location }) => ranks.indexOf(kind) + (location === 'query' ? 0.5 : 0)),
+  );
+}
+
+function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes']): Option | undefined {
+  const named = [...requirement.keys()].map((name) => schemes.get(name));
+  if (named.length === 0 || named.some((scheme) => scheme === undefined || scheme.kind === 'unsupported'))
+    return undefined;
+  const all = onePerLogin(named.filter((scheme) => scheme !== undefined));
+  return all.length > 4 ? undefined : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0 };
+}
+
+/** Two OAuth schemes in one requirement are two names for one token. */
+function onePerLogin(schemes: readonly ApiScheme[]): ApiScheme[] {
+  const first = schemes.find(({ kind }) => kind === 'oauth2');
+  return schemes.filter((scheme) => scheme.kind !== 'oauth2' || scheme === first);
+}
+
+function missing(
+  operation: ApiOperation,
+  chosen: ReadonlySet<string>,
+  schemes: ApiDescription['schemes'],
+): string | undefined {
+  if (operation.security.length === 0) return undefined;
+  const isEnough = operation.security.some((requirement) => {
+    const option = optionOf(requirement, schemes);
+    return requirement.size === 0 || option?.schemes.every(({ name }) => chosen.has(name)) === true;
+  });
+  if (isEnough) return undefined;
+  const needed = [...(operation.security[0]?.keys() ?? [])];
+  const reason = needed.map((name) => schemes.get(name)?.reason).find((text) => text !== undefined);
+  return reason ?? `it needs the credential ${short(needed.join('+'))}`;
+}
+
+/** A credential that the document does not describe: `bearer`, `basic`, `header:NAME` or `query:NAME`. */
+function handMade(given: string | undefined): ApiScheme[] {
+  const [kind = '', parameter] = (given ?? '').split(':');
+  const base = {
+    name: 'token',
+    description: '',
+    in: undefined,
+    parameter: undefined,
+    prefix: '',
+    scopes: [],
+    reason: undefined,
+  };
+  const urls = { tokenUrl: undefined, authorizationUrl: undefined, clientTokenUrl: undefined };
+  if (kind === 'bearer' || kind === 'basic') return [{ ...base, ...urls, kind }];
+  if ((kind !== 'header' && kind !== 'query') || parameter === undefined) return [];
+  return [{ ...base, ...urls, name: parameter, kind: 'key', in: kind, parameter }];
+}
+
+function namesOf(schemes: readonly ApiScheme[]): CredentialNames {
+  const keysIn = (location: string) =>
+    schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
+  return {
+    headers: new Set(keysIn('header').map(foldedHeader)),
+    query: new Set(keysIn('query').map((name) => name.toLowerCase())),
+    isAws: schemes.some(({ kind }) => kind === 'aws'),
+    isDescribed: schemes.length > 0,
+  };
+}
+
+const scopePattern = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;
+
+/** Only the scopes that the chosen operations ask for. */
+function scopesOf(operations: readonly ApiOperation[], chosen: ReadonlySet<string>): string[] {
+  const scopes = new Set<string>();
+  for (const { security } of operations) {
+    const requirement = security.find((alternative) => [...alternative.keys()].some((name) => chosen.has(name)));
+    for (const [name, wanted] of requirement ?? []) if (chosen.has(name)) for (const scope of wanted) scopes.add(scope);
+  }
+  return [...scopes].filter((scope) => scopePattern.test(scope)).slice(0, 100);
+}
+
+function questionsOf(
+  options: readonly Option[],
+  given: string | undefined,
+  schemes: readonly ApiScheme[],
+  description: ApiDescription,
+): Question[] {
+  const total = description.operations.length;
+  const listed = options.slice(0, 10).map(({ id, schemes: all, covers }) => ({
+    value: id,
+    meaning: `${all.map(meaningOf).join(' and ')}; enough for ${covers} of ${total} operations`,
+  }));
+  const loginQuestions = schemes.some(
+    ({ kind, authorizationUrl, tokenUrl }) => kind === 'oauth2' && authorizationUrl && tokenUrl,
+  )
+    ? [
+        {
+          name: 'client_id',
+          required: false,
+          question:
+            'Client id of your OAuth application at the provider. With it and client_secret people log in; without them one access token is stored.',
+        },
+        { name: 'client_secret', required: false, question: 'Client secret of your OAuth application.' },
+      ]
+    : [];
+  if (given !== undefined) return loginQuestions;
+  if (options.length === 0) {
+    const hint = [
+      { value: 'bearer', meaning: 'a token in the Authorization header' },
+      { value: 'basic', meaning: 'user and password' },
+      { value: 'header:NAME', meaning: 'a key in a header' },
+      { value: 'query:NAME', meaning: 'a key in the query' },
+      { value: 'none', meaning: 'no credential' },
+    ];
+    return [
+      {
+        name: 'credential',
+        required: false,
+        question: 'The document describes no credential that can be sent. Which one does the API need?',
+        options: hint,
+        assumed: 'none',
+      },
+    ];
+  }
+  const assumed = options[0]?.id ?? 'none';
+  if (options.length === 1) return loginQuestions;
+  return [
+    {
+      name: 'credential',
+      required: false,
+      question: 'Which credential should the server use?',
+      options: listed,
+      assumed,
+    },
+    ...loginQuestions,
+  ];
+}
+
+function meaningOf(scheme: ApiScheme): string {
+  const text = plainText(scheme.description, 80);
+  const kinds = {
+    bearer: 'a bearer token',
+    basic: 'user and password',
+    key: `a key in the ${scheme.in ?? 'header'} ${short(scheme.parameter ?? '')}`,
+    oauth2: scheme.authorizationUrl ? 'a login of people (OAuth)' : 'an access token (OAuth)',
+    aws: 'an AWS signature',
+    unsupported: 'unsupported',
+  };
+  return text === '' ? kinds[scheme.kind] : `${kinds[scheme.kind]} (${text})`;
+}

@@ -1,0 +1,40 @@
+import { didYouMean } from '../../domain/problems.ts';
+import { invalid, type Problem } from '../../errors.ts';
+import type { ApiDescription } from '../model.ts';
+import type { ImportChoices } from './choices.ts';
+import { isCredentialAnswer } from './credentials.ts';
+import { variableName } from './server-address.ts';
+
+const always = ['server', 'credential', 'client_id', 'client_secret', 'region', 'service'];
+
+/** Checks that every answer belongs to a question of the document. @throws AppError invalid */
+export function judgeAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
+  const servers = [...description.servers, ...description.operations.flatMap((operation) => operation.servers ?? [])];
+  const variables = servers.flatMap((one) => one.variables.flatMap(({ name }) => [name, variableName(name)]));
+  const known = [...new Set([...always, ...variables])];
+  const problems: Problem[] = [];
+  for (const [name, value] of Object.entries(answers)) {
+    const path = `answers.${name.slice(0, 64)}`;
+    if (!known.includes(name)) {
+      problems.push({
+        path,
+        message: `the document asks no such question${didYouMean(name, known) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,
+      });
+    } else if (name === 'credential' && !isCredentialAnswer(description, value)) {
+      const described = [...description.schemes.keys()].slice(0, 10);
+      const allowed = [...described, 'bearer', 'basic', 'header:NAME', 'query:NAME', 'none'].join(', ');
+      problems.push({
+        path,
+        message: `found ${JSON.stringify(value.slice(0, 60))}; allowed: ${allowed}, or several of the document joined by +`,
+      });
+    }
+  }
+  const address = server ?? answers.server;
+  if (address !== undefined && !/^\d{1,3}$/.test(address) && !/^https?:\/\/[^/\s]+/i.test(address)) {
+    problems.push({
+      path: 'server',
+      message: `found ${JSON.stringify(address.slice(0, 100))}; allowed: an address such as https://api.example.com/v1, or the number of a server of the document`,
+    });
+  }
+  if (problems.length > 0) throw invalid(problems, 'The document was not imported');
+}

@@ -1,0 +1,142 @@
+import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import { isSlug, reservedSlugs } from '../../domain/slug.ts';
+import type { ApiDescription, Finding } from '../model.ts';
+import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
+import { makeTool } from '../tools/make-tool.ts';
+import { plainText, shortened } from '../tools/texts.ts';
+import { toolNames } from '../tools/tool-names.ts';
+import type { NeededSecret } from './authentication-fields.ts';
+import type { ImportChoices, Question } from './choices.ts';
+import { chooseCredential } from './credentials.ts';
+import { judgeAnswers } from './judge-answers.ts';
+import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
+import { ownAddress, serverAddress } from './server-address.ts';
+
+/** What an import would make, and what it made of each operation. */
+export type ImportPlan = {
+  title: string;
+  format: string;
+  counts: Record<ImportOutcome, number> & { operations: number };
+  groups: Group[];
+  proposal: Proposal;
+  questions: Question[];
+  secrets: NeededSecret[];
+  notes: string[];
+  /** Selectors of `include` that no operation fits. */
+  unmatched: string[];
+  findings: readonly Finding[];
+  all: readonly MadeTool[];
+  chosen: readonly MadeTool[];
+  tokens: number;
+  /** The configuration of the chosen operations; undefined while a question must be answered. */
+  config: ImportedConfig | undefined;
+};
+
+export type ImportedConfig = {
+  name: string;
+  slug: string;
+  description?: string;
+  base_url?: string;
+  variables?: object;
+  authentication?: object | object[];
+  oauth?: object;
+  tools: ImportedTool[];
+};
+
+/**
+ * Plans the import of a description. Without `include` the proposal is chosen.
+ * @throws AppError invalid when an answer belongs to no question
+ */
+export function planImport(description: ApiDescription, choices: ImportChoices): ImportPlan {
+  judgeAnswers(description, choices);
+  const address = serverAddress(description, choices);
+  const credential = chooseCredential(description, description.operations, choices);
+  const names = toolNames(description.operations);
+  const source = { root: description.root, credential: credential.names };
+  const all = description.operations.map((operation, index): MadeTool => {
+    const missing = credential.missingFor(operation);
+    const own = ownAddress(operation.servers, choices);
+    const made = makeTool(operation, names[index] as string, own ?? '', source);
+    return missing === undefined ? made : { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
+  });
+  const order = description.tags.map(({ name }) => name);
+  const proposal = propose(all, order);
+  const wanted =
+    choices.include === undefined && !choices.exclude?.length
+      ? { ...choices, include: proposal.include, readOnly: choices.readOnly ?? proposal.readOnly }
+      : choices;
+  const { chosen, unmatched } = select(all, wanted);
+  const { fields } = chooseCredential(
+    description,
+    chosen.map(({ operation }) => operation),
+    choices,
+  );
+  const questions = [...address.questions, ...credential.questions];
+  const config = questions.some(({ required }) => required)
+    ? undefined
+    : configOf(description, choices, { address, fields, chosen });
+  return {
+    title: plainText(description.title, 100),
+    format: `${description.format} ${description.version.slice(0, 20)}`.trim(),
+    counts: countsOf(all),
+    groups: groupsOf(all, order),
+    proposal,
+    questions,
+    secrets: fields.secrets,
+    notes: fields.notes,
+    unmatched,
+    findings: [...description.findings, ...address.findings],
+    all,
+    chosen,
+    tokens: tokensOfAll(chosen),
+    config,
+  };
+}
+
+function countsOf(all: readonly MadeTool[]): ImportPlan['counts'] {
+  const counts = { operations: all.length, whole: 0, loosened: 0, partial: 0, skipped: 0 };
+  for (const { outcome } of all) counts[outcome]++;
+  return counts;
+}
+
+type Made = {
+  address: ReturnType<typeof serverAddress>;
+  fields: ReturnType<typeof chooseCredential>['fields'];
+  chosen: readonly MadeTool[];
+};
+
+function configOf(
+  description: ApiDescription,
+  choices: ImportChoices,
+  { address, fields, chosen }: Made,
+): ImportedConfig {
+  const name = nameOf(choices.name ?? description.title);
+  const text = plainText(description.description, 500);
+  const { variables, baseUrl } = address;
+  return {
+    name,
+    slug: choices.slug ?? slugOf(name),
+    ...(text !== '' && { description: text }),
+    ...(baseUrl !== undefined && { base_url: baseUrl }),
+    ...(Object.keys(variables).length > 0 && { variables }),
+    ...(fields.authentication !== undefined && { authentication: fields.authentication }),
+    ...(fields.oauth !== undefined && { oauth: fields.oauth }),
+    tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
+  };
+}
+
+function nameOf(title: string): string {
+  const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'g'), '').trim();
+  return shortened(visible, 100) || 'Imported API';
+}
+
+function slugOf(name: string): string {
+  const words = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 40)
+    .replaceAll(/^-+|-+$/g, '');
+  const slug = words.length < 3 || reservedSlugs.has(words) ? `${words === '' ? 'imported' : words}-api` : words;
+  return isSlug(slug) ? slug : 'imported-api';
+}

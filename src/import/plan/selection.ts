@@ -1,0 +1,161 @@
+import type { MadeTool } from '../tools/made-tool.ts';
+import type { ImportChoices } from './choices.ts';
+
+/** The bounds of the proposal: some clients cut off above 40 tools, and every conversation pays for the list. */
+export const proposed = { tools: 40, tokens: 10_000 } as const;
+
+/** Name of the group of an operation: its first tag, or else the first word of its path. */
+export function groupOf({ operation }: MadeTool): string {
+  const [tag] = operation.tags;
+  if (tag !== undefined) return tag;
+  return (
+    operation.path
+      .split(/[/?#]/)
+      .find((segment) => segment !== '' && !/^(?:\{.*|v\d+(?:\.\d+)?|api|rest)$/i.test(segment)) ?? 'other'
+  );
+}
+
+export function isRead({ operation }: MadeTool): boolean {
+  return operation.method === 'GET' || operation.method === 'HEAD';
+}
+
+/** Whether an operation fits one of the selectors. */
+function fits(made: MadeTool, selectors: readonly Selector[]): boolean {
+  const { operation } = made;
+  const texts = [
+    ...operation.tags,
+    groupOf(made),
+    operation.operationId ?? '',
+    made.name,
+    operation.path,
+    `${operation.method} ${operation.path}`,
+  ];
+  return selectors.some((selector) =>
+    selector.isOne
+      ? texts.some((text) => selector.exact === text.toLowerCase())
+      : texts.some((text) => selector.pattern.test(text)),
+  );
+}
+
+export type Selector = { text: string; exact: string; isOne: boolean; pattern: RegExp };
+
+/** `*` stands for any text. A prefix such as `tag:` or `path:` may say what is meant. */
+export function selectorOf(text: string): Selector {
+  const bare = text
+    .trim()
+    .replace(/^(?:tag|path|id|operation|method):/i, (prefix) => (/^method/i.test(prefix) ? '' : ''));
+  const wanted = /^method:/i.test(text.trim()) ? `${bare} *` : bare;
+  const parts = wanted
+    .toLowerCase()
+    .split(/\*+/)
+    .map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
+  return {
+    text,
+    exact: wanted.toLowerCase(),
+    isOne: parts.length === 1,
+    pattern: new RegExp(`^${parts.join('[\\s\\S]*?')}$`, 'i'),
+  };
+}
+
+export type Selection = { chosen: MadeTool[]; unmatched: string[] };
+
+/** The operations that the choices name; without `include` all of them. Skipped ones are left out. */
+export function select(all: readonly MadeTool[], choices: ImportChoices): Selection {
+  const include = choices.include?.map(selectorOf);
+  const exclude = (choices.exclude ?? []).map(selectorOf);
+  const chosen = all.filter((made) => {
+    if (!made.tool || (choices.readOnly && !isRead(made)) || (exclude.length > 0 && fits(made, exclude))) return false;
+    const isNamed = include !== undefined && fits(made, include);
+    const isWanted =
+      !made.operation.isDeprecated || choices.deprecated === true || (isNamed && !include.every(({ isOne }) => !isOne));
+    return isWanted && (include === undefined || isNamed);
+  });
+  const unmatched = (include ?? [])
+    .filter((selector) => !all.some((made) => fits(made, [selector])))
+    .map(({ text }) => text);
+  return { chosen, unmatched };
+}
+
+export type Group = { name: string; operations: number; reads: number; tokens: number; skipped: number };
+
+export function groupsOf(all: readonly MadeTool[], order: readonly string[]): Group[] {
+  const groups = new Map<string, Group>(
+    order.map((name) => [name, { name, operations: 0, reads: 0, tokens: 0, skipped: 0 }]),
+  );
+  for (const made of all) {
+    const name = groupOf(made);
+    const group = groups.get(name) ?? { name, operations: 0, reads: 0, tokens: 0, skipped: 0 };
+    groups.set(name, group);
+    group.operations++;
+    if (isRead(made)) group.reads++;
+    if (!made.tool) group.skipped++;
+    group.tokens += made.tokens;
+  }
+  return [...groups.values()].filter(({ operations }) => operations > 0);
+}
+
+/** A choice of operations that fits the bounds: everything, everything that reads, whole groups, or the first ones. */
+export type Proposal = { include: string[]; readOnly: boolean; tools: number; tokens: number; reason: string };
+
+export function propose(all: readonly MadeTool[], order: readonly string[]): Proposal {
+  const usable = all.filter((made) => made.tool && !made.operation.isDeprecated);
+  if (isSmall(usable)) return proposal(['*'], false, usable, 'all operations fit');
+  const reads = usable.filter(isRead);
+  if (reads.length > 0 && isSmall(reads)) return proposal(['*'], true, reads, 'all operations that read fit');
+  for (const candidates of [usable, reads]) {
+    const found = wholeGroups(candidates, order);
+    if (found) return { ...found, readOnly: candidates === reads };
+  }
+  const first = firstThatFit(reads.length > 0 ? reads : usable);
+  return proposal(
+    first.map(({ operation }) => `${operation.method} ${operation.path}`),
+    false,
+    first,
+    'no group fits, so the first operations',
+  );
+}
+
+function firstThatFit(usable: readonly MadeTool[]): MadeTool[] {
+  const kept: MadeTool[] = [];
+  let tokens = 0;
+  for (const made of usable) {
+    if (kept.length >= proposed.tools || tokens + made.tokens > proposed.tokens) continue;
+    kept.push(made);
+    tokens += made.tokens;
+  }
+  return kept;
+}
+
+/** Groups in the order of the document, as long as they fit. */
+function wholeGroups(usable: readonly MadeTool[], order: readonly string[]): Omit<Proposal, 'readOnly'> | undefined {
+  const byGroup = Map.groupBy(usable, groupOf);
+  const names = [...new Set([...order, ...byGroup.keys()])].filter((name) => byGroup.has(name));
+  const included: string[] = [];
+  let chosen: MadeTool[] = [];
+  for (const name of names) {
+    const next = [...chosen, ...(byGroup.get(name) ?? [])];
+    if (!isSmall(next)) continue;
+    included.push(name);
+    chosen = next;
+  }
+  if (included.length === 0) return undefined;
+  const { readOnly: _, ...found } = proposal(
+    included,
+    false,
+    chosen,
+    `the first groups that fit ${proposed.tools} tools and ${proposed.tokens} tokens`,
+  );
+  return found;
+}
+
+function proposal(include: string[], readOnly: boolean, chosen: readonly MadeTool[], reason: string): Proposal {
+  return { include, readOnly, tools: chosen.length, tokens: tokensOfAll(chosen), reason };
+}
+
+function isSmall(chosen: readonly MadeTool[]): boolean {
+  return chosen.length <= proposed.tools && tokensOfAll(chosen) <= proposed.tokens;
+}
+
+export function tokensOfAll(chosen: readonly MadeTool[]): number {
+  return chosen.reduce((sum, { tokens }) => sum + tokens, 0);
+}

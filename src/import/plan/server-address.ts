@@ -1,0 +1,154 @@
+import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
+import { plainText } from '../tools/texts.ts';
+import type { ImportChoices, Question } from './choices.ts';
+
+type Variables = Record<string, { value: string; description?: string; enum?: string[] }>;
+
+/** Where the tools are sent: the base address with `{{NAME}}` for variables, and what is still to be answered. */
+export type Address = {
+  baseUrl: string | undefined;
+  variables: Variables;
+  questions: Question[];
+  findings: Finding[];
+};
+
+/** A value for a variable that nobody would have, such as `your-domain`. */
+const placeholderValue =
+  /your|example|[<>{}]|xxx|my[-_]|^(?:domain|subdomain|tenant|company|customer|account|host(?:name)?|localhost|site|instance|organi[sz]ation|region)$/i;
+
+export function serverAddress(description: ApiDescription, choices: ImportChoices): Address {
+  const { servers } = description;
+  const address: Address = { baseUrl: undefined, variables: {}, questions: [], findings: [] };
+  const given = choices.server ?? choices.answers?.server;
+  const server =
+    given === undefined ? (servers.find(({ url }) => isAbsolute(url)) ?? servers[0]) : chosenServer(given, servers);
+  const url = server && absolute(server.url, choices.documentUrl);
+  if (given === undefined) addChoice(address, servers, server, url);
+  if (!server || url === undefined) return address;
+  return filled(address, { ...server, url }, choices.answers ?? {});
+}
+
+/** The address of an operation that has servers of its own; undefined when it is that of the others. */
+export function ownAddress(servers: readonly ApiServer[] | undefined, choices: ImportChoices): string | undefined {
+  const found = servers?.find(({ url }) => isAbsolute(url));
+  if (!found || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
+  const address = filled(
+    { baseUrl: undefined, variables: {}, questions: [], findings: [] },
+    found,
+    choices.answers ?? {},
+  );
+  return address.baseUrl?.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => address.variables[name]?.value ?? '');
+}
+
+function chosenServer(given: string, servers: readonly ApiServer[]): ApiServer {
+  const index = /^\d{1,3}$/.test(given) ? Number(given) - 1 : -1;
+  return (
+    servers[index] ?? servers.find(({ url }) => url === given) ?? { url: given.trim(), description: '', variables: [] }
+  );
+}
+
+function isAbsolute(url: string): boolean {
+  return /^https?:\/\/[^/]/i.test(url) || /^\/\/[^/]/.test(url) || /^\{[^{}]+\}/.test(url);
+}
+
+/** A relative address is below that of the document. */
+function absolute(url: string, documentUrl: string | undefined): string | undefined {
+  if (/^\/\/[^/]/.test(url)) return `https:${url}`;
+  if (isAbsolute(url)) return url;
+  if (/^[\w-]+(?:\.[\w-]+)+(?:[:/]|$)/.test(url)) return `https://${url}`;
+  if (documentUrl === undefined || !URL.canParse(url, documentUrl) || url.includes('{')) return undefined;
+  return new URL(url, documentUrl).href;
+}
+
+function addChoice(
+  address: Address,
+  servers: readonly ApiServer[],
+  server: ApiServer | undefined,
+  url: string | undefined,
+): void {
+  if (url === undefined) {
+    const found = server ? `only the relative address ${JSON.stringify(server.url.slice(0, 100))}` : 'no address';
+    address.questions.push({
+      name: 'server',
+      required: true,
+      question: `The document has ${found}. Which address has the API, such as https://api.example.com?`,
+    });
+  } else if (servers.length > 1) {
+    const options = servers.slice(0, 20).map((option, index) => ({
+      value: String(index + 1),
+      meaning: [option.url, plainText(option.description, 100)].filter((text) => text !== '').join(': '),
+    }));
+    address.questions.push({
+      name: 'server',
+      required: false,
+      question: 'Which of the servers should the tools call?',
+      options,
+      assumed: url,
+    });
+  }
+}
+
+function filled(address: Address, server: ApiServer, answers: Readonly<Record<string, string>>): Address {
+  let base = withoutEnd(secure(server.url, address.findings));
+  for (const variable of server.variables) {
+    const name = variableName(variable.name);
+    const given = Object.hasOwn(answers, variable.name)
+      ? answers[variable.name]
+      : Object.hasOwn(answers, name)
+        ? answers[name]
+        : undefined;
+    const value = given ?? variable.fallback ?? '';
+    if (given === undefined) address.questions.push(questionOf(variable));
+    // A variable that is the scheme or holds slashes cannot be filled in later.
+    if (/^https?$|\/|^$/.test(value) || !secretNamePattern.test(name)) {
+      base = base.replaceAll(
+        `{${variable.name}}`,
+        value === 'http' ? 'https' : value.replaceAll(/^\/+|\/+$/g, (edge) => (value.includes('://') ? edge : '')),
+      );
+      continue;
+    }
+    base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
+    const text = plainText(variable.description, 300);
+    const options = variable.options.includes(value) ? variable.options.slice(0, 100) : [];
+    address.variables[name] = {
+      value,
+      ...(text !== '' && { description: text }),
+      ...(options.length > 1 && { enum: [...options] }),
+    };
+  }
+  return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
+}
+
+function questionOf(variable: ServerVariable): Question {
+  const { name, fallback, options } = variable;
+  const isKnown = fallback !== undefined && !placeholderValue.test(fallback);
+  const text = plainText(variable.description, 200);
+  return {
+    name,
+    question: text || `Value of ${JSON.stringify(name)} in the address of the API`,
+    required: !isKnown,
+    ...(options.length > 0 && { options: options.slice(0, 50).map((value) => ({ value, meaning: '' })) }),
+    ...(fallback !== undefined && { assumed: fallback }),
+  };
+}
+
+/** The name of a variable in the configuration. */
+export function variableName(name: string): string {
+  return name.replaceAll(/\W+/g, '_').replace(/^(?=\d)/, '_');
+}
+
+/** Plain http is refused for upstreams, and every public API answers to https. */
+function secure(url: string, findings: Finding[]): string {
+  if (!/^http:\/\//i.test(url)) return url;
+  if (/^http:\/\/(?:localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url)) return url;
+  findings.push({ at: 'servers', message: 'http is replaced by https' });
+  return url.replace(/^http:/i, 'https:');
+}
+
+function withoutEnd(url: string): string {
+  return url
+    .replace(/[?#].*$/s, '')
+    .replace(/\/+$/, '')
+    .replace(/([^:/])\/{2,}/g, '$1/');
+}

@@ -1,0 +1,35 @@
+import { invalid } from '../errors.ts';
+import { parseDocument } from './document/parse-document.ts';
+import type { ApiDescription } from './model.ts';
+import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
+
+/** Most operations of one document. */
+const mostOperations = 20_000;
+
+/**
+ * Reads an API description of any known format from text. Nothing is fetched.
+ * @throws AppError invalid when the text is none, or exceeds the limits of documents
+ */
+export function readDescription(text: string): ApiDescription {
+  const description = readAny(text);
+  const count = description.operations.length;
+  if (count > mostOperations) {
+    throw invalid([
+      {
+        path: 'document',
+        message: `found ${count} operations; allowed: at most ${mostOperations}; import a part of the document`,
+      },
+    ]);
+  }
+  if (count === 0)
+    throw invalid([{ path: 'document', message: 'found no operations; an OpenAPI document has them in paths' }]);
+  return description;
+}
+
+function readAny(text: string): ApiDescription {
+  const value = parseDocument(text);
+  if (isOpenApi(value)) return readOpenApi(value);
+  throw invalid([
+    { path: 'document', message: 'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML)' },
+  ]);
+}

@@ -1,0 +1,255 @@
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
+import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
+import type { MadeArgument } from './made-tool.ts';
+import { mostFieldText, plainText } from './texts.ts';
+
+/** Most fields of a JSON body that become arguments of their own. */
+const mostFlat = 15;
+
+/** Arguments of the body, its encoding or the name of the argument that is the body, and its static headers. */
+export type BodyParts = { arguments: MadeArgument[]; body?: string; contentType?: string };
+
+const nothing: BodyParts = { arguments: [] };
+
+export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
+  const content = operation.body && preferred(operation.body.contents);
+  if (!operation.body || !content) return nothing;
+  const kind = kindOf(content.mediaType);
+  if (operation.method === 'GET' || operation.method === 'HEAD') return bodyOfRead(operation.body, content, making);
+  if (kind === 'json') return jsonBody(operation.body, content, making);
+  if (kind === 'form' || kind === 'multipart') return formBody(content, kind, making);
+  return rawBody(operation.body, content, kind, making);
+}
+
+type Kind = 'json' | 'form' | 'multipart' | 'text' | 'binary';
+
+function kindOf(mediaType: string): Kind {
+  const type = mediaTypeOf(mediaType);
+  if (type === 'application/x-www-form-urlencoded') return 'form';
+  if (type.startsWith('multipart/')) return 'multipart';
+  if (/[/+]json\b/.test(type) || type === '*/*' || type === '' || type === 'application/*') return 'json';
+  return /^text\/|[/+](?:xml|yaml|x-yaml|graphql|javascript|x-ndjson|jsonl|csv|sql)$/.test(type) ? 'text' : 'binary';
+}
+
+function rankOf(mediaType: string): number {
+  const type = mediaTypeOf(mediaType);
+  if (type === 'application/json') return 0;
+  if (type === 'application/merge-patch+json') return 1;
+  const kind = kindOf(type);
+  if (kind === 'json') return /json-patch|strategic|ndjson/.test(type) ? 4 : 2;
+  return { form: 3, multipart: 5, text: 6, binary: 7 }[kind];
+}
+
+/** The content that agents write best: JSON, then forms, then files. */
+function preferred(contents: readonly ApiContent[]): ApiContent | undefined {
+  return contents.toSorted((a, b) => rankOf(a.mediaType) - rankOf(b.mediaType))[0];
+}
+
+/** Descriptions give bodies to GET that are mostly empty. */
+function bodyOfRead(body: ApiBody, content: ApiContent, { maker, report }: Making): BodyParts {
+  const { schema } = maker.flat(content.schema);
+  const isEmpty = entriesOf(schema.properties).length === 0 && !isFields(schema.items) && !body.required;
+  if (!isEmpty) report.lose('the body of a GET request', body.required || asTexts(schema.required).length > 0);
+  else report.repairs.add('a GET request has no body');
+  return nothing;
+}
+
+function contentTypeOf(mediaType: string, usual: string): { contentType?: string } {
+  const isUsual = mediaTypeOf(mediaType) === usual || mediaType === '' || mediaType.includes('*');
+  return isUsual ? {} : { contentType: mediaType };
+}
+
+function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts {
+  const { maker, names } = making;
+  const { schema, trail } = maker.flat(content.schema);
+  const type = contentTypeOf(content.mediaType, 'application/json');
+  const fields = entriesOf(schema.properties).filter(([, property]) => maker.flat(property).schema.readOnly !== true);
+  if (isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
+    const required = new Set(asTexts(schema.required));
+    const made = fields.map(([name, property]) => fieldArgument({ name, property, trail }, required.has(name), making));
+    return { arguments: made, ...type };
+  }
+  if (isFields(schema.properties) && fields.length === 0 && !schema.additionalProperties && !hasAlternatives(schema))
+    return { arguments: [], ...type };
+  const whole = maker.inner(content.schema, []);
+  const isRequired = body.required || asTexts(schema.required).length > 0;
+  return { ...wholeBody(body, whole, isRequired, making), ...type };
+}
+
+function isFlat(schema: JsonFields, count: number): boolean {
+  const { additionalProperties: other } = schema;
+  const isOpen = other === true || (isFields(other) && Object.keys(other).length > 0);
+  return count > 0 && count <= mostFlat && !isOpen && !hasAlternatives(schema) && schema.nullable !== true;
+}
+
+function hasAlternatives(schema: JsonFields): boolean {
+  return [schema.oneOf, schema.anyOf].some((list) => listOf(list).length > 0);
+}
+
+type FoundField = { name: string; property: unknown; trail: readonly string[] };
+
+function fieldArgument(
+  { name, property, trail }: FoundField,
+  required: boolean,
+  { maker, names }: Making,
+): MadeArgument {
+  const schema = maker.inner(property, trail);
+  const wire = required ? constantOf(schema.enum) : {};
+  // White space around a name is a slip of the description.
+  return { name: names.take(name), wireName: name.trim() || name, location: 'body', required, schema, wire };
+}
+
+/** A required field that can have only one value is a constant. */
+function constantOf(values: unknown): { value?: unknown } {
+  return Array.isArray(values) && values.length === 1 && values[0] !== null ? { value: values[0] } : {};
+}
+
+/** One argument that is the body. */
+function wholeBody(body: ApiBody, schema: MadeArgument['schema'], required: boolean, { names }: Making): BodyParts {
+  const name = names.take('body');
+  const text =
+    plainText(body.description, mostFieldText) ||
+    (schema.description as string | undefined) ||
+    'The body of the request.';
+  const { type, description: _, ...rest } = schema;
+  const described = { ...(type !== undefined && { type }), description: text, ...rest };
+  const made: MadeArgument = { name, wireName: name, location: 'body', required, schema: described, wire: {} };
+  return { arguments: [made], body: name };
+}
+
+/** Most fields of a form, because a tool has at most 100 arguments. */
+const mostFormFields = 70;
+
+function formBody(content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
+  const { maker, report } = making;
+  const { schema, trail } = maker.flat(content.schema);
+  const alternatives = [schema.oneOf, schema.anyOf]
+    .flatMap(listOf)
+    .map((alternative) => maker.flat(alternative).schema);
+  if (alternatives.length > 0) report.loosened.add('alternatives of a form');
+  const fields = new Map([schema, ...alternatives].flatMap(({ properties }) => entriesOf(properties)));
+  const required = new Set(asTexts(schema.required));
+  const all = [...fields].filter(([name, property]) => {
+    const { readOnly, description } = maker.flat(property).schema;
+    if (!isListedCredential(name, asText(description), making.credential)) return readOnly !== true;
+    report.repairs.add(`the credential ${short(name)} is listed as a parameter`);
+    return false;
+  });
+  const chosen = all
+    .toSorted((a, b) => Number(required.has(b[0])) - Number(required.has(a[0])))
+    .slice(0, mostFormFields);
+  if (chosen.length < all.length)
+    report.lose(`${all.length - chosen.length} of ${all.length} fields of the form`, false);
+  const made = chosen.flatMap(([name, property]) => {
+    const argument = fieldArgument({ name, property, trail }, required.has(name), making);
+    return kind === 'multipart' ? partArguments(argument, property, content, making) : [formField(argument, content)];
+  });
+  if (made.length === 0) return nothing;
+  return { arguments: made, body: kind };
+}
+
+function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgument {
+  const { style } = encodings.get(argument.wireName) ?? {};
+  const isArray = argument.schema.type === 'array';
+  const usual = style === 'deep' && isArray ? (isOfObjects(argument) ? 'indices' : 'brackets') : style;
+  const isObject = [argument.schema.type].flat().includes('object') || argument.schema.anyOf !== undefined;
+  const chosen = isArray ? usual : isObject ? (style ?? 'json') : style === 'deep' ? 'deep' : undefined;
+  const made = chosen === 'indices' ? { style: 'indices' } : wireStyle(chosen, argument.schema.type);
+  return { ...argument, wire: { ...argument.wire, ...made } };
+}
+
+function isOfObjects({ schema }: MadeArgument): boolean {
+  return isFields(schema.items) && schema.items.type === 'object';
+}
+
+/** A part of a multipart body; a file has its name in a second argument. */
+function partArguments(
+  argument: MadeArgument,
+  property: unknown,
+  content: ApiContent,
+  { maker, names }: Making,
+): MadeArgument[] {
+  const { schema } = maker.flat(property);
+  const mediaType = content.encodings.get(argument.wireName)?.mediaType;
+  const files =
+    isFile(schema) ||
+    isUnsaidFile(argument.wireName, schema, mediaType) ||
+    (isFields(schema.items) && isFile(maker.flat(schema.items).schema));
+  if (files) return fileArguments(argument, mediaType, schema.type === 'array', names);
+  const isNested = ['object', 'array'].includes(String([argument.schema.type].flat()[0]));
+  const isJson = isNested && (argument.schema.type === 'object' || isOfObjects(argument));
+  if (content.encodings.get(argument.wireName)?.style === 'deep') return [formField(argument, content)];
+  if (!isJson) return [argument];
+  return [{ ...argument, wire: { ...argument.wire, style: 'json', media_type: mediaType ?? 'application/json' } }];
+}
+
+/** Text that is called `file` in a multipart body, or has the type of bytes. */
+function isUnsaidFile(name: string, { type, enum: values }: JsonFields, mediaType: string | undefined): boolean {
+  return type === 'string' && values === undefined && (name === 'file' || mediaType === 'application/octet-stream');
+}
+
+function isFile(schema: JsonFields): boolean {
+  const format = asText(schema.format).toLowerCase();
+  return (
+    schema.type === 'file' ||
+    format === 'binary' ||
+    format === 'base64' ||
+    (schema.type === 'string' && schema.contentMediaType !== undefined && schema.contentEncoding === undefined)
+  );
+}
+
+function fileArguments(
+  argument: MadeArgument,
+  mediaType: string | undefined,
+  isArray: boolean,
+  names: Making['names'],
+): MadeArgument[] {
+  const nameArgument = names.take(`${argument.name}_name`);
+  const { type: _type, format: _format, items: _items, minLength: _min, maxLength: _max, ...rest } = argument.schema;
+  const isConcrete = mediaType !== undefined && !mediaType.includes('*');
+  const file: MadeArgument = {
+    ...argument,
+    schema: isArray ? { type: 'array', ...rest, items: { type: 'string' } } : { type: 'string', ...rest },
+    wire: { content: 'base64', file_name: { argument: nameArgument }, ...(isConcrete && { media_type: mediaType }) },
+  };
+  const description = `Name of the file in ${argument.name}, such as photo.png.`;
+  const name: MadeArgument = {
+    name: nameArgument,
+    wireName: nameArgument,
+    location: 'body',
+    required: argument.required,
+    schema: { type: 'string', description },
+    wire: {},
+  };
+  return [file, name];
+}
+
+function rawBody(body: ApiBody, content: ApiContent, kind: 'text' | 'binary', making: Making): BodyParts {
+  const { names, report } = making;
+  const text = plainText(body.description, mostFieldText);
+  if (kind === 'text') {
+    report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
+    const schema = { type: 'string', description: text || `The body, as ${mediaTypeOf(content.mediaType)}.` };
+    return {
+      ...wholeBody(body, schema, body.required, making),
+      contentType: concrete(content.mediaType, 'text/plain'),
+    };
+  }
+  const name = names.take('file');
+  const schema = { type: 'string', description: text || 'The bytes of the body, as Base64 or a data URL.' };
+  const made: MadeArgument = {
+    name,
+    wireName: name,
+    location: 'body',
+    required: body.required,
+    schema,
+    wire: { content: 'base64' },
+  };
+  return { arguments: [made], body: name, contentType: concrete(content.mediaType, 'application/octet-stream') };
+}
+
+function concrete(mediaType: string, otherwise: string): string {
+  return mediaType.includes('*') || !/^[\w.+-]+\/[\w.+-]+/.test(mediaType) ? otherwise : mediaType;
+}

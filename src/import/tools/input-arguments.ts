@@ -1,0 +1,173 @@
+import { headerNameProblem } from '../../domain/http/headers.ts';
+import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import { asText, field, isFields } from '../document/lenient.ts';
+import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
+import type { ArgumentNames } from './argument-names.ts';
+import type { MadeArgument, Report } from './made-tool.ts';
+import type { SchemaMaker } from './simple-schema.ts';
+import { joined, mostFieldText, plainText } from './texts.ts';
+
+/** Names that carry the credential, so that no argument has them. Header names are folded. */
+export type CredentialNames = {
+  headers: ReadonlySet<string>;
+  query: ReadonlySet<string>;
+  isAws: boolean;
+  /** Whether the server has a credential at all. */
+  isDescribed: boolean;
+};
+
+export type Making = { maker: SchemaMaker; names: ArgumentNames; report: Report; credential: CredentialNames };
+
+/** Arguments in path, query and headers, static headers, and constants of the query. */
+export type InputParts = {
+  arguments: MadeArgument[];
+  headers: [name: string, value: string][];
+  query: [name: string, value: string][];
+};
+
+export function inputArguments(operation: ApiOperation, making: Making): InputParts {
+  const parts: InputParts = { arguments: [], headers: [], query: [] };
+  const inPath = new Set([...operation.path.matchAll(/\{([^{}]+)\}/g)].map((match) => pathName(match[1] as string)));
+  const declared = operation.inputs.filter((input) => {
+    if (input.location !== 'path' || inPath.has(input.name)) return true;
+    making.report.repairs.add(`the path has no ${short(input.name)}`);
+    return false;
+  });
+  const known = new Set(declared.filter(({ location }) => location === 'path').map(({ name }) => name));
+  const missing = [...inPath].filter((name) => !known.has(name));
+  for (const name of missing) making.report.repairs.add(`the path parameter ${short(name)} is not described`);
+  const inputs = [...missing.map(undeclared), ...declared];
+  // Names in the path come first, because they keep theirs where two are equal.
+  for (const input of inputs.toSorted((a, b) => rank(a) - rank(b))) addInput(input, parts, making);
+  return parts;
+}
+
+function rank({ location }: ApiInput): number {
+  return location === 'path' ? 0 : 1;
+}
+
+/** The name in braces, without the marks of RFC 6570 and of frameworks. */
+export function pathName(text: string): string {
+  return text.replace(/^[+#./;?&]/, '').replace(/(?:\*|\.\.\.|:[^}]*)$/, '');
+}
+
+function undeclared(name: string): ApiInput {
+  return {
+    name,
+    location: 'path',
+    required: true,
+    description: '',
+    schema: { type: 'string' },
+    style: undefined,
+    allowSlashes: false,
+  };
+}
+
+function addInput(input: ApiInput, parts: InputParts, making: Making): void {
+  const { report } = making;
+  if (isCredential(input, making.credential)) {
+    report.repairs.add(`the credential ${short(input.name)} is listed as a parameter`);
+    return;
+  }
+  if (input.location === 'cookie') {
+    report.lose(`the cookie ${short(input.name)}`, input.required);
+    return;
+  }
+  if (input.location === 'header' && !isSendable(input, parts, making)) return;
+  if (input.style === 'tab') {
+    report.lose(`${short(input.name)}: values separated by tabs`, input.required);
+    return;
+  }
+  const constant = constantOf(input, making);
+  if (constant !== undefined && input.location === 'header') parts.headers.push([input.name, constant]);
+  else if (constant !== undefined && input.location === 'query') parts.query.push([input.name, constant]);
+  else parts.arguments.push(argumentOf(input, making));
+}
+
+function isCredential({ name, location, description }: ApiInput, credential: CredentialNames): boolean {
+  const isSigned = credential.isAws && /^x-amz-(?!target$)/i.test(name);
+  if (location !== 'header' && location !== 'query') return false;
+  if (isSigned || isListedCredential(name, description, credential)) return true;
+  if (location === 'query') return credential.query.has(name.toLowerCase());
+  return credential.headers.has(foldedHeader(name)) || foldedHeader(name) === 'authorization';
+}
+
+/** Whether a parameter or a field of a form holds the credential that the security of the API describes already. */
+export function isListedCredential(name: string, description: string, { isDescribed }: CredentialNames): boolean {
+  if (!isDescribed || !/^(?:x-)?(?:token|api[-_]?key|access[-_]?token|auth[-_]?token|authorization)$/i.test(name))
+    return false;
+  return /\b(?:auth\w*|access|bearer)[ _-]token|api[ _-]?key|\bauthori[sz]ation\b|your token/i.test(description);
+}
+
+/** Headers of the body, of the answer and of HTTP itself are set by the service (OpenAPI 3.1, 4.8.12). */
+function isSendable(input: ApiInput, parts: InputParts, { report, maker }: Making): boolean {
+  const folded = foldedHeader(input.name);
+  if (folded === 'accept' || folded === 'content-type') {
+    const given = onlyValue(maker.flat(input.schema).schema) ?? '';
+    if (folded === 'accept' && /^[\w.+*-]+\/[\w.+*-]+$/.test(given)) parts.headers.push(['Accept', given]);
+    return false;
+  }
+  if (folded !== 'user-agent' && headerNameProblem(input.name) === undefined) return true;
+  report.repairs.add(`the header ${short(input.name)} is set by the service`);
+  return false;
+}
+
+/** The value of a required input that can have only one, or whose header names a version. */
+function constantOf(input: ApiInput, { maker }: Making): string | undefined {
+  if (!input.required || input.location === 'path') return undefined;
+  const { schema } = maker.flat(input.schema);
+  const only = onlyValue(schema);
+  if (only !== undefined) return only;
+  if (input.location !== 'header' || !/version|revision/i.test(input.name)) return undefined;
+  const usual = asText(schema.default) || asText(schema.example);
+  return /^[\x21-\x7e]{1,100}$/.test(usual) ? usual : undefined;
+}
+
+function onlyValue(schema: unknown): string | undefined {
+  const listed = field(schema, 'const') !== undefined ? [field(schema, 'const')] : field(schema, 'enum');
+  if (!Array.isArray(listed) || listed.length !== 1 || isFields(listed[0]) || field(schema, 'items') !== undefined)
+    return undefined;
+  const text = asText(listed[0]);
+  return text !== '' && /^[\x20-\x7e]{1,200}$/.test(text) && text === text.trim() ? text : undefined;
+}
+
+function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
+  const made = maker.simple(input.schema);
+  const own = plainText(input.description, mostFieldText);
+  const inner = typeof made.description === 'string' ? made.description : '';
+  const extra = /^(?:Default|Example): /.exec(inner) ? inner : (/(?:Default|Example): .*$/.exec(inner)?.[0] ?? '');
+  const text = own === '' ? inner : joined([own, /default/i.test(own) ? '' : extra]);
+  const { description: _, type, ...rest } = made;
+  const isSpread = input.style === 'repeat' && type === 'object';
+  const wire = {
+    ...wireStyle(input.style, type),
+    ...(input.allowSlashes && { allow_slashes: true }),
+  };
+  const name = names.take(isSpread ? input.name : withoutBrackets(input.name));
+  return {
+    name,
+    wireName: input.name,
+    location: input.location as MadeArgument['location'],
+    required: input.required,
+    schema: { ...(type !== undefined && { type }), ...(text !== '' && { description: text }), ...rest },
+    wire: input.location === 'path' ? (input.allowSlashes ? { allow_slashes: true } : {}) : wire,
+  };
+}
+
+/** `ids[]` is the name on the wire of an argument `ids`. */
+function withoutBrackets(name: string): string {
+  return name.replace(/\[\]$/, '');
+}
+
+/** Arrays are repeated and scalars have no style, so both need no word. */
+export function wireStyle(style: InputStyle | undefined, type: unknown): { style?: string } {
+  if (style === undefined || (style === 'repeat' && type !== 'object')) return {};
+  return { style };
+}
+
+export function short(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name).replaceAll(
+    /[\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f]/g,
+    '',
+  );
+}

@@ -1,0 +1,166 @@
+import { toJsonSchema } from '../../domain/config/input-schema.ts';
+import { maxUrlLength, methods } from '../../domain/config/tool.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { References } from '../document/references.ts';
+import type { ApiOperation } from '../model.ts';
+import { ArgumentNames } from './argument-names.ts';
+import { type BodyParts, bodyArguments } from './body-arguments.ts';
+import { flatFields } from './flat-fields.ts';
+import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
+import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
+import { deepestSchema, SchemaMaker } from './simple-schema.ts';
+import { joined, mostToolText, plainText, shortened } from './texts.ts';
+import { toolUrl } from './tool-url.ts';
+
+/** What the tools of one document share. `root` is the document. */
+export type ToolSource = { root: unknown; credential: CredentialNames };
+
+const mostArguments = 100;
+const mostFollowed = 20_000;
+
+/** Above this a tool is made again with fewer levels of its schema: forty of them should fit a list of 10,000. */
+const manyTokens = 1200;
+
+/** The tool of an operation. `base` stands before its path when the server has no base address for it. */
+export function makeTool(operation: ApiOperation, name: string, base: string, source: ToolSource): MadeTool {
+  let made = makeWithDepth(operation, { name, base, source, deepest: deepestSchema });
+  for (let deepest = deepestSchema - 1; deepest > 0 && made.tokens > manyTokens; deepest--) {
+    const smaller = makeWithDepth(operation, { name, base, source, deepest });
+    if (smaller.tokens < made.tokens) made = smaller;
+  }
+  return made;
+}
+
+type Made = { name: string; base: string; source: ToolSource; deepest: number };
+
+function makeWithDepth(operation: ApiOperation, { name, base, source, deepest }: Made): MadeTool {
+  const report = new Report();
+  const maker = new SchemaMaker(new References(source.root, mostFollowed), deepest);
+  const making: Making = { maker, names: new ArgumentNames(), report, credential: source.credential };
+  const tool = toolOf(operation, name, base, making);
+  for (const what of maker.loosened) report.loosened.add(what);
+  const { skipped, missing } = report;
+  const loosened = [...report.loosened].toSorted();
+  const repairs = [...report.repairs];
+  if (skipped !== undefined || !tool) {
+    const notes = [skipped ?? 'no request'];
+    return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
+  }
+  const outcome = missing.length > 0 ? 'partial' : loosened.length > 0 ? 'loosened' : 'whole';
+  return { operation, name, tool, outcome, notes: [...missing, ...loosened], repairs, tokens: tokensOf(tool) };
+}
+
+function toolOf(operation: ApiOperation, name: string, base: string, making: Making): ImportedTool | undefined {
+  const { report } = making;
+  if (operation.unreadable !== undefined) report.skip(operation.unreadable);
+  const method = methodOf(operation.method);
+  if (method === undefined) report.skip(`the method ${operation.method.slice(0, 20)}`);
+  if (method === undefined || report.skipped !== undefined) return undefined;
+  const inputs = inputArguments(operation, making);
+  const body = bodyArguments(operation, making);
+  const args = fewArguments([...inputs.arguments, ...body.arguments], making);
+  const url = toolUrl(operation.path, inputs, args);
+  if ('problem' in url) report.skip(url.problem);
+  else if (base.length + url.url.length > maxUrlLength) report.skip(`a URL of more than ${maxUrlLength} characters`);
+  if ('problem' in url || report.skipped !== undefined) return undefined;
+  const headers = headersOf(operation, inputs, body);
+  const answerHeaders = operation.answers.headers.filter((header) =>
+    /^(?:link|location|etag|x-total-count|x-next-page|retry-after)$/i.test(header),
+  );
+  return {
+    name,
+    description: descriptionOf(operation),
+    method,
+    url: base + url.url,
+    ...(Object.keys(headers).length > 0 && { headers }),
+    input_schema: inputSchemaOf(args, method, url.inUrl, body.body),
+    ...(body.body !== undefined && { body: body.body }),
+    ...(answerHeaders.length > 0 && { response_headers: answerHeaders.slice(0, 20) }),
+    ...(operation.answers.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
+  };
+}
+
+function methodOf(method: string): string | undefined {
+  return methods.find((allowed) => allowed === method);
+}
+
+/** Optional arguments beyond those that a tool may have are left out. */
+function fewArguments(all: readonly MadeArgument[], { report }: Making): MadeArgument[] {
+  if (all.length <= mostArguments) return [...all];
+  const required = all.filter((argument) => argument.required);
+  const room = mostArguments - required.length;
+  const optional = all.filter((argument) => !argument.required);
+  report.lose(`${all.length - mostArguments} of ${all.length} inputs`, room < 0);
+  const kept = new Set([...required, ...optional.slice(0, Math.max(0, room))]);
+  return all.filter((argument) => kept.has(argument));
+}
+
+function headersOf(operation: ApiOperation, inputs: InputParts, body: BodyParts): Record<string, string> {
+  const headers = new Map(inputs.headers);
+  const accept = acceptOf(operation.answers.mediaTypes);
+  if (accept !== undefined && !headers.has('Accept')) headers.set('Accept', accept);
+  if (body.contentType !== undefined) headers.set('Content-Type', body.contentType);
+  return Object.fromEntries(headers);
+}
+
+/** The type of the answer, where it is not the usual one. */
+function acceptOf(mediaTypes: readonly string[]): string | undefined {
+  const concrete = mediaTypes.filter((type) => /^[\w.+-]+\/[\w.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(type));
+  if (concrete.length < mediaTypes.length || concrete.some((type) => /^application\/json\b/i.test(type)))
+    return undefined;
+  const chosen = concrete.find((type) => /[+/]json\b/i.test(type)) ?? concrete[0];
+  return chosen === undefined || chosen.length > 200 ? undefined : chosen;
+}
+
+function descriptionOf({ summary, description, method, path, isDeprecated }: ApiOperation): string {
+  const first = plainText(summary, mostToolText);
+  const second = plainText(description, mostToolText);
+  const isSame = second === '' || first.toLowerCase().startsWith(second.toLowerCase().replace(/\.$/, ''));
+  const starts = first !== '' && second.toLowerCase().startsWith(first.toLowerCase());
+  const text = isSame ? first : starts || first === '' ? second : joined([first, second]);
+  const named = text.length < 20 ? joined([text, plainText(`${method} ${path}`, 200)]) : text;
+  return shortened(isDeprecated ? joined(['Deprecated', named]) : named, mostToolText);
+}
+
+function inputSchemaOf(
+  args: readonly MadeArgument[],
+  method: string,
+  inUrl: ReadonlySet<string>,
+  body: string | undefined,
+): ImportedTool['input_schema'] {
+  const isRead =
+    method === 'GET' ||
+    method === 'DELETE' ||
+    method === 'HEAD' ||
+    (body !== undefined && !['json', 'form', 'multipart'].includes(body));
+  const usual = isRead ? 'query' : 'body';
+  const definitions = args.map((argument) => {
+    const { name, wireName, location, schema, wire } = argument;
+    const isPlaced = inUrl.has(name) || name === body || location === usual;
+    const definition: JsonSchema = {
+      ...schema,
+      ...(!isPlaced && { in: location }),
+      ...(wireName !== name && !inUrl.has(name) && { wire_name: wireName }),
+      ...wire,
+    };
+    return { name, required: argument.required, definition };
+  });
+  return (
+    flatFields(definitions) ?? {
+      type: 'object',
+      properties: Object.fromEntries(definitions.map(({ name, definition }) => [name, definition])),
+      ...requiredOf(definitions),
+      additionalProperties: false,
+    }
+  );
+}
+
+function requiredOf(definitions: readonly { name: string; required: boolean }[]): { required?: string[] } {
+  const required = definitions.filter((definition) => definition.required).map(({ name }) => name);
+  return required.length > 0 ? { required } : {};
+}
+
+/** Current models take about four characters of JSON as a token. */
+function tokensOf({ name, description, input_schema }: ImportedTool): number {
+  return Math.ceil(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length / 4);
+}

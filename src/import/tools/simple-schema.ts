@@ -1,0 +1,203 @@
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { References } from '../document/references.ts';
+import { flatSchema } from './merge-all-of.ts';
+import { joined, mostFieldText, plainText } from './texts.ts';
+import { enumOf, exampleText, limitsOf, typesOf } from './value-rules.ts';
+
+/** Property names that every client takes; Claude's API refuses a request with any other. */
+export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** Schemas of one tool, and alternatives and properties that are kept. */
+const most = { schemas: 250, alternatives: 8, properties: 60 };
+export const deepestSchema = 4;
+
+const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Makes schemas of one tool. `loosened` collects what the made schemas no longer say. */
+export class SchemaMaker {
+  readonly loosened = new Set<string>();
+  readonly #references: References;
+  readonly #deepest: number;
+  #left = most.schemas;
+
+  /** `deepest` is the number of levels of objects and arrays below an argument; those below stay open. */
+  constructor(references: References, deepest = deepestSchema) {
+    this.#references = references;
+    this.#deepest = deepest;
+  }
+
+  /** The schema of an argument: inline, without references, with `items` on every array and portable names. */
+  simple(raw: unknown): JsonSchema {
+    return this.#simple(raw, [], 0);
+  }
+
+  /** The same schema with its references and `allOf` resolved at the top only. */
+  flat(raw: unknown): { schema: JsonFields; trail: readonly string[] } {
+    return this.#flat(raw, []);
+  }
+
+  /** The schema of a property of a schema that `flat` gave. */
+  inner(raw: unknown, trail: readonly string[]): JsonSchema {
+    return this.#simple(raw, trail, 0);
+  }
+
+  #flat(raw: unknown, trail: readonly string[]) {
+    const { schema, trail: inner, lost } = flatSchema(raw, trail, this.#references);
+    for (const what of lost) this.loosened.add(what);
+    return { schema, trail: inner };
+  }
+
+  #simple(raw: unknown, above: readonly string[], depth: number): JsonSchema {
+    if (--this.#left < 0) {
+      this.loosened.add('a schema of more than 250 parts');
+      return {};
+    }
+    const { schema, trail } = this.#flat(raw, above);
+    const { types, isNullable } = typesOf(schema);
+    for (const keyword of dropped) if (schema[keyword] !== undefined) this.loosened.add(keyword);
+    if (schema.uniqueItems === true && types.includes('array')) this.loosened.add('uniqueItems');
+    const description = describe(schema);
+    const base: JsonSchema = {
+      ...(types.length > 0 && { type: types.length === 1 ? types[0] : types }),
+      ...(description !== '' && { description }),
+      ...enumOf(schema, types, this.loosened),
+      ...limitsOf(schema, types),
+    };
+    const alternatives = [schema.oneOf, schema.anyOf].map(listOf).find((list) => list.length > 0) ?? [];
+    const inside = depth >= this.#deepest ? this.#cut(schema, types) : this.#inside(schema, types, trail, depth);
+    const merged = { ...base, ...inside };
+    return nullable(this.#withAlternatives(merged, alternatives, trail, depth), isNullable);
+  }
+
+  /** At the last level what is inside stays open. */
+  #cut(schema: JsonFields, types: readonly string[]): JsonSchema {
+    if (isFields(schema.properties) || isFields(schema.items)) this.loosened.add(`levels below ${this.#deepest}`);
+    return types.includes('array') ? { items: {} } : {};
+  }
+
+  #inside(schema: JsonFields, types: readonly string[], trail: readonly string[], depth: number): JsonSchema {
+    const parts: JsonSchema = {};
+    if (types.includes('object')) Object.assign(parts, this.#objectParts(schema, trail, depth));
+    if (types.includes('array'))
+      parts.items = Array.isArray(schema.items) ? {} : this.#simple(schema.items ?? {}, trail, depth + 1);
+    return parts;
+  }
+
+  #objectParts(schema: JsonFields, trail: readonly string[], depth: number): JsonSchema {
+    const entries = entriesOf(schema.properties);
+    const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
+    const kept = writable.filter(([name]) => portableName.test(name) && !poisonous.has(name)).slice(0, most.properties);
+    if (kept.length < writable.length)
+      this.loosened.add(
+        kept.length === most.properties ? 'more than 60 properties' : 'names of properties that clients refuse',
+      );
+    const properties = Object.fromEntries(
+      kept.map(([name, property]) => [name, this.#simple(property, trail, depth + 1)]),
+    );
+    const required = asTexts(schema.required).filter((name) => Object.hasOwn(properties, name));
+    const { additionalProperties: other } = schema;
+    const isClosed = other === false && kept.length === entries.length;
+    return {
+      ...(kept.length > 0 && { properties }),
+      ...(required.length > 0 && { required: [...new Set(required)] }),
+      ...(isClosed && kept.length > 0 && { additionalProperties: false }),
+      ...(isFields(other) &&
+        Object.keys(other).length > 0 &&
+        kept.length === entries.length && { additionalProperties: this.#simple(other, trail, depth + 1) }),
+    };
+  }
+
+  #isReadOnly(property: unknown, trail: readonly string[]): boolean {
+    return (
+      isFields(property) &&
+      (property.readOnly === true ||
+        (property.$ref !== undefined && this.#flat(property, trail).schema.readOnly === true))
+    );
+  }
+
+  /** Alternatives become `anyOf`: where parts of them were dropped, two of `oneOf` could fit. */
+  #withAlternatives(base: JsonSchema, raw: readonly unknown[], trail: readonly string[], depth: number): JsonSchema {
+    if (raw.length === 0) return base;
+    if (raw.length > most.alternatives) {
+      this.loosened.add('more than 8 alternatives');
+      return base;
+    }
+    const made = raw.map((alternative) => this.#simple(alternative, trail, depth));
+    const isNullable = made.some((schema) => schema.type === 'null');
+    const found = distinct(made.filter((schema) => schema.type !== 'null'));
+    const [only] = found;
+    if (only === undefined || found.some((schema) => Object.keys(schema).length === 0))
+      return nullable(base, isNullable);
+    const { description = only.description, ...rest } = base;
+    const texts = description === undefined ? {} : { description };
+    if (found.length === 1) return nullable(ordered({ ...only, ...rest, ...texts }), isNullable);
+    const joinedEnum = oneEnum(found);
+    if (joinedEnum) return nullable(ordered({ ...joinedEnum, ...rest, ...texts }), isNullable);
+    const { type: _type, ...untyped } = base;
+    const isTyped = found.every((schema) => schema.type !== undefined);
+    const list = isNullable ? [...found, { type: 'null' }] : found;
+    return { ...(isTyped ? untyped : base), anyOf: list };
+  }
+}
+
+/** Keywords that the service or clients do not take; without them a schema allows more. */
+const dropped = [
+  'pattern',
+  'not',
+  'if',
+  'patternProperties',
+  'propertyNames',
+  'dependentRequired',
+  'dependentSchemas',
+  'contains',
+  'prefixItems',
+];
+
+function describe(schema: JsonFields): string {
+  const text = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
+  const fallback = schema.default === undefined || schema.default === null ? '' : exampleText(schema.default);
+  if (fallback !== '' && !text.toLowerCase().includes('default')) return joined([text, `Default: ${fallback}`]);
+  const example =
+    text.length < 40 && schema.enum === undefined ? exampleText(schema.example ?? listOf(schema.examples)[0]) : '';
+  return example === '' ? text : joined([text, `Example: ${example}`]);
+}
+
+/** A title says something when it is more than a name in code. */
+function titleOf(schema: JsonFields): string {
+  const title = asText(schema.title);
+  return /\s/.test(title) ? title : '';
+}
+
+function nullable(schema: JsonSchema, isNullable: boolean): JsonSchema {
+  if (!isNullable) return schema;
+  if (Array.isArray(schema.anyOf)) {
+    const has = schema.anyOf.some((alternative) => (alternative as JsonSchema).type === 'null');
+    return has ? schema : { ...schema, anyOf: [...schema.anyOf, { type: 'null' }] };
+  }
+  if (schema.type === undefined) return schema;
+  const types = [schema.type].flat();
+  const widened = types.includes('null') ? schema : { ...schema, type: [...types, 'null'] };
+  return Array.isArray(widened.enum) && !widened.enum.includes(null)
+    ? { ...widened, enum: [...widened.enum, null] }
+    : widened;
+}
+
+function distinct(schemas: readonly JsonSchema[]): JsonSchema[] {
+  return [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()];
+}
+
+/** One list of values for alternatives that are lists of values. */
+function oneEnum(schemas: readonly JsonSchema[]): JsonSchema | undefined {
+  const [first] = schemas;
+  if (!first || !schemas.every((schema) => Array.isArray(schema.enum) && schema.type === first.type)) return undefined;
+  return {
+    ...(first.type !== undefined && { type: first.type }),
+    enum: [...new Set(schemas.flatMap((schema) => schema.enum as unknown[]))],
+  };
+}
+
+function ordered(schema: JsonSchema): JsonSchema {
+  const { type, description, ...rest } = schema;
+  return { ...(type !== undefined && { type }), ...(description !== undefined && { description }), ...rest };
+}

@@ -1,0 +1,69 @@
+/** Descriptions for models: short, plain, in one line, without markup and without characters that nobody sees. */
+
+export const mostToolText = 300;
+export const mostFieldText = 120;
+
+/** Only this much of a text is looked at; descriptions can be whole manuals. */
+const mostRead = 4000;
+
+/** Control characters other than tab and line feed, and characters that nobody sees, bidirectional ones among them. */
+const invisible = /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}]/gu;
+
+const entities: ReadonlyMap<string, string> = new Map([
+  ['amp', '&'],
+  ['lt', '<'],
+  ['gt', '>'],
+  ['quot', '"'],
+  ['apos', "'"],
+  ['nbsp', ' '],
+  ['#39', "'"],
+]);
+
+/** The first paragraph of a text in one line of plain text, with at most `most` characters. */
+export function plainText(text: string, most: number): string {
+  const visible = text.slice(0, mostRead).toWellFormed().replaceAll(invisible, '');
+  const paragraphs = withoutMarkup(visible)
+    .split(/\n\s*\n/)
+    .map(oneLine)
+    .filter((paragraph) => /[\p{L}\p{N}]/u.test(paragraph));
+  return shortened(paragraphs[0] ?? '', most);
+}
+
+function withoutMarkup(text: string): string {
+  return text
+    .replaceAll(/<!--[\s\S]*?-->/g, ' ')
+    .replaceAll(/<(table|script|style|pre)\b[\s\S]*?<\/\1\s*>/gi, ' ')
+    .replaceAll(/<\/?(?:p|div|ul|ol|h[1-6])\b[^>\n]{0,200}>/gi, '\n\n')
+    .replaceAll(/<br\s*\/?>/gi, '\n')
+    .replaceAll(/<\/?[a-z][a-z0-9-]*(?:\s[^<>]{0,500})?\/?>/gi, '')
+    .replaceAll(/```[\s\S]*?```/g, ' ')
+    .replaceAll(/^\s*\|.*$/gm, '')
+    .replaceAll(/^\s*[-=*_]{3,}\s*$/gm, '')
+    .replaceAll(/^\s*#{1,6}\s+[^\n]*$/gm, '\n')
+    .replaceAll(/!\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)/g, '')
+    .replaceAll(/\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)/g, '$1')
+    .replaceAll(/\*\*([^*\n]{1,300})\*\*/g, '$1')
+    .replaceAll(/&([a-z]{2,4}|#39);/gi, (found, name: string) => entities.get(name.toLowerCase()) ?? found);
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
+
+/** Cut behind a sentence when one ends in the second half, otherwise behind a word. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const cut = text.slice(0, most - 1).toWellFormed();
+  const sentence = Math.max(cut.lastIndexOf('. '), cut.lastIndexOf('! '), cut.lastIndexOf('? '));
+  if (sentence > most / 2) return cut.slice(0, sentence + 1);
+  const word = cut.lastIndexOf(' ');
+  return `${(word > most / 2 ? cut.slice(0, word) : cut).replace(/[\s,;:(]+$/, '')}…`;
+}
+
+/** Several sentences as one text; each ends with a full stop. */
+export function joined(parts: readonly string[]): string {
+  return parts
+    .filter((part) => part !== '')
+    .map((part, index, all) => (index < all.length - 1 && !/[.!?…]$/.test(part) ? `${part}.` : part))
+    .join(' ');
+}

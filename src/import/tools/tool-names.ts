@@ -1,0 +1,82 @@
+import type { ApiOperation } from '../model.ts';
+import { shortHash } from './argument-names.ts';
+
+/** Clients put the name of the server before that of the tool, and take 64 characters together. */
+const longest = 48;
+
+/** A name for each operation, in their order. Names do not depend on what is chosen of the operations. */
+export function toolNames(operations: readonly ApiOperation[]): string[] {
+  const taken = new Set<string>();
+  return operations.map((operation) => {
+    const words = operation.operationId === undefined ? [] : wordsOf(operation.operationId);
+    const found = words.length > 0 ? words : derivedWords(operation);
+    const hash = shortHash(`${operation.method} ${operation.path}`);
+    let name = fitted(found, hash);
+    if (taken.has(name)) name = fitted([...found, hash], hash);
+    for (let count = 2; taken.has(name); count++)
+      name = fitted([...found, hash, String(count)], shortHash(`${hash} ${count}`));
+    taken.add(name);
+    return name;
+  });
+}
+
+/** `repos/list-forOrg` → repos, list, for, org. */
+function wordsOf(text: string): string[] {
+  return text
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .replaceAll(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== '');
+}
+
+const verbs: ReadonlyMap<string, string> = new Map([
+  ['POST', 'create'],
+  ['PUT', 'replace'],
+  ['PATCH', 'update'],
+  ['DELETE', 'delete'],
+  ['HEAD', 'check'],
+]);
+
+/** Verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */
+function derivedWords({ method, path }: ApiOperation): string[] {
+  const segments =
+    path
+      .split(/[?#]/)[0]
+      ?.split('/')
+      .filter((segment) => segment !== '') ?? [];
+  const isOne = /^\{[^{}]*\}$/.test(segments.at(-1) ?? '');
+  const named = segments.filter((segment) => !/^(?:v\d+(?:\.\d+)?|api|rest)$/i.test(segment));
+  const words = named.flatMap((segment, index) => {
+    if (segment.startsWith('{')) return [];
+    const isOfOne = named[index + 1]?.startsWith('{') === true;
+    return isOfOne ? singular(wordsOf(segment)) : wordsOf(segment);
+  });
+  const isSingular = isOne || method !== 'POST';
+  const verb =
+    verbs.get(method) ?? (method === 'GET' ? (isOne || words.length === 0 ? 'get' : 'list') : method.toLowerCase());
+  return [verb, ...(isSingular ? words : singular(words))];
+}
+
+function singular(words: readonly string[]): string[] {
+  const last = words.at(-1) ?? '';
+  if (/ies$/.test(last) && last.length > 4) return [...words.slice(0, -1), `${last.slice(0, -3)}y`];
+  return /[^aeious]s$|[aeo]s$/.test(last) && last.length > 3 ? [...words.slice(0, -1), last.slice(0, -1)] : [...words];
+}
+
+/** Over the length inner words are dropped, and the hash of the operation keeps names apart. */
+function fitted(words: readonly string[], hash: string): string {
+  const whole = words.join('_');
+  if (whole.length <= longest) return whole;
+  const [first = ''] = words;
+  let kept: string[] = [];
+  for (const word of words.slice(1).toReversed()) {
+    const next = [word, ...kept];
+    if ([first, ...next, hash].join('_').length > longest) break;
+    kept = next;
+  }
+  const name = [first.slice(0, longest - hash.length - 1), ...kept.filter((word) => word !== hash), hash].join('_');
+  return name.slice(0, longest);
+}

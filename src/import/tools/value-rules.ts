@@ -1,0 +1,141 @@
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { isFields, type JsonFields, listOf } from '../document/lenient.ts';
+
+const mostValues = 100;
+const longestValue = 100;
+
+/** Names of types as documents write them. */
+const types: ReadonlyMap<string, string> = new Map([
+  ...['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'].map((type): [string, string] => [
+    type,
+    type,
+  ]),
+  ...['int', 'int32', 'int64', 'long', 'short'].map((type): [string, string] => [type, 'integer']),
+  ...['float', 'double', 'decimal'].map((type): [string, string] => [type, 'number']),
+  ...['date', 'datetime', 'date-time', 'uuid', 'text', 'str', 'file', 'binary'].map((type): [string, string] => [
+    type,
+    'string',
+  ]),
+  ...['bool'].map((type): [string, string] => [type, 'boolean']),
+  ...['list'].map((type): [string, string] => [type, 'array']),
+  ...['map', 'dict', 'hash'].map((type): [string, string] => [type, 'object']),
+]);
+
+/** The types of a schema in any of the dialects, inferred where they are not given. */
+export function typesOf(schema: JsonFields): { types: string[]; isNullable: boolean } {
+  const given = [schema.type]
+    .flat()
+    .flatMap((type) => (typeof type === 'string' ? (types.get(type.toLowerCase()) ?? []) : []));
+  const hasNull = given.includes('null');
+  const found = [...new Set(given)].filter((type) => type !== 'null');
+  const inferred = found.length > 0 || schema.type !== undefined ? found : inferredTypes(schema);
+  if (inferred.length === 0 && hasNull) return { types: ['null'], isNullable: false };
+  const isNullable = hasNull || schema.nullable === true || schema['x-nullable'] === true;
+  return { types: inferred, isNullable };
+}
+
+function inferredTypes(schema: JsonFields): string[] {
+  if (isFields(schema.properties) || isFields(schema.additionalProperties)) return ['object'];
+  if (schema.items !== undefined) return ['array'];
+  const values = Array.isArray(schema.enum) ? schema.enum : schema.const === undefined ? [] : [schema.const];
+  const kinds = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+  const [kind] = kinds;
+  if (kinds.size !== 1 || kind === undefined || kind === 'object') return [];
+  return [kind];
+}
+
+/** The values that a schema lists, in its type: YAML reads `no` or `1.0` as another type than the schema says. */
+export function enumOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
+  const listed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : [];
+  if (listed.length === 0) return {};
+  const values = listed.filter((value) => value !== null).map((value) => asType(value, allowed));
+  if (values.length === 0 || values.includes(undefined)) return {};
+  const distinct = [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
+  if (distinct.length > mostValues) {
+    loosened.add('a list of more than 100 values');
+    return {};
+  }
+  return { enum: distinct };
+}
+
+/** A value in one of the types, or undefined. */
+function asType(value: unknown, allowed: readonly string[]): unknown {
+  if (allowed.length === 0 || allowed.some((type) => hasType(value, type))) return value;
+  if (allowed.includes('string') && (typeof value === 'number' || typeof value === 'boolean')) return String(value);
+  const number = typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : undefined;
+  if (number !== undefined && (allowed.includes('number') || (allowed.includes('integer') && Number.isInteger(number))))
+    return number;
+  if (allowed.includes('boolean') && (value === 'true' || value === 'false')) return value === 'true';
+  return undefined;
+}
+
+function hasType(value: unknown, type: string): boolean {
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'object') return isFields(value);
+  if (type === 'integer') return Number.isInteger(value);
+  return typeof value === type;
+}
+
+const formats = new Set([
+  'date',
+  'date-time',
+  'time',
+  'uuid',
+  'email',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'byte',
+  'binary',
+  'password',
+  'hostname',
+  'duration',
+]);
+
+/** Bounds and format. Numbers of any size are bounded by safe integers anyway. */
+export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
+  const limits: JsonSchema = {};
+  const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
+  if (allowed.includes('string')) {
+    if (hintsOnly.has(format) || formats.has(format)) limits.format = format;
+    setCount(limits, schema, 'minLength');
+    setCount(limits, schema, 'maxLength');
+  }
+  if (allowed.includes('integer') || allowed.includes('number')) setRange(limits, schema);
+  if (allowed.includes('array')) {
+    setCount(limits, schema, 'minItems');
+    setCount(limits, schema, 'maxItems');
+  }
+  return limits;
+}
+
+const hintsOnly = new Set(['url', 'phone', 'country', 'currency']);
+
+function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void {
+  const value = schema[keyword];
+  if (Number.isSafeInteger(value) && Number(value) >= 0) limits[keyword] = value;
+}
+
+/** OpenAPI 3.0 and Swagger 2 write `exclusiveMinimum` as a flag beside `minimum`. */
+function setRange(limits: JsonSchema, schema: JsonFields): void {
+  for (const [keyword, exclusive] of [
+    ['minimum', 'exclusiveMinimum'],
+    ['maximum', 'exclusiveMaximum'],
+  ] as const) {
+    const value = schema[keyword];
+    const bound = schema[exclusive];
+    if (isBound(value)) limits[bound === true ? exclusive : keyword] = value;
+    else if (isBound(bound)) limits[exclusive] = bound;
+  }
+}
+
+function isBound(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+}
+
+/** A short value as text for a description; empty for none and for long ones. */
+export function exampleText(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length <= longestValue && !/[\n{<]/.test(text) && listOf(value).length <= 5 ? text : '';
+}

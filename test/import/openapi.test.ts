@@ -1,0 +1,442 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+
+const swagger = (paths: object, fields: object = {}) => ({
+  swagger: '2.0',
+  info: { title: 'Pets', version: '1' },
+  host: 'api.example.com',
+  basePath: '/v1',
+  schemes: ['http', 'https'],
+  paths,
+  ...fields,
+});
+
+const pets = openApi({
+  '/pets/{petId}': {
+    parameters: [{ name: 'petId', in: 'path', required: true, schema: { type: 'string' } }],
+    get: { operationId: 'getPet', summary: 'One pet of the shop', responses: { 200: { description: 'it' } } },
+    patch: {
+      operationId: 'pets/update',
+      summary: 'Change a pet of the shop',
+      requestBody: {
+        content: {
+          'application/json': {
+            schema: {
+              type: 'object',
+              required: ['name'],
+              properties: {
+                name: { type: 'string', description: 'Its name.' },
+                tags: { type: 'array', items: { type: 'string' } },
+                id: { type: 'integer', readOnly: true },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
+describe('the reader of API descriptions', () => {
+  it('[imp 1] makes a tool of each operation, below the address of the server', () => {
+    const config = configOf(planOf(pets));
+    assert.deepEqual(config, {
+      name: 'Things',
+      slug: 'things',
+      base_url: 'https://api.example.com/v1',
+      tools: [
+        {
+          name: 'get_pet',
+          description: 'One pet of the shop. GET /pets/{petId}',
+          method: 'GET',
+          url: '/pets/:petId',
+          input_schema: { petId: { type: 'string' } },
+        },
+        {
+          name: 'pets_update',
+          description: 'Change a pet of the shop',
+          method: 'PATCH',
+          url: '/pets/:petId',
+          input_schema: {
+            petId: { type: 'string' },
+            name: { type: 'string', description: 'Its name.' },
+            tags: { type: 'array', items: { type: 'string' }, optional: true },
+          },
+        },
+      ],
+    });
+  });
+
+  it('[imp 1] makes the same of JSON and YAML, and of a document with another order of its keys', () => {
+    const reversed = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(reversed);
+      if (typeof value !== 'object' || value === null) return value;
+      return Object.fromEntries(
+        Object.entries(value)
+          .map(([name, inner]) => [name, reversed(inner)])
+          .toReversed(),
+      );
+    };
+    const made = (document: Parameters<typeof planOf>[0]) => JSON.stringify(configOf(planOf(document)));
+    assert.equal(made(stringify(pets)), made(pets));
+    assert.equal(made(`\ufeff${JSON.stringify(pets)}`), made(pets));
+    const byName = (document: Parameters<typeof planOf>[0]) =>
+      configOf(planOf(document))
+        .tools.map(({ name, url, method }) => `${name} ${method} ${url}`)
+        .toSorted();
+    assert.deepEqual(byName(reversed(pets) as typeof pets), byName(pets));
+  });
+
+  it('[imp 1] reads Swagger 2: host, formats of arrays, body and form', () => {
+    const body = { in: 'body', name: 'pet', required: true, schema: { $ref: '#/definitions/Pet' } };
+    const document = swagger(
+      {
+        '/pets': {
+          get: {
+            operationId: 'listPets',
+            description: 'All pets of the shop.',
+            parameters: [
+              { name: 'status', in: 'query', type: 'array', items: { type: 'string' } },
+              { name: 'ids', in: 'query', type: 'array', items: { type: 'integer' }, collectionFormat: 'multi' },
+            ],
+          },
+          post: { operationId: 'addPet', description: 'Adds a pet to the shop.', parameters: [body] },
+        },
+        '/pets/{id}/photo': {
+          post: {
+            operationId: 'addPhoto',
+            description: 'Adds a photo of a pet.',
+            consumes: ['multipart/form-data'],
+            parameters: [
+              { name: 'id', in: 'path', type: 'string', required: true },
+              { name: 'photo', in: 'formData', type: 'file', required: true },
+              { name: 'caption', in: 'formData', type: 'string' },
+            ],
+          },
+        },
+      },
+      {
+        definitions: {
+          Pet: { type: 'object', required: ['name'], properties: { name: { type: 'string', 'x-nullable': true } } },
+        },
+      },
+    );
+    const { base_url, tools } = configOf(planOf(document));
+    assert.equal(base_url, 'https://api.example.com/v1');
+    assert.deepEqual(
+      tools.map((tool) => [tool.url, tool.body, tool.input_schema]),
+      [
+        [
+          '/pets',
+          undefined,
+          {
+            status: { type: 'array', items: { type: 'string' }, style: 'comma', optional: true },
+            ids: { type: 'array', items: { type: 'integer' }, optional: true },
+          },
+        ],
+        [
+          '/pets',
+          undefined,
+          {
+            type: 'object',
+            properties: { name: { type: ['string', 'null'] } },
+            required: ['name'],
+            additionalProperties: false,
+          },
+        ],
+        [
+          '/pets/:id/photo',
+          'multipart',
+          {
+            id: { type: 'string' },
+            photo: { type: 'string', content: 'base64', file_name: { argument: 'photo_name' } },
+            photo_name: { type: 'string', description: 'Name of the file in photo, such as photo.png.' },
+            caption: { type: 'string', optional: true },
+          },
+        ],
+      ],
+    );
+  });
+
+  it('[imp 1] reports what cannot be read with its location, and reads the rest', () => {
+    const document = openApi({
+      '/broken': 'text',
+      '/elsewhere': { $ref: 'https://example.com/paths.yaml#/x' },
+      '/missing': {
+        get: {
+          parameters: [{ $ref: '#/components/parameters/none' }, { in: 'nowhere', name: 'x' }, 7],
+          operationId: 'missing',
+        },
+      },
+      '/good': { get: { operationId: 'good', summary: 'A good operation, all of it' }, post: null },
+    });
+    const plan = planOf(document);
+    assert.deepEqual(
+      plan.all.map(({ name, outcome }) => `${name} ${outcome}`),
+      ['missing whole', 'good whole'],
+    );
+    assert.deepEqual(
+      plan.findings.map(({ at, message }) => `${at}: ${message}`),
+      [
+        'paths./broken: is not an object of operations; left out',
+        'paths./elsewhere: refers to "https://example.com/paths.yaml#/x", which is not fetched',
+        'paths./missing.get.parameters[0]: refers to "#/components/parameters/none", which is missing',
+        'paths./missing.get.parameters[2]: is not a parameter; left out',
+        'paths./missing.get.parameters: parameter "x" in "nowhere" is left out; allowed: path, query, header, cookie',
+        'paths./good.post: is not an operation; left out',
+      ],
+    );
+  });
+
+  it('[imp 1] repairs what descriptions get wrong', () => {
+    const document = openApi(
+      {
+        '/a/{id}//b': {
+          get: {
+            summary: 'Something of the thing',
+            parameters: [
+              { name: 'Authorization', in: 'header', schema: { type: 'string' } },
+              { name: 'Content-Type', in: 'header', schema: { type: 'string' } },
+              {
+                name: 'size',
+                in: 'query',
+                schema: { type: 'integer', minimum: 0, exclusiveMinimum: true, default: 5 },
+              },
+              { name: 'gone', in: 'path', schema: { type: 'string' } },
+            ],
+            requestBody: {
+              content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties: {} } } },
+            },
+          },
+        },
+      },
+      { servers: [{ url: 'http://api.example.com//v1/' }] },
+    );
+    const plan = planOf(document);
+    const [made] = plan.all;
+    assert.deepEqual(made?.tool, {
+      name: 'list_a_b',
+      description: 'Something of the thing',
+      method: 'GET',
+      url: '/a/:id/b',
+      input_schema: {
+        type: 'object',
+        properties: {
+          id: { type: 'string' },
+          size: { type: 'integer', description: 'Default: 5', exclusiveMinimum: 0 },
+        },
+        required: ['id'],
+        additionalProperties: false,
+      },
+    });
+    assert.equal(configOf(plan).base_url, 'https://api.example.com/v1');
+    assert.deepEqual(made?.repairs.toSorted(), [
+      'a GET request has no body',
+      'the credential "Authorization" is listed as a parameter',
+      'the path has no "gone"',
+      'the path parameter "id" is not described',
+    ]);
+  });
+
+  it('[imp 2] writes arrays and objects as the description says', () => {
+    const array = { type: 'array', items: { type: 'string' } };
+    const object = { type: 'object', properties: { a: { type: 'string' } } };
+    const tool = onlyTool(
+      openApi({
+        '/x': {
+          get: {
+            summary: 'Everything about x',
+            parameters: [
+              { name: 'r', in: 'query', schema: array },
+              { name: 'c', in: 'query', schema: array, explode: false },
+              { name: 'p', in: 'query', schema: array, style: 'pipeDelimited' },
+              { name: 's', in: 'query', schema: array, style: 'spaceDelimited' },
+              { name: 'ids[]', in: 'query', schema: array },
+              { name: 'deep', in: 'query', schema: object, style: 'deepObject' },
+              { name: 'spread', in: 'query', schema: object },
+              { name: 'pairs', in: 'query', schema: object, explode: false },
+              { name: 'json', in: 'query', content: { 'application/json': { schema: object } } },
+              { name: 'filter[status]', in: 'query', schema: { type: 'string' } },
+              { name: '$top', in: 'query', schema: { type: 'integer' } },
+              { name: 'StartTime>', in: 'query', schema: { type: 'string' } },
+              { name: 'X-Trace', in: 'header', schema: { type: 'string' } },
+              { name: 'Api-Version', in: 'header', required: true, schema: { type: 'string', default: '2026-01-01' } },
+              { name: 'format', in: 'query', required: true, schema: { enum: ['json:v1'] } },
+            ],
+          },
+        },
+      }),
+    );
+    assert.equal(tool.url, '/x?format=json%3Av1');
+    assert.deepEqual(tool.headers, { 'Api-Version': '2026-01-01' });
+    const wire = Object.entries(tool.input_schema).map(([name, definition]) => {
+      const { style, wire_name, in: location } = definition as { [keyword: string]: unknown };
+      return [name, style, wire_name, location].filter((part) => part !== undefined).join(' ');
+    });
+    assert.deepEqual(wire, [
+      'r',
+      'c comma',
+      'p pipe',
+      's space',
+      'ids ids[]',
+      'deep deep',
+      'spread repeat',
+      'pairs comma',
+      'json json',
+      'filter_status filter[status]',
+      'top $top',
+      'StartTime_gt StartTime>',
+      'X-Trace header',
+    ]);
+  });
+
+  it('[imp 2] takes the body as one argument where its fields cannot stand for themselves', () => {
+    const withBody = (schema: object, path = '/x', contents = ['application/json']) =>
+      onlyTool(
+        openApi({
+          [path]: {
+            post: {
+              summary: 'Something with a body',
+              requestBody: { required: true, content: Object.fromEntries(contents.map((type) => [type, { schema }])) },
+            },
+          },
+        }),
+      );
+    const names = (tool: ReturnType<typeof onlyTool>) =>
+      Object.keys((tool.input_schema.properties ?? tool.input_schema) as object);
+    const object = { type: 'object', properties: { id: { type: 'string' } } };
+    assert.deepEqual(names(withBody(object)), ['id']);
+    assert.deepEqual([names(withBody(object, '/x/{id}')), withBody(object, '/x/{id}').body], [['id', 'body'], 'body']);
+    assert.deepEqual(names(withBody({ type: 'array', items: object })), ['body']);
+    assert.deepEqual(names(withBody({ ...object, additionalProperties: true })), ['body']);
+    assert.deepEqual(names(withBody({ oneOf: [object, { type: 'string' }] })), ['body']);
+    const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, { type: 'string' }]));
+    assert.deepEqual(names(withBody({ type: 'object', properties: many })), ['body']);
+    const bytes = withBody({ type: 'string', format: 'binary' }, '/x', ['image/png']);
+    assert.deepEqual(
+      [bytes.body, bytes.headers, bytes.input_schema],
+      [
+        'file',
+        { 'Content-Type': 'image/png' },
+        { file: { type: 'string', description: 'The bytes of the body, as Base64 or a data URL.', content: 'base64' } },
+      ],
+    );
+    const patch = withBody(object, '/x', ['application/json-patch+json', 'application/merge-patch+json']);
+    assert.deepEqual(patch.headers, { 'Content-Type': 'application/merge-patch+json' });
+  });
+
+  it('[imp 3] says what was loosened, what is missing, and why an operation was skipped', () => {
+    const node = {
+      type: 'object',
+      properties: { name: { type: 'string', pattern: '^a' }, next: { $ref: '#/components/schemas/Node' } },
+    };
+    const operation = (fields: object) => ({ summary: 'Does something useful', ...fields });
+    const document = openApi(
+      {
+        '/a': {
+          post: operation({
+            requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Node' } } } },
+          }),
+        },
+        '/b': { get: operation({ parameters: [{ name: 'session', in: 'cookie', schema: { type: 'string' } }] }) },
+        '/c': {
+          get: operation({
+            parameters: [{ name: 'session', in: 'cookie', required: true, schema: { type: 'string' } }],
+          }),
+        },
+        '/d': { options: operation({}), trace: operation({}) },
+        '/e/{date}_PI.xml': { get: operation({}) },
+        '/f': {
+          get: operation({ requestBody: { required: true, content: { 'application/json': { schema: node } } } }),
+        },
+        '/g': { get: operation({ security: [{ certificate: [] }] }) },
+        '/h/../i': { get: operation({}) },
+      },
+      { components: { schemas: { Node: node }, securitySchemes: { certificate: { type: 'mutualTLS' } } } },
+    );
+    assert.deepEqual(outcomesOf(document), [
+      'POST /a: loosened; pattern; recursion',
+      'GET /b: partial; the cookie "session"',
+      'GET /c: skipped; the cookie "session"',
+      'OPTIONS /d: skipped; the method OPTIONS',
+      'TRACE /d: skipped; the method TRACE',
+      'GET /e/{date}_PI.xml: skipped; a path parameter that a letter follows',
+      'GET /f: skipped; the body of a GET request',
+      'GET /g: skipped; credentials of type "mutualtls"',
+      'GET /h/../i: skipped; a path with . or .. segments',
+    ]);
+  });
+
+  it('[imp 2] schemas are inline, without combinators at the root, names that clients refuse, or arrays of anything', () => {
+    const tool = onlyTool(
+      openApi(
+        {
+          '/x': {
+            post: {
+              summary: 'Everything at once',
+              requestBody: {
+                content: {
+                  'application/json': {
+                    schema: {
+                      allOf: [
+                        { $ref: '#/components/schemas/Base' },
+                        {
+                          type: 'object',
+                          properties: {
+                            list: { type: 'array' },
+                            either: { oneOf: [{ type: 'string', pattern: 'x' }, { type: 'null' }] },
+                            kind: {
+                              oneOf: [
+                                { type: 'string', enum: ['a'] },
+                                { type: 'string', enum: ['b'] },
+                              ],
+                            },
+                            nested: {
+                              type: 'object',
+                              properties: { '@type': { type: 'string' }, ok: { type: 'string' } },
+                              required: ['@type', 'ok'],
+                            },
+                            day: { $ref: '#/components/schemas/Day', nullable: true, description: 'The day.' },
+                            flag: { type: 'string', enum: [true, false] },
+                          },
+                        },
+                      ],
+                    },
+                  },
+                },
+              },
+            },
+          },
+        },
+        {
+          components: {
+            schemas: {
+              Base: {
+                type: 'object',
+                required: ['id'],
+                properties: { id: { type: 'integer', format: 'int64', maximum: 2 ** 63 } },
+              },
+              Day: { type: 'string', enum: ['mon', 'tue'] },
+            },
+          },
+        },
+      ),
+    );
+    assert.deepEqual(tool.input_schema, {
+      type: 'object',
+      properties: {
+        list: { type: 'array', items: {} },
+        either: { type: ['string', 'null'] },
+        kind: { type: 'string', enum: ['a', 'b'] },
+        nested: { type: 'object', properties: { ok: { type: 'string' } }, required: ['ok'] },
+        day: { type: ['string', 'null'], description: 'The day.', enum: ['mon', 'tue', null] },
+        flag: { type: 'string', enum: ['true', 'false'] },
+        id: { type: 'integer' },
+      },
+      required: ['id'],
+      additionalProperties: false,
+    });
+  });
+});
