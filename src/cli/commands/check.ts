@@ -56,7 +56,7 @@ async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
   const [{ configRules }, { checkServerConfig }, { warningsOf }, { tooManyTools }] = await Promise.all([
     import('../../app/operator.ts'),
     import('../../domain/config/server-config.ts'),
-    import('../../domain/config/warnings.ts'),
+    import('../../domain/warnings/warnings.ts'),
     import('../../operations/quotas/quota-rules.ts'),
   ]);
   const { rules, quotas } = configRules(env, environmentUrl(env));

@@ -1,7 +1,7 @@
 import type { Tool } from '../../domain/config/tool.ts';
-import { type Warning, warningsOfList } from '../../domain/config/warnings.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
+import { type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';

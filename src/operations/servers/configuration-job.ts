@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { warningsOf } from '../../domain/config/warnings.ts';
+import { warningsOf } from '../../domain/warnings/warnings.ts';
 import { rulesOf } from './config-rules.ts';
 import { judgeConfig } from './judge-config.ts';
 import type { ConfigurationJob } from './judged.ts';

@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import type { Warning } from '../../domain/config/warnings.ts';
+import type { Warning } from '../../domain/warnings/warnings.ts';
 import type { Problem } from '../../errors.ts';
 import type { RuleSource } from './config-rules.ts';
 

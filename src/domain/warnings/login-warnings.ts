@@ -1,14 +1,14 @@
-import { isReadAs } from '../http/parameter-names.ts';
 import {
   type Authentication,
   type Authentications,
   credentialPath,
   credentialQueryNames,
   credentialsOf,
-} from './authentication.ts';
-import { argumentNames } from './input-schema.ts';
-import type { ServerConfig } from './server-config.ts';
-import type { Tool } from './tool.ts';
+} from '../config/authentication.ts';
+import { argumentNames } from '../config/input-schema.ts';
+import type { ServerConfig } from '../config/server-config.ts';
+import type { Tool } from '../config/tool.ts';
+import { isReadAs } from '../http/parameter-names.ts';
 
 type Remark = { path: string; message: string };
 

@@ -1,10 +1,10 @@
+import { argumentNames, toJsonSchema } from '../config/input-schema.ts';
+import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
+import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
+import { enabledTools, type Tool } from '../config/tool.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
-import { argumentNames, toJsonSchema } from './input-schema.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
-import { hiddenCharacters, type ServerConfig } from './server-config.ts';
-import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
-import { enabledTools, type Tool } from './tool.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
 export type Warning = { path: string; message: string };
