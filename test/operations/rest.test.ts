@@ -188,7 +188,7 @@ describe('the REST API', () => {
     };
     for (const body of ['{', '[]', '"x"', 'null', '1']) problem(await send(body), 400);
     for (const type of ['text/plain', 'application/x-www-form-urlencoded']) problem(await send('{}', type), 415);
-    problem(await send(`{"name":"${'x'.repeat(1024 * 1024)}"}`), 413);
+    problem(await send(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`), 413);
     assert.ok([400, 413].includes((await send(`{"tools":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)).status));
   });
 

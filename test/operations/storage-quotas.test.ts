@@ -259,7 +259,8 @@ describe('a server that is changed again and again', () => {
       }
       await toolhost.stop();
       const grown = size() - before;
-      assert.ok(grown < 12_000_000, `${grown} bytes`);
+      // Versions of 20 MB, and what SQLite adds.
+      assert.ok(grown < 24_000_000, `${grown} bytes`);
     } finally {
       rmSync(dataDir, { recursive: true, force: true });
     }
