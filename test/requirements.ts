@@ -294,6 +294,11 @@ const shipping = {
   }),
 };
 
+/** Configurations as files. */
+const files = of('docs/files.md', {
+  'imp 6': 'Servers are described by files, and the service is made to match them without surprises.',
+});
+
 export const requirements: Readonly<Record<string, Requirement>> = {
   ...interfaces,
   ...protocol,
@@ -302,4 +307,5 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...configurations,
   ...imports,
   ...shipping,
+  ...files,
 };

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
+import { addApply } from './commands/apply.ts';
 import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
+import { addDiff } from './commands/diff.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
@@ -44,7 +46,7 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey],
-    ...[addServers, addTools, addSecrets, addCall, addCheck, addDoctor],
+    ...[addServers, addTools, addSecrets, addCall, addCheck, addApply, addDiff, addDoctor],
   ];
   for (const add of groups) add(program);
   return program;

@@ -4,8 +4,7 @@ import { AppError, messageOf } from '../errors.ts';
 
 /** The value that a JSON or YAML file holds; `-` is standard input. @throws AppError that names the file */
 export async function readConfigFile(path: string): Promise<unknown> {
-  const content = (await textOf(path)).replace(/^\u{feff}/u, '');
-  if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
+  const content = await readConfigText(path);
   // JSON is valid YAML too, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {
@@ -13,6 +12,13 @@ export async function readConfigFile(path: string): Promise<unknown> {
   } catch (error) {
     throw new AppError('invalid', `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${messageOf(error).split('\n', 1)[0]}`);
   }
+}
+
+/** The text of a file; `-` is standard input. @throws AppError that names the file */
+export async function readConfigText(path: string): Promise<string> {
+  const content = (await textOf(path)).replace(/^\u{feff}/u, '');
+  if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
+  return content;
 }
 
 async function textOf(path: string): Promise<string> {
@@ -30,7 +36,7 @@ export async function readTextFile(path: string): Promise<string> {
     if (code === 'EISDIR')
       throw new AppError(
         'invalid',
-        `${path}: is a folder; name a file, or for check a folder that has .json, .yaml or .yml files`,
+        `${path}: is a folder; name a file, or for check, apply, diff and dev a folder that has .json, .yaml or .yml files`,
       );
     throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
   }

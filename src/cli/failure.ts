@@ -1,10 +1,11 @@
 import { CommanderError } from 'commander';
 import { AppError, messageOf } from '../errors.ts';
+import { refusedUsage } from './usage.ts';
 
 /** Prints to standard error why a command failed, and returns the exit code. */
 export function reportFailure(error: unknown): 0 | 1 | 2 {
   // Commander has already printed its message or the requested help.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : error.code === refusedUsage ? 1 : 2;
   process.stderr.write(`error: ${failureText(error)}\n`);
   return 1;
 }

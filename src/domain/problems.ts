@@ -115,7 +115,7 @@ export function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text;
 }
 
-/** Field names whose values must not be repeated in a message. */
+/** Field names whose values must not be repeated in a message, like those of everything in `secrets`. */
 const sensitiveNames = /secret|token$|password|^value$/i;
 
 function issueText(issue: Issue, found: string): string {
@@ -225,6 +225,7 @@ function unknownField(path: readonly PropertyKey[], key: string, keysAt: (path: 
 function issueProblem(issue: Issue, input: unknown): Problem {
   const last = String(issue.path.at(-1) ?? '');
   const value = valueAt(input, issue.path);
-  const found = sensitiveNames.test(last) && value !== undefined ? 'a value of the wrong form' : shown(value);
+  const isSensitive = sensitiveNames.test(last) || issue.path.includes('secrets');
+  const found = isSensitive && value !== undefined ? 'a value of the wrong form' : shown(value);
   return { path: pathText(issue.path), message: issueText(issue, found) };
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { apiKeyOperations } from './api-keys.ts';
+import { applyOperations } from './applying/apply-server.ts';
 import { captureOperations } from './calls/captures.ts';
 import { statisticsOperations } from './calls/statistics.ts';
 import { callOperations } from './calls/try-tool.ts';
@@ -20,6 +21,7 @@ import { toolOperations } from './servers/tools.ts';
 /** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
 export const operations = {
   ...serverOperations,
+  ...applyOperations,
   ...toolOperations,
   ...secretOperations,
   ...callOperations,

@@ -12,6 +12,8 @@ export const operationRoutes = {
   addTool: { method: 'POST', path: '/servers/{slug}/tools' },
   updateTool: { method: 'PATCH', path: '/servers/{slug}/tools/{tool}' },
   removeTool: { method: 'DELETE', path: '/servers/{slug}/tools/{tool}' },
+  planMcpServer: { method: 'POST', path: '/servers/{slug}/plan' },
+  applyMcpServer: { method: 'POST', path: '/servers/{slug}/apply' },
   checkMcpServer: { method: 'POST', path: '/check' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },

@@ -66,6 +66,7 @@ export const serverRecord = z.object({
   created_at: time,
   updated_at: time,
   created_by: z.string(),
+  label: z.string().optional().describe('Set of files that it was applied from, with toolhost apply --label.'),
 });
 
 export const actorName = z
@@ -99,6 +100,7 @@ export function toRecord(
     created_at: isoTime(server.createdAt),
     updated_at: isoTime(server.updatedAt),
     created_by: server.createdBy,
+    ...(server.label !== undefined && { label: server.label }),
   };
 }
 

@@ -70,6 +70,8 @@ export type Tables = {
     summary: string | null;
     summary_version: number | null;
     stored_bytes: number | null;
+    label: string | null;
+    applied_version: number | null;
   };
   server_versions: {
     server_id: string;

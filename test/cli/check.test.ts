@@ -53,7 +53,10 @@ describe('toolhost check', () => {
     assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
     const empty = await check([join(servers, 'older')]);
     assert.equal(empty.code, 1);
-    assert.match(empty.stdout, /older: is a folder; name a file, or for check a folder that has \.json/);
+    assert.match(
+      empty.stdout,
+      /older: is a folder; name a file, or for check, apply, diff and dev a folder that has \.json/,
+    );
   });
 
   it('names file, path and problem, for every file', async () => {

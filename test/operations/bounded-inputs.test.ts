@@ -53,6 +53,7 @@ function bounded(schema: z.ZodType): boolean {
 const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
+  /^(plan|apply)McpServer\.(config|secrets): a record/,
   /McpServer\.(headers|variables): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,

@@ -8,7 +8,11 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that name a thing which belongs to somebody. */
-const naming = operationList.filter((op) => !op.people && /\{(slug|id)\}/.test(op.route.path));
+/** Operations that make what their slug names where nothing has it. */
+const making = ['planMcpServer', 'applyMcpServer'];
+const naming = operationList.filter(
+  (op) => !op.people && !making.includes(op.name) && /\{(slug|id)\}/.test(op.route.path),
+);
 
 describe('objects of another workspace', () => {
   let upstream: RecordingUpstream;
@@ -105,6 +109,26 @@ describe('objects of another workspace', () => {
       assert.ok([403, 404].includes((await overRest(op, inputOf(op, theirs()), limited)).status));
       const now = await picture();
       // The owner's own new key is listed and audited; everything else is as it was.
+      for (const index of [0, 1, 2, 3, 5, 7]) assert.equal(now[index], before[index]);
+    });
+  }
+
+  for (const [verb, status] of [
+    ['plan', 200],
+    ['apply', 400],
+  ] as const) {
+    it(`[sec E1] ${verb}McpServer: says only that the slug is not available, and changes nothing`, async () => {
+      const before = await picture();
+      const body = { config: serverAt('owned', upstream.url, { name: 'Taken over' }), secrets: { KEY: 'v' } };
+      const answer = await toolhost.rest('POST', `/servers/owned/${verb}`, { key: stranger, body });
+      assert.equal(answer.status, status, answer.text);
+      assert.deepEqual(answer.body.problems, [
+        { path: 'slug', message: '"owned" is taken or was used before; choose another' },
+      ]);
+      const limited = await toolhost.key({ workspace: 'victim', servers: ['elsewhere'] });
+      const refused = await toolhost.rest('POST', `/servers/owned/${verb}`, { key: limited, body });
+      assert.equal(refused.status, 404);
+      const now = await picture();
       for (const index of [0, 1, 2, 3, 5, 7]) assert.equal(now[index], before[index]);
     });
   }
@@ -224,8 +248,9 @@ describe('a key that may do less', () => {
         .replaceAll('{name}', 'KEY')
         .replaceAll('{version}', '1')
         .replaceAll(/\{\w+\}/g, 'key_x');
+      const body = 'config' in op.input.shape ? { config: {} } : {};
       const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';
-      const { status } = await toolhost.rest(op.route.method, path, { key: viewer, ...(hasBody && { body: {} }) });
+      const { status } = await toolhost.rest(op.route.method, path, { key: viewer, ...(hasBody && { body }) });
       if (op.scope !== 'manage:read' || op.people) assert.equal(status, 403, op.name);
       else assert.equal(status, /\{id\}/.test(op.route.path) ? 404 : 200, op.name);
     }

@@ -1,38 +1,18 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import { AppError } from '../../errors.ts';
-import type { Db } from '../../store/db.ts';
-import { findSecret, findSecrets, removeSecret, saveSecret } from '../../store/servers/secrets.ts';
+import { findSecrets, removeSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { withinSecretQuota } from '../quotas/quota-rules.ts';
-import { getServer, isoTime, isUnchanged, sameOrigins, slugInput, time, unchangedShape } from '../shapes.ts';
+import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
+import { mostSecrets, secretNameInput, secretValueInput, storeSecret } from './store-secret.ts';
 import { noteChange } from './store-server.ts';
 
-const nameInput = z
-  .string()
-  .regex(secretNamePattern, 'allowed: a letter or _, then up to 63 letters, digits and _')
-  .describe('NAME of the placeholder {{NAME}}.');
-
-/** Visible text on one line, because a secret is sent in a header. */
-const valueInput = z
-  .string()
-  .min(1)
-  .max(8192)
-  .regex(/^[\x20-\x7e\x80-\xff]+$/, 'allowed: one line of visible text')
-  .refine(
-    (value) => !holdsOurCredential(value),
-    'holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself',
-  )
-  .describe('The secret itself. It is stored sealed and never shown again.');
-
-/** Limits of one server and of one secret. */
-export const mostSecrets = 200;
+/** Limits of one secret. */
 const mostUses = 100;
 const mostOrigins = 50;
 
@@ -67,25 +47,9 @@ async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[
   return uses;
 }
 
-/** @throws AppError conflict */
-function refuseVariable({ config }: StoredServer, name: string): void {
-  if (!Object.hasOwn(config.variables ?? {}, name)) return;
-  throw new AppError('conflict', `${name} is a variable of the server, which fills {{${name}}}; choose another name`);
-}
-
 /** A header is known by its name. */
 function shownPath(path: string): string {
   return path.replace(/^headers\./, '');
-}
-
-/** @throws AppError forbidden */
-async function refuseTooMany(db: Db, server: StoredServer): Promise<void> {
-  const secrets = (await findSecrets(db, server)).filter((secret) => secretNamePattern.test(secret.name));
-  if (secrets.length < mostSecrets) return;
-  throw new AppError(
-    'forbidden',
-    `the server has ${secrets.length} secrets; allowed: ${mostSecrets} of one server; delete one that is not needed`,
-  );
 }
 
 const setSecret = operation({
@@ -96,22 +60,15 @@ const setSecret = operation({
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
-  input: z.strictObject({ slug: slugInput, name: nameInput, value: valueInput }),
+  input: z.strictObject({ slug: slugInput, name: secretNameInput, value: secretValueInput }),
   output: secretRecord.extend({ unchanged: unchangedShape }),
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
-    refuseVariable(server, name);
     const origins = originsOf(server.config);
     const used_by = (await usesIn(server.config)).get(name) ?? [];
     const record = { name, origins: origins.slice(0, mostOrigins), used_by };
-    const known = await findSecret(context.db, context.keyring, server, name);
-    if (known?.value === value && sameOrigins(known.origins, origins))
-      return { ...record, updated_at: isoTime(known.updatedAt), unchanged: true as const };
-    if (!known) await refuseTooMany(context.db, server);
-    const updatedAt = context.now();
-    await withinSecretQuota(context, () =>
-      saveSecret(context.db, context.keyring, server, { name, value, origins, createdBy: context.actor.id, updatedAt }),
-    );
+    const { updatedAt, isUnchanged: isSame } = await storeSecret(context, server, name, value);
+    if (isSame) return { ...record, updated_at: isoTime(updatedAt), unchanged: true as const };
     await noteChange(context, server);
     return { ...record, updated_at: isoTime(updatedAt) };
   },
@@ -126,7 +83,7 @@ const deleteSecret = operation({
   effect: 'write',
   destructive: true,
   isTool: true,
-  input: z.strictObject({ slug: slugInput, name: nameInput }),
+  input: z.strictObject({ slug: slugInput, name: secretNameInput }),
   output: z.object({ deleted: z.string() }),
   async run(context, { slug, name }) {
     const server = await getServer(context, slug);

@@ -24,8 +24,15 @@ import {
 } from '../shapes.ts';
 import { checkMcpServer } from './check-server.ts';
 import { foresee } from './judge-config.ts';
-import { mostSecrets } from './secrets.ts';
-import { changeServer, createServer, foreseeChange, noteChange, warningsFor } from './store-server.ts';
+import { mostSecrets } from './store-secret.ts';
+import {
+  changedMeanwhile,
+  changeServer,
+  createServer,
+  foreseeChange,
+  noteChange,
+  warningsFor,
+} from './store-server.ts';
 import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
 import { versionOperations } from './versions.ts';
 
@@ -161,10 +168,11 @@ const deleteMcpServer = operation({
   effect: 'write',
   destructive: true,
   isTool: true,
-  input: z.strictObject({ slug: slugInput }),
+  input: z.strictObject({ slug: slugInput, expected_version: versionInput }),
   output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
-  async run(context, { slug }) {
+  async run(context, { slug, expected_version }) {
     const server = await getServer(context, slug);
+    if (expected_version !== undefined && expected_version !== server.version) throw changedMeanwhile(server.version);
     await revokeServerGrants(context.db, server, context.now());
     await deleteServer(context.db, server, context.now());
     await noteChange(context, server);

@@ -23,7 +23,7 @@ import { movedSecrets } from './moved-secrets.ts';
 export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
   const config = await validConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
-  refuseMasks(config, new Set());
+  checkMasks(config, []);
   const at = context.now();
   const server: StoredServer = {
     id: newId(context.random, 'srv'),
@@ -68,7 +68,7 @@ export async function changeServer(
 }
 
 function refuseOtherVersion(current: StoredServer, expected: number | undefined): void {
-  if (expected !== undefined && expected !== current.version) throw conflict(current.version);
+  if (expected !== undefined && expected !== current.version) throw changedMeanwhile(current.version);
 }
 
 /**
@@ -84,8 +84,7 @@ export async function storeConfig(
   refuseOtherVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
   const stored = await findSecrets(context.db, current);
-  refuseMasks(config, new Set(stored.map((secret) => secret.name)));
-  refuseMovedSecret(config, stored);
+  checkMasks(config, stored);
   const { masked, secrets } = splitSecrets(config);
   const before = JSON.stringify(current.config);
   await turnAfter(before);
@@ -101,7 +100,8 @@ export async function storeConfig(
     updatedAt: context.now(),
   };
   const bytesBefore = await bytesOfServer(context.db, current);
-  if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions))) throw conflict(undefined);
+  if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions)))
+    throw changedMeanwhile(undefined);
   await checkGrowth(context, next, bytesBefore);
   await sealConfigSecrets(context, next, secrets);
   await noteChange(context, next);
@@ -109,7 +109,7 @@ export async function storeConfig(
 }
 
 /** Whether the secrets in a configuration equal the stored ones, for the same origins. */
-async function areStored(
+export async function areStored(
   context: Context,
   server: StoredServer,
   secrets: ReadonlyMap<string, string>,
@@ -155,9 +155,15 @@ export async function takenSentence(context: Context, slug: string): Promise<str
     : `"${slug}" is taken or was used before; choose another`;
 }
 
-function conflict(version: number | undefined): AppError {
+export function changedMeanwhile(version: number | undefined): AppError {
   const now = version === undefined ? '' : ` and is at version ${version}`;
   return new AppError('conflict', `the server was changed meanwhile${now}; read it again and repeat your change`);
+}
+
+/** Checks that each mask keeps a stored value, which still goes to the same host. @throws AppError invalid */
+export function checkMasks(config: ServerConfig, stored: readonly SecretInfo[]): void {
+  refuseMasks(config, new Set(stored.map((secret) => secret.name)));
+  refuseMovedSecret(config, stored);
 }
 
 /** Refuses a mask where nothing is stored: the mask itself would be stored as the secret. */

@@ -14,6 +14,8 @@ export type ServerSummary = {
   createdBy: string;
   createdAt: number;
   updatedAt: number;
+  /** The set of files that it belongs to. */
+  label?: string;
 } & ConfigSummary;
 
 /** A summary that is stored beside a configuration, so that lists need not read the configuration. */
@@ -44,14 +46,15 @@ export async function listServers(
   page: Page,
 ): Promise<{ rows: ServerSummary[]; next: string | undefined }> {
   const rows = await pageOfServers(db, workspaceId, slugs, page)
-    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', currentSummary])
+    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', currentSummary])
     .execute();
   const { rows: kept, next } = pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
   const summaries: ServerSummary[] = [];
   for (const { id, slug, name, version, summary, ...row } of kept) {
     const times = { createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at };
     const known = knownSummary(summary) ?? (await summariseConfig(db, workspaceId, id));
-    summaries.push({ id, slug, name, version, ...times, ...known });
+    const label = row.label === null ? {} : { label: row.label };
+    summaries.push({ id, slug, name, version, ...times, ...label, ...known });
   }
   return { rows: summaries, next };
 }

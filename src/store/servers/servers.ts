@@ -23,6 +23,9 @@ export type StoredServer = {
   captureUntil?: number;
   /** Absent where none were set. */
   limits?: SetLimits;
+  /** The set of files that it belongs to, and the version that was applied last. */
+  label?: string;
+  appliedVersion?: number;
 };
 
 function toServer(row: Selectable<Tables['servers']>): StoredServer {
@@ -38,6 +41,8 @@ function toServer(row: Selectable<Tables['servers']>): StoredServer {
     updatedAt: row.updated_at,
     ...(row.capture_until !== null && { captureUntil: row.capture_until }),
     ...(row.limits !== null && { limits: JSON.parse(row.limits) as SetLimits }),
+    ...(row.label !== null && { label: row.label }),
+    ...(row.applied_version !== null && { appliedVersion: row.applied_version }),
   };
 }
 
@@ -144,6 +149,20 @@ export async function updateServerLimits(db: Db, server: StoredServer, limits: S
     .execute();
 }
 
+/** Notes that a version of a server was applied, with the label that it belongs to. */
+export async function setApplied(
+  db: Db,
+  server: StoredServer,
+  { label, appliedVersion }: { label: string | undefined; appliedVersion: number },
+): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ label: label ?? null, applied_version: appliedVersion })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .execute();
+}
+
 /** Columns that a deleted server keeps empty; only its slug and times stay. */
 export const tombstone = {
   name: '',
@@ -153,6 +172,8 @@ export const tombstone = {
   stored_bytes: 0,
   capture_until: null,
   limits: null,
+  label: null,
+  applied_version: null,
 };
 
 /** Deletes a server but for a tombstone that keeps the slug reserved: configuration, versions, secrets and captures are gone. */

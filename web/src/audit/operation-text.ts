@@ -4,6 +4,7 @@ const texts: { [operation: string]: string } = {
   createMcpServer: 'Created a server',
   updateMcpServer: 'Changed a server',
   replaceMcpServer: 'Changed a server',
+  applyMcpServer: 'Applied a server from a file',
   deleteMcpServer: 'Deleted a server',
   addTool: 'Added a tool',
   updateTool: 'Changed a tool',

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { type LimitField, limitFieldNames, limitFields } from '../limit-fields.ts';
+
+/** Reference to the value of a secret. A file of a server never holds the value itself. */
+const secretReference = z
+  .union([
+    z.literal('stored').describe('The value is stored at the service, and stays.'),
+    z.strictObject({
+      env: z
+        .string()
+        .regex(/^[A-Za-z_]\w*$/)
+        .describe('Environment variable that has the value.'),
+    }),
+    z.strictObject({ file: z.string().min(1).describe('File that has the value, from the folder of this file.') }),
+  ])
+  .describe('Source of the value: { env: NAME }, { file: PATH }, or stored.');
+export type SecretReference = z.infer<typeof secretReference>;
+
+/** NAME of `{{NAME}}`, or the path of a field that is sealed, such as oauth.client_secret. */
+const referenceName = /^[A-Za-z_]\w{0,63}$|^(oauth|authentication(\[\d\])?)\.\w+$/;
+
+const limit = (field: LimitField) =>
+  z.int().min(1).max(limitFields[field].most).optional().describe(`${limitFields[field].meaning}.`);
+
+/** Sections that a file of a server may have besides the fields of the configuration. */
+export const fileSections = {
+  secrets: z
+    .record(z.string().regex(referenceName), secretReference)
+    .optional()
+    .describe('Sources of secrets, by the NAME of {{NAME}} or by the path of a field, such as oauth.client_secret.'),
+  limits: z
+    .strictObject(Object.fromEntries(limitFieldNames.map((field) => [field, limit(field)])))
+    .optional()
+    .describe('Limits of the calls of the server; those that are absent are the defaults.'),
+};

@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+type Outcome = { slug: string; result: string; changes: { path: string }[]; message?: string };
+type Report = { applied: boolean; problems: { at: string; path: string; message: string }[]; servers: Outcome[] };
+
+const upstream = 'https://api.example.com';
+
+describe('toolhost apply', () => {
+  let running: TestToolhost;
+  let echo: RecordingUpstream;
+  let root: string;
+  let folder: string;
+  let env: Record<string, string>;
+  let count = 0;
+  before(async () => {
+    echo = await startRecordingUpstream();
+    running = await startToolhost({ egress: [echo.port] });
+    root = mkdtempSync(join(tmpdir(), 'toolhost-apply-'));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+  });
+  beforeEach(() => {
+    count += 1;
+    folder = join(root, String(count));
+    mkdirSync(folder);
+  });
+  after(async () => {
+    rmSync(root, { recursive: true, force: true });
+    await Promise.all([running.stop(), echo.close()]);
+  });
+
+  const file = (name: string, ...values: (Json | string)[]): string => {
+    const path = join(folder, name);
+    const texts = values.map((value) => (typeof value === 'string' ? value : stringify(value)));
+    writeFileSync(path, texts.join('---\n'));
+    return path;
+  };
+  const run = (args: readonly string[], more: Record<string, string> = {}) =>
+    toolhost(args, { env: { ...env, ...more } });
+  const apply = (args: readonly string[], more: Record<string, string> = {}) => run(['apply', ...args], more);
+  const report = ({ stdout }: Ended) => JSON.parse(stdout) as Report;
+  const results = (ended: Ended) => report(ended).servers.map(({ slug, result }) => [slug, result]);
+  const stored = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).body;
+  const versionOf = async (slug: string) => ((await stored(slug)).server as { version: number }).version;
+  /** A slug of this test. */
+  const own = (name: string) => `${name}-${count}`;
+
+  it('[imp 6] creates and changes what files describe, and does nothing the second time', async () => {
+    const [a, b, c] = [own('a'), own('b'), own('c')];
+    file('one.yaml', serverAt(a, upstream), serverAt(b, upstream));
+    writeFileSync(
+      join(folder, 'two.json'),
+      JSON.stringify([{ ...serverAt(c, upstream), limits: { calls_per_day: 9 } }]),
+    );
+    const dry = await apply([folder, '--dry-run', '--json']);
+    assert.equal(dry.code, 2);
+    assert.deepEqual(
+      results(dry),
+      [a, b, c].map((slug) => [slug, 'created']),
+    );
+    assert.equal((await running.rest('GET', `/servers/${a}`)).status, 404);
+    const first = await apply([folder]);
+    assert.deepEqual([first.code, first.stderr], [0, '']);
+    assert.match(first.stdout, /^created {2}a-\d+ {2}.*one\.yaml \(document 1\)$/m);
+    assert.match(first.stdout, /^3 created$/m);
+    const limits = (await running.rest('GET', `/servers/${c}/limits`)).body;
+    assert.equal((limits.calls_per_day as { set: number }).set, 9);
+    const again = await apply([folder, '--json']);
+    assert.deepEqual([again.code, results(again)], [0, [a, b, c].map((slug) => [slug, 'same'])]);
+    assert.equal((await apply([folder, '--dry-run'])).code, 0);
+    assert.equal(await versionOf(a), 1);
+    file('one.yaml', serverAt(a, upstream, { description: 'New.' }), serverAt(b, upstream));
+    const dryAgain = await apply([folder, '--dry-run', '--json']);
+    assert.equal(dryAgain.code, 2);
+    const changed = await apply([folder, '--json']);
+    assert.deepEqual(
+      [changed.code, results(changed)],
+      [
+        0,
+        [
+          [a, 'changed'],
+          [b, 'same'],
+          [c, 'same'],
+        ],
+      ],
+    );
+    assert.deepEqual(report(changed).servers[0]?.changes, [{ path: 'description', after: 'New.' }]);
+    assert.equal(await versionOf(a), 2);
+  });
+
+  it('[imp 6] checks every file before anything is changed, and names file, path and problem', async () => {
+    const [good, bad, twice] = [own('good'), own('bad'), own('twice')];
+    const first = file('a.yaml', serverAt(good, upstream), serverAt(twice, upstream));
+    const second = file('b.yaml', { ...serverAt(bad, upstream), colour: 'red', limits: { calls: 3 } });
+    const third = file('c.yaml', serverAt(twice, upstream), { ...serverAt(own('d'), upstream), tools: [{}] });
+    const broken = file('d.yaml', 'name: [');
+    const { code, stdout, stderr } = await apply([folder]);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^error: \d+ problems; nothing was changed\n/);
+    for (const expected of [
+      `${second}: limits.calls: `,
+      `${third} (document 1): slug: "${twice}" is the slug in ${first} (document 2) already`,
+      `${third} (document 2): tools[0].name: `,
+      `${broken}: is not YAML: `,
+    ]) {
+      assert.ok(stderr.includes(`  ${expected}`), `${expected}\n${stderr}`);
+    }
+    assert.equal((await running.rest('GET', `/servers/${good}`)).status, 404);
+    const none = await apply([join(root, 'nowhere')]);
+    assert.deepEqual([none.code, none.stdout], [1, '']);
+    assert.equal((await apply([folder, '--nonsense'])).code, 1);
+  });
+
+  it('[imp 6] takes values of secrets from the environment and from files, and prints none', async () => {
+    const slug = own('sealed');
+    const secret = 'v4lue-of-the-secret';
+    writeFileSync(join(folder, 'other.txt'), 'an0ther-value\n');
+    const config = serverAt(slug, echo.url, {
+      authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' },
+      secrets: { SERVICE_KEY: { env: 'MY_KEY' }, OTHER: { file: 'other.txt' } },
+    });
+    const path = file('sealed.yaml', config);
+    const missing = await apply([path]);
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /secrets\.SERVICE_KEY: the environment variable MY_KEY is not set/);
+    const ends: Ended[] = [await apply([path], { MY_KEY: secret })];
+    assert.equal(ends[0]?.code, 0);
+    const key = await running.key();
+    await running.callTool(slug, key, 'get');
+    assert.equal(echo.take().at(-1)?.headers.authorization, `Bearer ${secret}`);
+    ends.push(await apply([path, '--json'], { MY_KEY: secret }));
+    assert.deepEqual(results(ends[1] as Ended), [[slug, 'same']]);
+    ends.push(await apply([path, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
+    assert.equal(ends[2]?.code, 2);
+    assert.deepEqual(
+      report(ends[2] as Ended).servers[0]?.changes.map((change) => change.path),
+      ['secrets.SERVICE_KEY'],
+    );
+    ends.push(await run(['diff', path], { MY_KEY: 'n3w-value' }), await apply([path], { MY_KEY: 'n3w-value' }));
+    await running.callTool(slug, key, 'get');
+    assert.equal(echo.take().at(-1)?.headers.authorization, 'Bearer n3w-value');
+    ends.push(await apply([path], { MY_KEY: 'two\nlines-of-v4lue' }));
+    assert.equal(ends.at(-1)?.code, 1);
+    for (const { stdout, stderr } of ends) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
+  });
+
+  it('[imp 6] takes sealed fields of a configuration by their path, and refuses their values in a file', async () => {
+    const slug = own('login');
+    const oauth = {
+      authorization_url: 'https://login.example.com/authorize',
+      token_url: 'https://login.example.com/token',
+      client_id: 'client',
+      client_secret: '********',
+    };
+    const references = join(folder, 'secrets.yaml');
+    mkdirSync(join(folder, 'servers'));
+    const path = join(folder, 'servers', 'login.yaml');
+    writeFileSync(path, stringify(serverAt(slug, upstream, { oauth })));
+    writeFileSync(references, stringify({ [slug]: { 'oauth.client_secret': { env: 'CLIENT_SECRET' } } }));
+    const without = await apply([path]);
+    assert.equal(without.code, 1);
+    assert.match(without.stderr, /oauth\.client_secret: .*\{"oauth\.client_secret": \{"env": "NAME"\}\}/);
+    const applied = await apply([path, '--secrets', references], { CLIENT_SECRET: 'cl1ent-secret' });
+    assert.equal(applied.code, 0, applied.stderr);
+    const again = await apply([path, '--secrets', references, '--json'], { CLIENT_SECRET: 'cl1ent-secret' });
+    assert.deepEqual(results(again), [[slug, 'same']]);
+    // Without a source the stored value stays.
+    assert.deepEqual(results(await apply([path, '--json'])), [[slug, 'same']]);
+    const other = await apply([path, '--secrets', references, '--dry-run', '--json'], { CLIENT_SECRET: 'other' });
+    assert.deepEqual(
+      report(other).servers[0]?.changes.map((change) => change.path),
+      ['oauth.client_secret'],
+    );
+    writeFileSync(path, stringify(serverAt(slug, upstream, { oauth: { ...oauth, client_secret: 'lit3ral' } })));
+    const literal = await apply([path]);
+    assert.equal(literal.code, 1);
+    assert.match(literal.stderr, /oauth\.client_secret: holds a credential/);
+    assert.doesNotMatch(literal.stderr, /lit3ral/);
+    writeFileSync(path, stringify({ ...serverAt(slug, upstream), secrets: { KEY: 'lit3ral' } }));
+    const value = await apply([path]);
+    assert.match(value.stderr, /secrets\.KEY: allowed: \{ env: NAME \}/);
+    assert.doesNotMatch(value.stderr, /lit3ral/);
+  });
+
+  it('[imp 6] deletes with --prune only servers of the label that no file describes, and only with --yes', async () => {
+    const [keep, drop, foreign, plain] = [own('keep'), own('drop'), own('foreign'), own('plain')];
+    const label = own('team');
+    await running.createServer(serverAt(plain, upstream));
+    await apply([file('foreign.yaml', serverAt(foreign, upstream)), '--label', own('other')]);
+    const path = file('team.yaml', serverAt(keep, upstream), serverAt(drop, upstream));
+    assert.equal((await apply([path, '--label', label])).code, 0);
+    file('team.yaml', serverAt(keep, upstream));
+    const unlabelled = await apply([path, '--prune', '--yes']);
+    assert.match(unlabelled.stderr, /name it with --label/);
+    const dry = await apply([path, '--label', label, '--prune', '--dry-run', '--json']);
+    assert.deepEqual(
+      [dry.code, results(dry)],
+      [
+        2,
+        [
+          [keep, 'same'],
+          [drop, 'pruned'],
+        ],
+      ],
+    );
+    const unasked = await apply([path, '--label', label, '--prune']);
+    assert.equal(unasked.code, 1);
+    assert.match(unasked.stderr, /would delete drop-\d+ for good; nothing was changed; add --yes/);
+    assert.equal((await running.rest('GET', `/servers/${drop}`)).status, 200);
+    const pruned = await apply([path, '--label', label, '--prune', '--yes', '--json']);
+    assert.deepEqual(
+      [pruned.code, results(pruned)],
+      [
+        0,
+        [
+          [keep, 'same'],
+          [drop, 'pruned'],
+        ],
+      ],
+    );
+    const left = await Promise.all([keep, drop, foreign, plain].map((slug) => running.rest('GET', `/servers/${slug}`)));
+    assert.deepEqual(
+      left.map(({ status }) => status),
+      [200, 404, 200, 200],
+    );
+    const taken = await apply([file('foreign.yaml', serverAt(foreign, upstream)), '--label', label]);
+    assert.equal(taken.code, 1);
+    assert.match(taken.stderr, /belongs to the label other-\d+/);
+  });
+
+  it('[imp 6] does not undo what was changed elsewhere, unless it is told to', async () => {
+    const slug = own('shared');
+    const path = file('shared.yaml', serverAt(slug, upstream, { description: 'One.' }));
+    await apply([path]);
+    const changed = await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'From the dashboard.' } });
+    assert.equal(changed.status, 200);
+    for (const args of [[], ['--dry-run']]) {
+      const refused = await apply([path, ...args]);
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /description: the server was changed elsewhere .*\(version 1, now 2\)/);
+    }
+    // A change of another field does not undo the one made elsewhere once the file has it.
+    file('shared.yaml', serverAt(slug, upstream, { description: 'From the dashboard.', name: 'Renamed' }));
+    const taken = await apply([path, '--json']);
+    assert.deepEqual([taken.code, results(taken)], [0, [[slug, 'changed']]]);
+    await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Again.' } });
+    const overwritten = await apply([path, '--overwrite', '--json']);
+    assert.deepEqual(results(overwritten), [[slug, 'changed']]);
+    assert.equal(((await stored(slug)).config as Json).description, 'From the dashboard.');
+  });
+
+  it('[imp 6] says what was done when some servers cannot be applied', async () => {
+    const path = file('many.yaml', ...['a', 'b', 'c'].map((name) => serverAt(own(name), upstream)));
+    const limited = await startToolhost({ env: { QUOTAS: 'servers=2' } });
+    try {
+      const key = await limited.key();
+      const ended = await apply([path, '--json'], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
+      assert.equal(ended.code, 1);
+      assert.deepEqual(results(ended), [
+        [own('a'), 'created'],
+        [own('b'), 'created'],
+        [own('c'), 'failed'],
+      ]);
+      assert.match(report(ended).servers[2]?.message ?? '', /servers/);
+      const text = await apply([path], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
+      assert.match(text.stdout, /^failed .* c-\d+ .*servers/m);
+      assert.match(text.stdout, /^2 same, 1 failed$/m);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  it('[imp 6] compares files with the service, field by field', async () => {
+    const slug = own('compared');
+    const config = serverAt(slug, upstream, { description: 'One.' });
+    const path = file('compared.yaml', config);
+    const fresh = await run(['diff', path]);
+    assert.deepEqual([fresh.code, fresh.stdout], [2, `${slug} (${path}): not on the service yet\n`]);
+    await apply([path]);
+    assert.deepEqual(await run(['diff', path]), { code: 0, stdout: '', stderr: '' });
+    const tool = toolAt(`${upstream}/thing`, { timeout_ms: 500, input_schema: { page: { type: 'integer' } } });
+    file('compared.yaml', {
+      ...config,
+      description: 'Two.',
+      tools: [{ ...tool, name: 'other' }, tool],
+      secrets: { KEY: { env: 'NOT_SET' } },
+      limits: { concurrent_calls: 2 },
+    });
+    const { code, stdout, stderr } = await run(['diff', path]);
+    assert.equal(code, 2);
+    assert.match(stdout, /~ description: "One\." → "Two\."/);
+    assert.match(stdout, /~ tools\[get\]\.timeout_ms: 10000 → 500/);
+    assert.match(stdout, /\+ tools\[get\]\.input_schema\.page: \{"type":"integer"\}/);
+    assert.match(stdout, /^ {2}\+ tools\[other\]$/m);
+    assert.match(stdout, /\+ limits\.concurrent_calls: 2/);
+    assert.match(stderr, /secrets\.KEY: the environment variable NOT_SET is not set; not compared/);
+    const reading = await running.key({ scopes: ['manage:read'] });
+    const byReader = await run(['diff', path], { TOOLHOST_API_KEY: reading, NOT_SET: 'a-value' });
+    assert.equal(byReader.code, 2);
+    assert.match(byReader.stderr, /secrets\.KEY: .*manage:write.*not compared/);
+  });
+});
