@@ -21,6 +21,8 @@ export type Config = {
   dataDir: string;
   engine: Engine;
   managementSlug: string;
+  /** What follows the slug in the host of a server, with its leading dot. */
+  serverHosts: string | undefined;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
   trustedProxies: number;
@@ -89,6 +91,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
+    serverHosts: values.SERVER_HOSTS === '' ? undefined : values.SERVER_HOSTS.slice(1),
     egressAllow,
     allowedOrigins: list(values.ALLOWED_ORIGINS),
     trustedProxies: values.TRUSTED_PROXIES,

@@ -1,3 +1,5 @@
+import { ownHostPath } from './domain/http/server-hosts.ts';
+
 /** Names of all URLs of the product. Paths are relative to the base URL. */
 
 export const apiPath = '/api/v1';
@@ -37,6 +39,24 @@ const mcpPath = /^\/mcp\/([^/]+)$/;
 /** The slug in the path of an MCP endpoint, or undefined for any other path. */
 export function mcpSlug(path: string): string | undefined {
   return mcpPath.exec(path)?.[1];
+}
+
+const onOwnHost: Readonly<Record<string, SlugRoute>> = {
+  [ownHostPath]: routes.mcp,
+  '/.well-known/oauth-protected-resource': routes.resourceMetadata,
+  [`/.well-known/oauth-protected-resource${ownHostPath}`]: routes.resourceMetadata,
+  '/.well-known/oauth-authorization-server': routes.serverMetadata,
+  [`/.well-known/oauth-authorization-server${ownHostPath}`]: routes.serverMetadata,
+};
+
+/** The path below the base URL that answers a path on a server's own host; undefined where that host has nothing. */
+export function pathOnOwnHost(path: string, slug: string): string | undefined {
+  return Object.hasOwn(onOwnHost, path) ? onOwnHost[path]?.replace(':slug', slug) : undefined;
+}
+
+/** URL of the resource metadata on a server's own host. */
+export function ownResourceMetadata(ownOrigin: string): string {
+  return `${ownOrigin}/.well-known/oauth-protected-resource${ownHostPath}`;
 }
 
 /** Paths that any web page may request: discovery, and endpoints that need no cookie. */

@@ -15,6 +15,11 @@ export const variables = {
     fallback: '',
     meaning: 'Public address, without a path. Anything but loopback is production mode.',
   },
+  SERVER_HOSTS: {
+    schema: z.string().regex(/^(\*(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?$/i),
+    fallback: '',
+    meaning: 'A host for each server besides its path, such as *.tools.example.com; empty for none.',
+  },
   DATA_DIR: {
     schema: z.string().min(1),
     fallback: './data',

@@ -290,6 +290,7 @@ const shipping = {
     'ship 1': 'The npm package installs and runs on every maintained Node line.',
   }),
   ...of('docs/clients.md', {
+    'ship 5': 'A server may have a host of its own, where it is found and logged in to as at its path.',
     'ship 6': 'A command plays the known clients against any server and says which would fail, and why.',
   }),
 };

@@ -25,7 +25,7 @@ import { createManagementLogin } from './adapters/management-login.ts';
 import type { FullConfig } from './full-config.ts';
 import { outageLog } from './observability/outage-log.ts';
 import type { Store } from './open-store.ts';
-import { defaultLimits } from './operation-parts.ts';
+import { defaultLimits, ownAddressOf } from './operation-parts.ts';
 
 /** How long the caches serve while the database does not answer. */
 const staleMs = 60_000;
@@ -71,7 +71,7 @@ export function createCaches(options: CachesOptions) {
     userAgent,
     defaultLimits: defaultLimits(config),
   });
-  const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, http, now });
+  const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, ownAddressOf: ownAddressOf(config), http, now });
   const signIn = signInOf(config, db, now);
   const { managementLogin } = signIn;
   const handedOut = createHandedOutTokens(db, freshness);
@@ -124,6 +124,7 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   const managementLogin = createManagementLogin({
     slug: config.managementSlug,
     issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    ownAddress: ownAddressOf(config)(config.managementSlug),
     redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
     identity,
     welcome: welcomed,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { UrlRule } from '../domain/config/server-rules.ts';
+import { createServerHosts, ownHostPath } from '../domain/http/server-hosts.ts';
 import type { Parts } from '../operations/operation.ts';
 import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';
 import { egressText } from '../outbound/egress.ts';
@@ -19,6 +20,12 @@ export function urlRule(config: Config & { baseUrl: string }): UrlRule {
   return rulesOf(ruleSource(config)).urlProblem;
 }
 
+/** Finds the address of a server on a host of its own; undefined where servers have none. */
+export function ownAddressOf({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
+  const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
+  return (slug: string): string | undefined => hosts && hosts.originOf(slug) + ownHostPath;
+}
+
 /** Dependencies of operations that need no serving process. The command line has only these, without threads. */
 export function operationParts(
   config: Config & { baseUrl: string },
@@ -33,6 +40,7 @@ export function operationParts(
     judgeOnThread: threads && judgeWork(threads, rules),
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
+    ownAddress: ownAddressOf(config),
     callbackUrl: (slug) => urlOf(config.baseUrl, routes.callback, slug),
     defaultLimits: defaultLimits(config),
     defaultQuotas: config.quotas,

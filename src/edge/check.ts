@@ -20,11 +20,11 @@ const onlyOnce = new Map(
 );
 const lengthsOfOnlyOnce = new Set([...onlyOnce.keys()].map((name) => name.length));
 
-/** @throws AppError misdirected, invalid, forbidden, loop */
-export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules): void {
+/** `isOwnHost` is whether the request came to the host of a server. @throws AppError misdirected, invalid, forbidden, loop */
+export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isOwnHost = false): void {
   checkHeadersOnce(request.rawHeaders);
   const host = request.headers.host?.toLowerCase();
-  if (!rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
+  if (!isOwnHost && !rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError(
       'misdirected',
       'this service does not answer for that host name; its operator sets the address with BASE_URL',

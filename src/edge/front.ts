@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/credentials/api-key.ts';
+import { createServerHosts, type ServerHosts } from '../domain/http/server-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
@@ -8,7 +9,7 @@ import type { Incoming } from '../http/incoming.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
-import { mcpSlug, routes } from '../routes.ts';
+import { mcpSlug, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
 
@@ -25,6 +26,8 @@ export type FrontParts = {
 /** Entry point of all requests: first the edge checks, then the MCP endpoints by path, then everything else. */
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
+  const { baseUrl, serverHosts: suffix } = parts.config;
+  const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const newRequestId = requestIds(parts.random);
   const serveWeb = ({ request, response, headers }: Incoming) => {
     for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
@@ -34,19 +37,30 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const requestId = newRequestId();
     const url = request.url ?? '/';
     const query = url.indexOf('?');
-    const path = query < 0 ? url : url.slice(0, query);
+    const asked = query < 0 ? url : url.slice(0, query);
+    const own = serverHosts && ownHostOf(request, asked, serverHosts, rules);
+    const path = own?.path ?? asked;
+    if (own) request.url = query < 0 ? path : path + url.slice(query);
     const slug = mcpSlug(path);
     // The MCP endpoints handle the bodies posted to them.
     if ((slug === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
-      checkEdge(request, path, rules);
+      if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
+      checkEdge(request, path, rules, own !== undefined);
     } catch (error) {
       const status = error instanceof AppError ? error.status : 0;
       const shown = parts.strangers.onRefused(request, status) ?? error;
       refuse(request, response, { error: shown, path, requestId }, parts.onUnexpected);
       return;
     }
-    const incoming = { request, response, path, requestId, headers: edgeHeaders(request, requestId) };
+    const incoming = {
+      request,
+      response,
+      path,
+      requestId,
+      ownOrigin: own?.origin,
+      headers: edgeHeaders(request, requestId),
+    };
     if (isPreflight(request)) {
       answerPreflight(incoming);
       return;
@@ -58,6 +72,19 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       response.destroy();
     });
   };
+}
+
+/** The host of a server that a request came to; `path` is undefined where that host has nothing. */
+type OwnHost = { origin: string; path: string | undefined };
+
+function ownHostOf(
+  { headers }: IncomingMessage,
+  path: string,
+  hosts: ServerHosts,
+  { anyHost }: EdgeRules,
+): OwnHost | undefined {
+  const slug = anyHost.has(path) ? undefined : hosts.slugOf(headers.host);
+  return slug === undefined ? undefined : { origin: hosts.originOf(slug), path: pathOnOwnHost(path, slug) };
 }
 
 /** Bounds what is read of a body that is still unread when its request is answered. */

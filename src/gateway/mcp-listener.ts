@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { ownHostPath } from '../domain/http/server-hosts.ts';
 import { bodyLimits } from '../domain/json/json.ts';
 import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
@@ -15,6 +16,7 @@ import {
   readBody,
   readStart,
 } from '../http/read-body.ts';
+import { ownResourceMetadata } from '../routes.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
@@ -66,10 +68,10 @@ export function createMcpListener(parts: McpListenerParts) {
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && asksForHtml(request)) {
-        write(response, browserPage(endpoint, parts.serverUrl(slug), incoming), slowReaderMs);
+        write(response, browserPage(endpoint, addressOf(incoming, slug, parts), incoming), slowReaderMs);
         return;
       }
-      hints = endpoint.hints;
+      hints = hintsFor(endpoint.hints, incoming.ownOrigin);
       const admitted = endpoint.admit(request, look);
       const server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
@@ -96,6 +98,16 @@ export function createMcpListener(parts: McpListenerParts) {
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** On its own host, a server names metadata that describe it under that address. */
+function hintsFor(hints: LoginHints | undefined, ownOrigin: string | undefined): LoginHints | undefined {
+  if (!hints || ownOrigin === undefined) return hints;
+  return { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin) };
+}
+
+function addressOf({ ownOrigin }: Incoming, slug: string, { serverUrl }: McpListenerParts): string {
+  return ownOrigin === undefined ? serverUrl(slug) : ownOrigin + ownHostPath;
 }
 
 /** The page for a person who opens the address in a browser. */

@@ -7,6 +7,8 @@ export type Incoming = {
   /** Path of the URL, without query. */
   readonly path: string;
   readonly requestId: string;
+  /** Origin of the server's own host, when the request came to that. */
+  readonly ownOrigin: string | undefined;
   /** Headers of every answer, names and values in turn. */
   readonly headers: readonly string[];
 };

@@ -40,6 +40,8 @@ export type LoginServer = {
   operator: string;
   /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
   issuer: string;
+  /** A second address of the resource, on a host of its own. */
+  ownAddress?: string | undefined;
   scopes: readonly string[];
   mode: 'issued' | 'passthrough';
   /** Hash that changes with the hosts and endpoints that the person agreed to. */

@@ -4,9 +4,9 @@ import type { LoginServer } from './login-server.ts';
 type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
 /** Protected resource metadata (RFC 9728, 2). `resource` is exactly the URL that people configure. */
-export function resourceMetadata(server: Described): object {
+export function resourceMetadata(server: Described, resource: string): object {
   return {
-    resource: server.issuer,
+    resource,
     authorization_servers: [server.issuer],
     ...advertisedScopes(server.scopes),
     bearer_methods_supported: ['header'],

@@ -47,17 +47,25 @@ async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<Login
 }
 
 function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
-  const document = (describe: (server: LoginServer) => object) => async (c: Context<Env>) => {
+  const document = (describe: (server: LoginServer, host: string) => object) => async (c: Context<Env>) => {
     c.header('Access-Control-Allow-Origin', '*');
-    return c.json(describe(await serverOf(c, parts)));
+    return c.json(describe(await serverOf(c, parts), c.req.header('host')?.toLowerCase() ?? ''));
   };
-  http.get(routes.resourceMetadata, document(resourceMetadata));
+  http.get(
+    routes.resourceMetadata,
+    document((server, host) => resourceMetadata(server, addressAt(server, host))),
+  );
   for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
     http.get(
       route,
       document((server) => serverMetadata(server, parts.baseUrl)),
     );
   }
+}
+
+/** The address of a server on the host that was asked. */
+function addressAt({ issuer, ownAddress }: LoginServer, host: string): string {
+  return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
 }
 
 /** Pages for people. No page redirects before the target is verified. */

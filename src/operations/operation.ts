@@ -85,6 +85,8 @@ export type Parts = {
   rules: ConfigRules;
   baseUrl: string;
   serverUrl: (slug: string) => string;
+  /** The address of a server on a host of its own, where the operator has such hosts. */
+  ownAddress: (slug: string) => string | undefined;
   callbackUrl: (slug: string) => string;
   callRetentionDays: number;
   auditRetentionDays: number;

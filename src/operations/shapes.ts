@@ -52,6 +52,10 @@ export const serverRecord = z.object({
   slug: z.string(),
   description: z.string().optional(),
   url: z.string().describe('Address of the MCP server.'),
+  host_url: z
+    .string()
+    .optional()
+    .describe('A second address, on a host of its own; only where the operator has set SERVER_HOSTS.'),
   access: z
     .enum(accessKinds)
     .describe(
@@ -82,10 +86,12 @@ export function pageFrom(input: { limit: number; cursor?: string | undefined }):
   return { limit: input.limit, after: input.cursor === undefined ? undefined : decodeCursor(input.cursor) };
 }
 
+const hostUrl = (address: string | undefined) => (address === undefined ? {} : { host_url: address });
+
 export function toRecord(
   server: Omit<ServerSummary, keyof ConfigSummary>,
   { description, access, isOpen, toolCount }: ConfigSummary,
-  serverUrl: (slug: string) => string,
+  { serverUrl, ownAddress }: Pick<Context, 'serverUrl' | 'ownAddress'>,
 ): z.input<typeof serverRecord> {
   return {
     id: server.id,
@@ -93,6 +99,7 @@ export function toRecord(
     slug: server.slug,
     ...(description !== undefined && { description }),
     url: serverUrl(server.slug),
+    ...hostUrl(ownAddress(server.slug)),
     access,
     ...(isOpen && { open: true as const }),
     tool_count: toolCount,

@@ -8,7 +8,12 @@ import type { HttpClient } from '../../outbound/http-client.ts';
 import { routes, urlOf } from '../../routes.ts';
 import { userAgentOf } from '../../version.ts';
 
-export type LoginServersOptions = { baseUrl: string; http: HttpClient; now: () => number };
+export type LoginServersOptions = {
+  baseUrl: string;
+  ownAddressOf: (slug: string) => string | undefined;
+  http: HttpClient;
+  now: () => number;
+};
 
 /** The login of a hosted server, or undefined for a server without one. Created once per compiled server. */
 export function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
@@ -36,6 +41,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     name: server.config.name,
     operator: '',
     issuer: urlOf(options.baseUrl, routes.mcp, server.slug),
+    ownAddress: options.ownAddressOf(server.slug),
     scopes: oauth.scopes,
     mode,
     agreement: agreementOf([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),

@@ -13,6 +13,7 @@ import type { Db } from '../../store/db.ts';
 export type ManagementLoginOptions = {
   slug: string;
   issuer: string;
+  ownAddress: string | undefined;
   redirectUri: string;
   identity: IdentityProvider;
   welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;

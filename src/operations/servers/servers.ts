@@ -60,7 +60,7 @@ const listMcpServers = operation({
     const servers = [];
     for (const [index, server] of rows.entries()) {
       if (index % shownAtOnce === shownAtOnce - 1) await nextTurn();
-      servers.push(toRecord(server, server, context.serverUrl));
+      servers.push(toRecord(server, server, context));
     }
     return { servers, next_cursor: next };
   },
@@ -104,7 +104,7 @@ const getMcpServer = operation({
     const server = await getServer(context, slug);
     const secrets = await findSecrets(context.db, server);
     return {
-      server: toRecord(server, summaryOf(server.config), context.serverUrl),
+      server: toRecord(server, summaryOf(server.config), context),
       config: server.config,
       warnings: await warningsFor(context, server),
       secrets: secrets

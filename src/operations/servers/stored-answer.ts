@@ -17,7 +17,7 @@ export const stored = z.object({
 export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
   const warnings = await warningsFor(context, server);
   return {
-    server: toRecord(server, summaryOf(server.config), context.serverUrl),
+    server: toRecord(server, summaryOf(server.config), context),
     url: context.serverUrl(server.slug),
     warnings,
     next_steps: nextSteps(context, server, warnings),

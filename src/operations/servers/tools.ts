@@ -42,7 +42,7 @@ async function store(
   const warnings = await warningsOfChange(context, server, tool);
   return {
     tool: name,
-    server: toRecord(server, summaryOf(server.config), context.serverUrl),
+    server: toRecord(server, summaryOf(server.config), context),
     url: context.serverUrl(server.slug),
     warnings: firstWarnings([...warnings, ...(await movedWarnings(context, server))]),
     next_steps: secretSteps(server, warnings),

@@ -24,7 +24,12 @@ export function ConnectTab() {
       )}
       <CredentialSection credential={credential} onCredential={setCredential} isForwarded={isForwarded} />
       <Clients
-        target={{ name: server.slug, url: server.url, token: isLogin ? undefined : credential || placeholder }}
+        target={{
+          name: server.slug,
+          url: server.url,
+          hostUrl: server.host_url,
+          token: isLogin ? undefined : credential || placeholder,
+        }}
       />
       <ConnectionCheckSection slug={server.slug} />
     </Stack>

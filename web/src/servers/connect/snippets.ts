@@ -1,6 +1,8 @@
 export type Target = {
   name: string;
   url: string;
+  /** A second address, on a host of its own. */
+  hostUrl: string | undefined;
   /** The placeholder for the credential; undefined where the client opens a login. */
   token: string | undefined;
 };
@@ -123,7 +125,19 @@ console.log(await client.listTools());`,
   };
 }
 
+/** Clients that can only log in; Claude is reported to call only addresses whose path is `/mcp`. */
+function inBrowser(target: Target): Snippet {
+  return {
+    id: 'claude',
+    title: 'Claude and ChatGPT',
+    where: 'In the settings of the client, under connectors, add one with this address:',
+    code: target.hostUrl ?? target.url,
+    after: 'They connect from the internet and log in; a credential cannot be typed in.',
+  };
+}
+
 /** How each client is connected, with the credential filled in. */
 export function snippetsFor(target: Target): Snippet[] {
-  return [claudeCode, claudeDesktop, cursor, vsCode, codex, curl, sdk].map((make) => make(target));
+  const hosted = target.token === undefined ? [inBrowser] : [];
+  return [claudeCode, ...hosted, claudeDesktop, cursor, vsCode, codex, curl, sdk].map((make) => make(target));
 }

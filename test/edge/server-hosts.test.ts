@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import type { LoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+type Answer = { status: number; headers: NodeJS.Dict<string | string[]>; body: string };
+
+describe('a host for each server', () => {
+  let world: LoginWorld;
+  let port: string;
+  let slug: string;
+  before(async () => {
+    world = await startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } });
+    port = new URL(world.toolhost.url).port;
+    slug = await world.serve();
+  });
+  after(() => world.stop());
+
+  const hostOf = (name: string) => `${name}.tools.localhost:${port}`;
+  const addressOf = (name: string) => `http://${hostOf(name)}/mcp`;
+
+  /** A request to this machine under any host name, which `fetch` would look up. */
+  async function ask(
+    host: string,
+    path: string,
+    message?: Json,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const sent = request({
+      port,
+      host: '127.0.0.1',
+      path,
+      method: message ? 'POST' : 'GET',
+      headers: { host, ...(message && { 'content-type': 'application/json' }), ...headers },
+    });
+    sent.end(message ? JSON.stringify(message) : undefined);
+    return new Promise((resolve, reject) => {
+      sent.once('error', reject);
+      sent.once('response', (response) => {
+        void text(response).then((body) =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
+        );
+      });
+    });
+  }
+
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+
+  it('[ship 5] serves the server at /mcp with the same tokens', async () => {
+    const { access_token: token } = await world.tokens(await world.client(slug));
+    const answer = await ask(hostOf(slug), '/mcp', list, { authorization: `Bearer ${token}` });
+    assert.equal(answer.status, 200, answer.body);
+    assert.deepEqual(
+      (JSON.parse(answer.body) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name),
+      ['run'],
+    );
+    const other = await world.serve();
+    assert.equal((await ask(hostOf(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
+  });
+
+  it('[ship 5] leads from a refusal to metadata that name exactly this address', async () => {
+    const refused = await ask(hostOf(slug), '/mcp', list);
+    assert.equal(refused.status, 401);
+    const url = `http://${hostOf(slug)}/.well-known/oauth-protected-resource/mcp`;
+    assert.ok(String(refused.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
+    for (const path of [new URL(url).pathname, '/.well-known/oauth-protected-resource']) {
+      const document = JSON.parse((await ask(hostOf(slug), path)).body) as Json;
+      assert.equal(document.resource, addressOf(slug));
+      assert.deepEqual(document.authorization_servers, [world.issuer(slug)]);
+    }
+    for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp']) {
+      const document = JSON.parse((await ask(hostOf(slug), path)).body) as Json;
+      assert.equal(document.issuer, world.issuer(slug));
+    }
+    const below = await ask(new URL(world.toolhost.url).host, `/.well-known/oauth-protected-resource/mcp/${slug}`);
+    assert.equal((JSON.parse(below.body) as Json).resource, world.issuer(slug));
+  });
+
+  it('[ship 5] takes its address as the resource of a login, and no other host', async () => {
+    const client = await world.client(slug);
+    const own = { resource: addressOf(slug) };
+    const { code, verifier } = await world.logIn(client, undefined, own);
+    const foreign = await client.redeem(code, verifier, { resource: addressOf('another') });
+    assert.deepEqual([foreign.status, foreign.body.error], [400, 'invalid_target']);
+    const { code: second, verifier: proof } = await world.logIn(client, undefined, own);
+    assert.equal((await client.redeem(second, proof, own)).status, 200);
+  });
+
+  it('[ship 5] serves the management server on its host', async () => {
+    const key = await world.toolhost.key();
+    const answer = await ask(hostOf('manage'), '/mcp', list, { authorization: `Bearer ${key}` });
+    assert.equal(answer.status, 200, answer.body);
+  });
+
+  it('[ship 5] has nothing else on these hosts, and no host that is not of a slug', async () => {
+    for (const path of [
+      '/',
+      '/login',
+      '/api/v1/servers',
+      `/mcp/${slug}`,
+      `/mcp/${slug}/authorize`,
+      '/mcp/',
+      '/metrics',
+    ])
+      assert.equal((await ask(hostOf(slug), path)).status, 404, path);
+    for (const host of [
+      `a.${hostOf(slug)}`,
+      hostOf('-x'),
+      hostOf('Ü'),
+      `tools.localhost:${port}`,
+      `${slug}.tools.localhost:1`,
+    ])
+      assert.equal((await ask(host, '/mcp', list)).status, 421, host);
+    assert.equal((await ask(hostOf(slug), '/livez')).status, 200);
+    assert.equal((await ask(hostOf('nobody-here'), '/mcp', list)).status, 404);
+    assert.equal((await ask(hostOf(slug).toUpperCase(), '/mcp', list)).status, 401);
+  });
+
+  it('[ship 5] keeps pages of other origins out, as everywhere', async () => {
+    const foreign = { origin: 'https://evil.example' };
+    assert.equal((await ask(hostOf(slug), '/mcp', list, foreign)).status, 403);
+    const document = await ask(hostOf(slug), '/.well-known/oauth-protected-resource', undefined, foreign);
+    assert.equal(document.headers['access-control-allow-origin'], '*');
+  });
+
+  it('[ship 5] shows its address beside the usual one', async () => {
+    const key = await world.toolhost.key();
+    const { body } = await world.toolhost.rest('GET', `/servers/${slug}`, { key });
+    const { server } = body as { server: Json };
+    assert.deepEqual([server.url, server.host_url], [world.issuer(slug), addressOf(slug)]);
+    const page = await ask(hostOf(slug), '/mcp', undefined, { accept: 'text/html' });
+    assert.ok(page.body.includes(addressOf(slug)));
+  });
+});
