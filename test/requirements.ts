@@ -300,6 +300,12 @@ const files = of('docs/files.md', {
   'imp 6': 'Servers are described by files, and the service is made to match them without surprises.',
 });
 
+/** What an agent sees of a server with many tools or long answers. */
+const agents = of('docs/large-servers.md', {
+  'agent 1':
+    'A server of any size costs an agent little: it finds, reads and calls tools instead of getting all of them.',
+});
+
 export const requirements: Readonly<Record<string, Requirement>> = {
   ...interfaces,
   ...protocol,
@@ -307,6 +313,7 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...findings,
   ...configurations,
   ...imports,
+  ...agents,
   ...shipping,
   ...files,
 };

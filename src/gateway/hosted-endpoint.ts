@@ -2,10 +2,12 @@ import { isOpen } from '../domain/config/access.ts';
 import { enabledTools } from '../domain/config/tool.ts';
 import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
+import { searchInstructions } from '../domain/search/own-tools.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import type { HostedServer } from './hosted/hosted-server.ts';
+import { callInSearchMode } from './search/search-calls.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;
@@ -19,11 +21,12 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     resourceMetadata: parts.resourceMetadataUrl(server.slug),
     scopes: config.oauth.scopes,
   };
+  const run = server.catalogue ? callInSearchMode : callTool;
   return {
     hints,
     admit(visit, look) {
       return whenKnown(resolveCaller(server, visit, parts.callers, look), (callerOf) =>
-        mcpServer(server, (call) => callTool(server, callerOf(), call, parts)),
+        mcpServer(server, (call) => run(server, callerOf(), call, parts)),
       );
     },
     about: {
@@ -35,11 +38,16 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
 }
 
+function instructionsOf({ config, catalogue }: HostedServer): string | undefined {
+  if (!catalogue) return config.description;
+  return config.description === undefined ? searchInstructions : `${config.description}\n\n${searchInstructions}`;
+}
+
 /** A hosted server as the protocol core sees it. */
 export function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
   return {
     info: server.info,
-    instructions: server.config.description,
+    instructions: instructionsOf(server),
     tools: server.toolsJson,
     toolNames: server.toolNames,
     mirrored: server.mirrored,

@@ -74,6 +74,8 @@ describe('real clients', { concurrency: 2 }, () => {
     upstream.on('*', answer);
     toolhost = await startToolhost({ egress: [upstream.port] });
     await toolhost.createServer(config('stored', upstream.url, { type: 'Bearer', token: '{{SERVICE_KEY}}' }));
+    const searched = config('searched', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' });
+    await toolhost.createServer({ ...searched, tool_mode: 'search' });
     await toolhost.createServer(config('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
     const secret = { body: { value: storedCredential } };
     assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
@@ -142,6 +144,22 @@ describe('real clients', { concurrency: 2 }, () => {
           assert.equal(request.headers['x-api-key'], token);
           assert.equal(request.headers.authorization, undefined);
         }
+      });
+    });
+
+    it(`${kind.name} finds, reads and calls the tools of a server in search mode [agent 1]`, async () => {
+      await connected(kind, 'searched', 'token-of-a-search', async (client) => {
+        assert.deepEqual(await client.toolNames(), ['search_tools', 'describe_tool', 'call_tool']);
+        const found = await client.callTool('search_tools', { query: 'read an item' });
+        assert.match(textOf(found.content), /^- read_item \(reads\)/m);
+        const described = await client.callTool('describe_tool', { names: ['read_item'] });
+        assert.match(textOf(described.content), /"inputSchema"/);
+        const item = `Basel, ${kind.name}`;
+        const read = await client.callTool('call_tool', { name: 'read_item', arguments: { item } });
+        assert.deepEqual(read.structuredContent, { item, count: 3 });
+        const missing = await client.callTool('call_tool', { name: 'read_itm' });
+        assert.equal(missing.isError, true);
+        assert.match(textOf(missing.content), /did you mean `read_item`/);
       });
     });
 

@@ -29,17 +29,19 @@ const checksPassed = [
 ] as const;
 
 /** A server with the tools that the suite calls by name, each answered by an ordinary upstream. */
-function fixtures(upstream: string) {
+function fixtures(upstream: string, slug: string, mode: object = {}) {
   const tool = (name: string, path: string, more: object = {}) => ({
     name,
     description: `The conformance suite calls it: ${path}`,
     method: 'GET',
     url: upstream + path,
+    pinned: true,
     ...more,
   });
   return {
     name: 'Conformance',
-    slug: 'conformance',
+    slug,
+    ...mode,
     tools: [
       tool('test_simple_text', '/text'),
       tool('test_image_content', '/image'),
@@ -66,7 +68,8 @@ describe('the official conformance suite, with what a tools-only server lacks as
     [upstream, proxy] = await Promise.all([startContentUpstream(), startAuthorizingProxy()]);
     toolhost = await startToolhost({ egress: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
     proxy.forwardTo(toolhost.url, await toolhost.key({ scopes: ['call'] }));
-    await toolhost.createServer(fixtures(upstream.url));
+    await toolhost.createServer(fixtures(upstream.url, 'conformance'));
+    await toolhost.createServer(fixtures(upstream.url, 'conformance-search', { tool_mode: 'search' }));
   });
   after(async () => {
     await proxy.close();
@@ -74,14 +77,21 @@ describe('the official conformance suite, with what a tools-only server lacks as
     rmSync(directory, { recursive: true, force: true });
   });
 
+  const run = async (slug: string, version: string, passed: number) => {
+    const baseline = join(baselines, `conformance-baseline-${version}.yml`);
+    const selection = ['--suite', 'all', '--spec-version', version, '--expected-failures', baseline];
+    const output = join(directory, slug, version);
+    const ended = await runScript(
+      suite,
+      ['server', '--url', `${proxy.url}/mcp/${slug}`, ...selection, '-o', output],
+      directory,
+    );
+    assert.equal(ended.code, 0, transcript(ended));
+    assert.match(ended.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), transcript(ended));
+  };
+
   for (const [version, passed] of checksPassed) {
-    it(`passes revision ${version} [mcp 58]`, async () => {
-      const baseline = join(baselines, `conformance-baseline-${version}.yml`);
-      const selection = ['--suite', 'all', '--spec-version', version, '--expected-failures', baseline];
-      const args = ['server', '--url', `${proxy.url}/mcp/conformance`, ...selection, '-o', join(directory, version)];
-      const ended = await runScript(suite, args, directory);
-      assert.equal(ended.code, 0, transcript(ended));
-      assert.match(ended.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), transcript(ended));
-    });
+    it(`passes revision ${version} [mcp 58]`, () => run('conformance', version, passed));
+    it(`passes revision ${version} in search mode [agent 1]`, () => run('conformance-search', version, passed));
   }
 });

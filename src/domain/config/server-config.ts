@@ -16,7 +16,8 @@ import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { serverWideShape, variableFields } from './server-wide.ts';
 import { judgeServerWide } from './server-wide-rules.ts';
-import { toolSchema } from './tool.ts';
+import { toolModes, toolSchema } from './tool.ts';
+import { reservedToolNames } from './tool-list.ts';
 import { judgeTool } from './tool-rules.ts';
 
 /** Most tools in any configuration. What a workspace may have is its quota `tools`. */
@@ -42,6 +43,12 @@ export const serverConfigSchema = z.strictObject({
     .describe('How the credential reaches the upstream on every tool call; a list where the upstream wants several.'),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
   ...serverWideShape,
+  tool_mode: z
+    .enum(toolModes)
+    .optional()
+    .describe(
+      'list (the default): agents get all tools. search: they get search_tools, describe_tool and call_tool, which find and run the tools of a large server at a small cost, and the pinned tools.',
+    ),
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
 });
 
@@ -98,7 +105,7 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     for (const problem of authenticationProblems(authentication, context)) problems.add(() => problem);
   }
   if (!Array.isArray(input.tools)) return;
-  judgeToolNames(input.tools, problems);
+  judgeToolNames(input.tools, reservedToolNames(input), problems);
   const surroundings = { authentication, urlProblem, wide };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
@@ -110,11 +117,12 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   }
 }
 
-function judgeToolNames(tools: readonly unknown[], problems: ProblemList): void {
+function judgeToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>, problems: ProblemList): void {
   const first = new Map<string, number>();
   for (const [index, tool] of tools.entries()) {
     const name = (tool as { name?: unknown } | null)?.name;
     if (typeof name !== 'string') continue;
+    if (reserved.has(name)) problems.add(() => ({ path: `tools[${index}].name`, message: reservedName(name) }));
     const before = first.get(name);
     if (before === undefined) first.set(name, index);
     else {
@@ -122,6 +130,10 @@ function judgeToolNames(tools: readonly unknown[], problems: ProblemList): void 
       problems.add(() => ({ path: `tools[${index}].name`, message }));
     }
   }
+}
+
+function reservedName(name: string): string {
+  return `"${name}" is the name of a tool that the server itself offers with these settings; choose another name`;
 }
 
 /** Accepts methods in any case. Nothing else is normalised. */

@@ -25,6 +25,15 @@ const annotationsSchema = z
   })
   .describe('Hints for the client. Each one that is absent is derived from the method.');
 
+/** Whether agents get the definitions of all tools, or three tools to find, read and run them. */
+export const toolModes = ['list', 'search'] as const;
+export type ToolMode = (typeof toolModes)[number];
+
+/** Whether a text has no control, formatting or private character. */
+function isVisible(text: string): boolean {
+  return !/[\p{C}\p{Zl}\p{Zp}]/u.test(text);
+}
+
 /** A tool: one MCP tool and the one HTTP request that it becomes (spec 2.4). */
 export const toolSchema = z.strictObject({
   name: z
@@ -103,6 +112,15 @@ export const toolSchema = z.strictObject({
     .describe(
       'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
     ),
+  tags: z
+    .array(z.string().trim().min(1).max(60).refine(isVisible, 'has a control or invisible character'))
+    .max(20)
+    .optional()
+    .describe('Groups that the tool belongs to, for searches.'),
+  pinned: z
+    .boolean()
+    .optional()
+    .describe('true lists the tool also when tool_mode is search, for the few that agents use most.'),
   disabled: z
     .boolean()
     .optional()

@@ -1,7 +1,8 @@
-import { argumentNames, toJsonSchema } from '../config/input-schema.ts';
+import { argumentNames } from '../config/input-schema.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
 import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
+import { listedTools, toolList } from '../config/tool-list.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
@@ -14,11 +15,7 @@ const manyTokens = 10_000;
 
 /** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
 export function estimatedTokens(config: ServerConfig): number {
-  const list = enabledTools(config).map((t) => ({
-    name: t.name,
-    description: t.description,
-    inputSchema: toJsonSchema(t.input_schema),
-  }));
+  const list = toolList(config).map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
   return Math.ceil(JSON.stringify(list).length / 4);
 }
 
@@ -46,17 +43,18 @@ export function warningsOfList(config: ServerConfig): Warning[] {
   const warnings: Warning[] = [];
   const count = enabledTools(config).length;
   if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
-  if (count > manyTools) {
+  const listed = listedTools(config).length;
+  if (listed > manyTools) {
     warnings.push({
       path: 'tools',
-      message: `${count} tools: some clients cut off above ${manyTools}; consider several servers`,
+      message: `${listed} tools: some clients cut off above ${manyTools}; consider several servers, or tool_mode search`,
     });
   }
   const tokens = estimatedTokens(config);
   if (tokens > manyTokens) {
     warnings.push({
       path: 'tools',
-      message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions or split`,
+      message: `the list of tools costs about ${tokens} tokens in every conversation; shorten descriptions, split, or set tool_mode to search`,
     });
   }
   return warnings;

@@ -2,8 +2,12 @@ import type { ToolResult } from '../../domain/mcp.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Call } from './call.ts';
 
+/** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
+export type RecordedCall = Pick<Call, 'server' | 'caller' | 'asked' | 'startedAt' | 'outcome'> &
+  Partial<Pick<Call, 'host' | 'answer' | 'upstreamMs'>>;
+
 /** The record of a call that has ended after `totalMs`. */
-export function callRecord(call: Call, result: ToolResult | undefined, totalMs: number): CallRow {
+export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
   const { server, caller, asked, upstreamMs } = call;
   return {
     id: `call_${asked.requestId}`,

@@ -2,7 +2,8 @@ import { type Access, accessOf } from '../../domain/config/access.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { resolvedTool } from '../../domain/config/server-wide.ts';
-import { annotationsOf, enabledTools, type Tool } from '../../domain/config/tool.ts';
+import { enabledTools, type Tool } from '../../domain/config/tool.ts';
+import { toolList } from '../../domain/config/tool-list.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
@@ -10,6 +11,7 @@ import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments } from '../arguments/prepare-arguments.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
+import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
 
 /** A decrypted secret of a server, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
@@ -32,6 +34,8 @@ export type HostedServer = {
   tool: (name: string) => HostedTool | undefined;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored: (name: string) => readonly MirroredArgument[] | undefined;
+  /** The tools to search, in search mode. */
+  catalogue: ToolCatalogue | undefined;
 };
 
 export type HostedTool = {
@@ -71,6 +75,7 @@ export function compileServer(
   const tools = enabledTools(config);
   const byName = new Map(tools.map((entry) => [entry.name, entry]));
   const compiled = new Map<string, HostedTool>();
+  const catalogue = config.tool_mode === 'search' ? createCatalogue(tools) : undefined;
   let toolsJson: Buffer | undefined;
   const tool = (name: string) => {
     const known = compiled.get(name);
@@ -92,24 +97,16 @@ export function compileServer(
     limits,
     captureUntil: source.captureUntil,
     toolsJson: () => {
-      toolsJson ??= Buffer.from(JSON.stringify(tools.map(toolDefinition)));
+      toolsJson ??= Buffer.from(JSON.stringify(toolList(config)));
       return toolsJson;
     },
-    toolNames: [...byName.keys()],
+    toolNames: [...(catalogue?.ownNames ?? []), ...byName.keys()],
     tool,
-    mirrored: (name) => tool(name)?.mirrored,
-  };
-}
-
-/** A tool as `tools/list` describes it. */
-function toolDefinition(tool: Tool): object {
-  return {
-    name: tool.name,
-    ...(tool.title !== undefined && { title: tool.title }),
-    description: tool.description,
-    inputSchema: toJsonSchema(tool.input_schema),
-    ...(tool.output_schema && { outputSchema: tool.output_schema }),
-    annotations: annotationsOf(tool),
+    mirrored: catalogue
+      ? // Clients mirror only what a listed tool declares.
+        (name) => (catalogue.isListed(name) ? (tool(name)?.mirrored ?? []) : byName.has(name) ? [] : undefined)
+      : (name) => tool(name)?.mirrored,
+    catalogue,
   };
 }
 

@@ -6,6 +6,7 @@ import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
 import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
+import { toolList } from '../../domain/config/tool-list.ts';
 import { firstNames } from '../../domain/first-names.ts';
 import { knownClients } from '../../domain/known-clients.ts';
 import { modernRevision } from '../../domain/mcp.ts';
@@ -125,7 +126,7 @@ function judgeHandshake({ probe: { answers } }: Examined): Verdict {
 }
 
 function judgeTools({ probe: { answers }, config }: Examined): Verdict {
-  const expected = enabledTools(config).length;
+  const expected = toolList(config).length;
   for (const reply of [answers.tools, answers.modernTools]) {
     const { tools } = resultOf(reply);
     if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
@@ -137,11 +138,12 @@ function judgeTools({ probe: { answers }, config }: Examined): Verdict {
 
 function judgeCount({ config }: Examined): Verdict {
   const none = noTools(config);
-  return judgeToolCount(enabledTools(config).length, none.charAt(0).toUpperCase() + none.slice(1));
+  const count = enabledTools(config).length === 0 ? 0 : toolList(config).length;
+  return judgeToolCount(count, none.charAt(0).toUpperCase() + none.slice(1));
 }
 
 function judgeNames({ config }: Examined): Verdict {
-  return judgeToolNames(namesOf(enabledTools(config)), config.slug);
+  return judgeToolNames(namesOf(toolList(config)), config.slug);
 }
 
 const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);

@@ -11,6 +11,7 @@ export const names: Record<string, readonly string[]> = {
     "base_url",
     "headers",
     "variables",
+    "tool_mode",
     "tools"
   ],
   "oauth": [
@@ -47,6 +48,8 @@ export const names: Record<string, readonly string[]> = {
     "response_fields",
     "response_headers",
     "redirects",
+    "tags",
+    "pinned",
     "disabled"
   ],
   "tools.*.input_schema.*": [
@@ -88,6 +91,10 @@ export const values: Record<string, readonly string[]> = {
   "oauth.token_mode": [
     "issued",
     "passthrough"
+  ],
+  "tool_mode": [
+    "list",
+    "search"
   ],
   "tools.*.method": [
     "GET",

@@ -2,7 +2,15 @@ import { Grid, SimpleGrid, Stack } from '@mantine/core';
 import { Folded } from '../../ui/folded.tsx';
 import { bounds, values } from '../declared.ts';
 import { ArgumentsEditor } from './arguments-editor.tsx';
-import { ChoiceField, HintField, ListField, LongTextField, NumberField, TextField } from './config-fields.tsx';
+import {
+  ChoiceField,
+  HintField,
+  ListField,
+  LongTextField,
+  NumberField,
+  SwitchField,
+  TextField,
+} from './config-fields.tsx';
 import { HeadersEditor } from './headers-editor.tsx';
 import { JsonField } from './json-field.tsx';
 
@@ -102,6 +110,18 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
           text="For downloads by GET; credentials stay with the API."
           choices={redirects}
           placeholder="Are errors that name the target"
+        />
+        <ListField
+          path={at('tags')}
+          label="Tags"
+          text="Groups by which agents search."
+          placeholder="Press Enter after each"
+        />
+        <SwitchField
+          path={at('pinned')}
+          label="Pinned"
+          text="Listed although agents search for the others."
+          fallback={false}
         />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">

@@ -4,11 +4,17 @@ import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Section } from '../../ui/section.tsx';
 import { newTool, toolsOf } from '../config.ts';
+import { ChoiceField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
 import { Errors, Warnings } from './field-messages.tsx';
 import { openToolEvent } from './go-to-field.ts';
 import { ToolItem } from './tool-item.tsx';
 import { copyName, moved } from './tool-order.ts';
+
+const modes = [
+  { value: 'list', label: 'All of them in a list' },
+  { value: 'search', label: 'By search: they find, read and call tools, and see those that are pinned' },
+];
 
 /** The tools in the order in which agents see them. One is open at a time. */
 export function ToolsSection() {
@@ -50,6 +56,13 @@ export function ToolsSection() {
       }
     >
       <Stack gap="xs" id={field.id} tabIndex={-1}>
+        <ChoiceField
+          path={['tool_mode']}
+          label="How agents get the tools"
+          text="A search costs a conversation some hundred tokens, however many tools there are."
+          choices={modes}
+          placeholder="All of them in a list"
+        />
         {tools.length === 0 && (
           <Text size="sm" c="dimmed">
             No tools yet.

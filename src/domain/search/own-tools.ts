@@ -1,0 +1,123 @@
+import type { JsonSchema } from '../schema/json-schema.ts';
+
+/** The tools that a server in search mode lists instead of its own. */
+export const searchToolNames = { search: 'search_tools', describe: 'describe_tool', call: 'call_tool' } as const;
+
+/** Most results of one search, and most tools that are described at once. */
+export const mostResults = 10;
+export const mostDescribed = 10;
+const longestQuery = 500;
+
+/** What agents learn of the tools before they search. */
+export type CatalogueFacts = {
+  tools: number;
+  /** Number of tools by tag, in the order of the tools. */
+  tags: ReadonlyMap<string, number>;
+  /** Whether every tool is read-only or idempotent, and whether any is destructive. */
+  hints: { isReadOnly: boolean; isDestructive: boolean; isIdempotent: boolean };
+};
+
+/** A tool as `tools/list` describes it. */
+export type ToolDefinition = {
+  name: string;
+  title?: string;
+  description: string;
+  inputSchema: JsonSchema;
+  outputSchema?: JsonSchema;
+  annotations: object;
+};
+
+const reading = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+
+export const searchInput: JsonSchema = {
+  type: 'object',
+  properties: {
+    query: {
+      type: 'string',
+      maxLength: longestQuery,
+      description: 'What the tool should do, in a few English words, or a part of its name.',
+    },
+    tag: { type: 'string', maxLength: 100, description: 'Only tools with this tag; without a query all of them.' },
+    offset: { type: 'integer', minimum: 0, description: 'Number of results to skip, for the next ten.' },
+  },
+  additionalProperties: false,
+};
+
+export const describeInput: JsonSchema = {
+  type: 'object',
+  properties: {
+    names: {
+      type: 'array',
+      items: { type: 'string' },
+      minItems: 1,
+      maxItems: mostDescribed,
+      description: 'Names of tools, as search_tools gives them.',
+    },
+  },
+  required: ['names'],
+  additionalProperties: false,
+};
+
+const callInput: JsonSchema = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'Name of the tool.' },
+    arguments: { type: 'object', description: 'Arguments of the tool, which fit the inputSchema of describe_tool.' },
+  },
+  required: ['name'],
+  additionalProperties: false,
+};
+
+/** The definitions of the three tools, written for a model that has never seen the server. */
+export function searchToolDefinitions({ tools, tags, hints }: CatalogueFacts): ToolDefinition[] {
+  const { search, describe, call } = searchToolNames;
+  const count = tools === 1 ? '1 tool' : `${tools} tools`;
+  return [
+    {
+      name: search,
+      title: 'Search tools',
+      description: `Finds tools by what they do. This server has ${count}, which are not listed: search here first, read the arguments of the tools that fit with ${describe}, then run one with ${call}. Gives the best ${mostResults}, one line each.${tagsText(tags)}`,
+      inputSchema: searchInput,
+      annotations: reading,
+    },
+    {
+      name: describe,
+      title: 'Describe tools',
+      description: `Gives the description, the input schema and the annotations of up to ${mostDescribed} tools that ${search} has found.`,
+      inputSchema: describeInput,
+      annotations: reading,
+    },
+    {
+      name: call,
+      title: 'Call a tool',
+      description: `Runs a tool that ${search} has found. Read its arguments with ${describe} first. Its annotations there say whether it only reads or may change or destroy data.`,
+      inputSchema: callInput,
+      annotations: {
+        readOnlyHint: hints.isReadOnly,
+        destructiveHint: hints.isDestructive,
+        idempotentHint: hints.isIdempotent,
+        openWorldHint: true,
+      },
+    },
+  ];
+}
+
+const mostTagsShown = 40;
+const longestTags = 1000;
+
+function tagsText(tags: ReadonlyMap<string, number>): string {
+  if (tags.size === 0) return '';
+  const shown: string[] = [];
+  let length = 0;
+  for (const [tag, count] of [...tags].sort(([, a], [, b]) => b - a)) {
+    length += tag.length + 8;
+    if (shown.length === mostTagsShown || length > longestTags) break;
+    shown.push(`${tag} (${count})`);
+  }
+  const more = tags.size - shown.length;
+  const rest = more > 0 ? ` and ${more} more, which a search without query and tag lists` : '';
+  return ` Tags, with the number of tools: ${shown.join(', ')}${rest}.`;
+}
+
+/** A sentence for the instructions of a server in search mode. */
+export const searchInstructions = `The tools of this server are not listed: find them with ${searchToolNames.search}, read them with ${searchToolNames.describe}, run them with ${searchToolNames.call}.`;

@@ -1,0 +1,64 @@
+import { argumentsOf } from '../../domain/config/input-schema.ts';
+import type { Tool } from '../../domain/config/tool.ts';
+import { countTags } from '../../domain/config/tool-list.ts';
+import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import { nextTurn } from '../../domain/next-turn.ts';
+import { searchToolNames } from '../../domain/search/own-tools.ts';
+import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
+
+/** The tools of a server in search mode. */
+export type ToolCatalogue = {
+  /** The enabled tools, in their order. */
+  tools: readonly Tool[];
+  find(name: string): Tool | undefined;
+  /** Number of tools by tag. */
+  tags: ReadonlyMap<string, number>;
+  ownNames: readonly string[];
+  /** Whether `tools/list` has a tool of this name. */
+  isListed(name: string): boolean;
+  /** Made at the first search, in short turns of the event loop. */
+  index(): MaybePromise<ToolIndex>;
+};
+
+export function createCatalogue(tools: readonly Tool[]): ToolCatalogue {
+  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  const ownNames = Object.values(searchToolNames);
+  const listed = new Set<string>([...ownNames, ...tools.filter((tool) => tool.pinned).map(({ name }) => name)]);
+  let made: ToolIndex | undefined;
+  let making: Promise<ToolIndex> | undefined;
+  async function make(): Promise<ToolIndex> {
+    try {
+      made = await inTurns(indexing(tools.length, (position) => searchedTool(tools[position] as Tool)));
+      return made;
+    } finally {
+      making = undefined;
+    }
+  }
+  return {
+    tools,
+    find: (name) => byName.get(name),
+    tags: countTags(tools),
+    ownNames,
+    isListed: (name) => listed.has(name),
+    index() {
+      if (made) return made;
+      making ??= make();
+      return making;
+    },
+  };
+}
+
+/** The searched parts of a tool. Constants are left out, because callers do not give them. */
+function searchedTool({ name, title, description, method, tags = [], input_schema }: Tool): SearchedTool {
+  const given = argumentsOf(input_schema).filter(({ wire }) => wire.value === undefined);
+  return { name, title, description, method, tags, arguments: given.map((argument) => argument.name) };
+}
+
+/** Runs a generator to its end; at each `yield` other work gets its turn. */
+async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    await nextTurn();
+  }
+}

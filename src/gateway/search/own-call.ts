@@ -1,0 +1,47 @@
+import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import { type Outcome, ToolFailure } from '../../errors.ts';
+import { outcomeOfError } from '../call/call-failure.ts';
+import { callRecord } from '../call/call-record.ts';
+import type { CallToolParts } from '../call/call-tool.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { Slots } from '../limits/limits.ts';
+
+export type OwnCall = { server: HostedServer; caller: Caller; asked: ToolCall };
+
+/**
+ * A call of a tool that the service itself answers. It counts against the limits and is recorded like any other.
+ * @throws AppError tooMany, or unavailable when the service is overloaded
+ */
+export async function callOwnTool(
+  { server, caller, asked }: OwnCall,
+  parts: CallToolParts,
+  answer: () => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const startedAt = parts.now();
+  const startedClock = performance.now();
+  const span = parts.trace?.(server.slug, asked);
+  let outcome: Outcome = 'ok';
+  let waitMs: number | undefined;
+  let slots: Slots | undefined;
+  let result: ToolResult | undefined;
+  try {
+    const onGone = asked.era === 'modern' ? asked.onGone : undefined;
+    const entered = parts.limits.enter(server, caller.id, onGone, caller);
+    slots = entered instanceof Promise ? await entered : entered;
+    waitMs = performance.now() - startedClock;
+    result = await answer();
+    return result;
+  } catch (error) {
+    outcome = outcomeOfError(error);
+    if (!(error instanceof ToolFailure)) throw error;
+    result = textResult(error.message, true);
+    return result;
+  } finally {
+    if (slots) parts.limits.leave(slots);
+    const totalMs = performance.now() - startedClock;
+    parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
+    span?.end(outcome);
+    parts.record(callRecord({ server, caller, asked, startedAt, outcome }, result, totalMs));
+  }
+}

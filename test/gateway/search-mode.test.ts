@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { check, configWith, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'of-the-caller';
+const textsOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text);
+const textOf = (reply: ToolReply) => textsOf(reply).join('\n');
+
+describe('a server in search mode', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+
+  const tool = (name: string, description: string, more: Json = {}) =>
+    toolWith({ name, description, url: `${upstream.url}/${name}`, ...more });
+  const string = { type: 'string' };
+  const shop = () => [
+    tool('list_orders', 'Lists the orders of a customer.', { tags: ['orders'], pinned: true }),
+    tool('create_order', 'Creates an order.', {
+      method: 'POST',
+      tags: ['orders', 'Sales desk'],
+      input_schema: { item: { ...string, 'x-mcp-header': 'Item' }, count: { type: 'integer', minimum: 1 } },
+    }),
+    tool('delete_order', 'Deletes an order for good.', { method: 'DELETE', tags: ['orders'] }),
+    tool('get_invoice', 'Gets the invoice of an order.', { tags: ['billing'] }),
+    tool('hidden', 'Lists orders that nobody may see.', { disabled: true }),
+  ];
+  const call = (slug: string, name: string, args: Json = {}) => toolhost.callTool(slug, token, name, args);
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', ({ method, url }) => ({ body: { method, url } }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(configWith({ slug: 'shop', tool_mode: 'search', tools: shop() }));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const listed = async (slug: string) => {
+    const replies = [
+      await toolhost.rpc(slug, token, 'tools/list'),
+      await toolhost.modern(slug, token, 'tools/list', {}),
+    ];
+    return replies.map(({ body }) => (body.result as { tools: Json[] }).tools);
+  };
+
+  it('lists three tools and those that are pinned, in every revision [agent 1]', async () => {
+    for (const tools of await listed('shop')) {
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['search_tools', 'describe_tool', 'call_tool', 'list_orders'],
+      );
+      const search = String(tools[0]?.description);
+      assert.match(search, /4 tools/);
+      assert.match(search, /orders \(3\), Sales desk \(1\), billing \(1\)/);
+    }
+    const { body } = await toolhost.rpc('shop', token, 'initialize', { protocolVersion: '2025-11-25' });
+    assert.match(String((body.result as Json).instructions), /search_tools/);
+  });
+
+  it('says in the annotations of call_tool what its tools may do [agent 1]', async () => {
+    const hintsOf = async (slug: string) => {
+      const call = (await listed(slug))[0]?.find(({ name }) => name === 'call_tool');
+      assert.ok(call);
+      const { readOnlyHint, destructiveHint } = call.annotations as Json;
+      return [readOnlyHint, destructiveHint];
+    };
+    assert.deepEqual(await hintsOf('shop'), [false, true]);
+    const reads = [tool('one', 'Reads one thing.'), tool('all', 'Reads all things.')];
+    await toolhost.createServer(configWith({ slug: 'reads', tool_mode: 'search', tools: reads }));
+    assert.deepEqual(await hintsOf('reads'), [true, false]);
+    const vague = [tool('vague', 'Does something.', { method: 'POST' })];
+    await toolhost.createServer(configWith({ slug: 'writes', tool_mode: 'search', tools: vague }));
+    assert.deepEqual(await hintsOf('writes'), [false, false]);
+  });
+
+  it('finds tools by words, names, tags and arguments, always in the same order [agent 1]', async () => {
+    const names = async (args: Json) =>
+      [...textOf(await call('shop', 'search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm)].map(
+        ([, name, effect]) => `${name} ${effect}`,
+      );
+    const creating = await names({ query: 'creating orders' });
+    assert.equal(creating[0], 'create_order writes');
+    assert.deepEqual(await names({ query: 'creating orders' }), creating);
+    assert.equal((await names({ query: 'REMOVE an order' }))[0], 'delete_order destroys');
+    assert.equal((await names({ query: 'get_invoice' }))[0], 'get_invoice reads');
+    assert.equal((await names({ query: 'count' }))[0], 'create_order writes');
+    assert.deepEqual(await names({ tag: 'BILLING' }), ['get_invoice reads']);
+    assert.deepEqual(await names({ query: 'orders', tag: 'sales desk' }), ['create_order writes']);
+    assert.deepEqual((await names({ query: 'order', offset: 3 })).length, 1);
+    assert.deepEqual(await names({ query: 'order', offset: 9 }), []);
+  });
+
+  it('explains a search that finds nothing, has no query, or names a tag that is not there [agent 1]', async () => {
+    assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool fits "xylophone"/);
+    assert.match(textOf(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
+    const wrong = await call('shop', 'search_tools', { tag: 'order' });
+    assert.equal(wrong.isError, true);
+    assert.match(textOf(wrong), /no tool has the tag "order".*did you mean `orders`/);
+    assert.match(textOf(await call('shop', 'search_tools', { query: 3 })), /query: found 3; allowed: string/);
+  });
+
+  it('describes tools as the list would, with their annotations [agent 1]', async () => {
+    const tools = shop().map(({ tags: _, pinned: __, ...rest }) => rest);
+    await toolhost.createServer(configWith({ slug: 'shop-list', tools }));
+    const [all = []] = await listed('shop-list');
+    const [json = '', note = ''] = textsOf(
+      await call('shop', 'describe_tool', { names: ['create_order', 'delete_ordr', 'delete_order'] }),
+    );
+    const described = JSON.parse(json) as Json[];
+    assert.deepEqual(
+      described.map(({ tags: _, ...definition }) => definition),
+      ['create_order', 'delete_order'].map((wanted) => all.find(({ name }) => name === wanted)),
+    );
+    assert.deepEqual(described[0]?.tags, ['orders', 'Sales desk']);
+    assert.match(note, /no tool "delete_ordr".*did you mean `delete_order`/);
+    const none = await call('shop', 'describe_tool', { names: ['hidden'] });
+    assert.equal(none.isError, true);
+  });
+
+  it('leaves out of a description what would make it too long, and says so [agent 1]', async () => {
+    const many = Array.from({ length: 8 }, (_, n) =>
+      tool(`wide_${n}`, 'x'.repeat(4000), {
+        input_schema: Object.fromEntries(
+          Array.from({ length: 8 }, (_, at) => [`a${at}`, { ...string, description: 'y'.repeat(1500) }]),
+        ),
+      }),
+    );
+    await toolhost.createServer(configWith({ slug: 'wide', tool_mode: 'search', tools: many }));
+    const names = many.map(({ name }) => String(name));
+    const [json = '', note = ''] = textsOf(await call('wide', 'describe_tool', { names }));
+    assert.ok(json.length < 62_000);
+    const described = (JSON.parse(json) as Json[]).map(({ name }) => String(name));
+    assert.deepEqual(described, names.slice(0, described.length));
+    assert.match(note, new RegExp(`Left out.*${names.slice(described.length).join(', ')}`));
+  });
+
+  it('calls a tool as a direct call does: same request, result and checks [agent 1]', async () => {
+    upstream.take();
+    const args = { item: 'pen', count: 2 };
+    const direct = await call('shop', 'create_order', args);
+    const through = await call('shop', 'call_tool', { name: 'create_order', arguments: args });
+    assert.deepEqual(through, direct);
+    const [first, second] = upstream.take();
+    assert.deepEqual([second?.method, second?.url, second?.body], [first?.method, first?.url, first?.body]);
+    const wrong = { item: 'pen', count: 0, colour: 'red' };
+    const refused = await call('shop', 'call_tool', { name: 'create_order', arguments: wrong });
+    assert.deepEqual(refused, await call('shop', 'create_order', wrong));
+    assert.equal(refused.isError, true);
+    for (const nothing of [{}, { arguments: {} }, { arguments: null }]) {
+      const listed = await call('shop', 'call_tool', { name: 'list_orders', ...nothing });
+      assert.notEqual(listed.isError, true, textOf(listed));
+    }
+  });
+
+  it('needs no mirrored header for an argument inside call_tool, in the modern revision [agent 1]', async () => {
+    const params = { name: 'call_tool', arguments: { name: 'create_order', arguments: { item: 'pen', count: 1 } } };
+    const { body, status } = await toolhost.modern('shop', token, 'tools/call', params);
+    assert.deepEqual([status, (body.result as ToolReply).isError], [200, undefined]);
+    assert.equal((body.result as Json).resultType, 'complete');
+  });
+
+  it('explains a call that names no tool, or whose arguments are not where they belong [agent 1]', async () => {
+    upstream.take();
+    const texts = async (args: Json) => {
+      const reply = await call('shop', 'call_tool', args);
+      assert.equal(reply.isError, true);
+      return textOf(reply);
+    };
+    assert.match(await texts({ name: 'create_ordr' }), /no tool "create_ordr".*did you mean `create_order`/);
+    assert.match(await texts({ name: 'hidden' }), /no tool "hidden"/);
+    assert.match(await texts({ name: 'call_tool' }), /no tool "call_tool"/);
+    assert.match(await texts({}), /name: found nothing/);
+    assert.match(await texts({ name: 'create_order', item: 'pen' }), /item: not an argument of call_tool.*"arguments"/);
+    assert.match(await texts({ name: 'create_order', arguments: '{}' }), /arguments: found "\{\}"; allowed: an object/);
+    assert.deepEqual(upstream.take(), []);
+    const { body } = await toolhost.rpc('shop', token, 'tools/call', { name: 'create_ordr' });
+    assert.match(String((body.error as Json).message), /did you mean `create_order`/);
+  });
+
+  it('records calls under the name of the real tool, and searches under their own [agent 1]', async () => {
+    await toolhost.createServer(configWith({ slug: 'recorded', tool_mode: 'search', tools: shop() }));
+    await call('recorded', 'search_tools', { query: 'order' });
+    await call('recorded', 'describe_tool', { names: ['create_order'] });
+    await call('recorded', 'call_tool', { name: 'create_order', arguments: { item: 'a', count: 1 } });
+    await call('recorded', 'call_tool', { name: 'nothing' });
+    const { body } = await toolhost.rest('GET', '/servers/recorded/calls');
+    const rows = (body.calls as Json[]).map(({ tool, outcome, upstream_status }) => [tool, outcome, upstream_status]);
+    assert.deepEqual(rows.toReversed(), [
+      ['search_tools', 'ok', undefined],
+      ['describe_tool', 'ok', undefined],
+      ['create_order', 'ok', 200],
+      ['call_tool', 'invalid_arguments', undefined],
+    ]);
+  });
+
+  it('limits searches as it limits calls [agent 1]', async () => {
+    await toolhost.createServer(configWith({ slug: 'limited', tool_mode: 'search', tools: shop() }));
+    const limits = { body: { calls_per_day: 2 } };
+    assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
+    const statuses = [];
+    for (let n = 0; n < 3; n++) {
+      const params = { name: 'search_tools', arguments: { query: 'order' } };
+      statuses.push((await toolhost.rpc('limited', token, 'tools/call', params)).status);
+    }
+    assert.deepEqual(statuses, [200, 200, 429]);
+  });
+
+  it('refuses a tool with the name of one of the three, in search mode only [agent 1]', async () => {
+    const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => toolWith({ name }));
+    const { problems } = await check(toolhost, configWith({ tool_mode: 'search', tools }));
+    const sentence = 'is the name of a tool that the server itself offers with these settings; choose another name';
+    assert.deepEqual(
+      problems,
+      tools.map(({ name }, index) => `tools[${index}].name: "${name}" ${sentence}`),
+    );
+    assert.deepEqual((await check(toolhost, configWith({ tools }))).problems, []);
+  });
+
+  it('checks the new fields as it checks all others [agent 1]', async () => {
+    const problemsOf = async (fields: Json, more: Json = {}) =>
+      (await check(toolhost, configWith({ tools: [toolWith(fields)], ...more }))).problems;
+    assert.deepEqual(await problemsOf({}, { tool_mode: 'find' }), [
+      'tool_mode: found "find"; allowed: "list", "search"',
+    ]);
+    assert.match((await problemsOf({ tags: ['a\u202eb'] })).join(), /tools\[0\]\.tags\[0\]: has a control/);
+    assert.match((await problemsOf({ tags: [''] })).join(), /tools\[0\]\.tags\[0\]/);
+    assert.match(
+      (await problemsOf({ tags: Array.from({ length: 21 }, (_, n) => `t${n}`) })).join(),
+      /tools\[0\]\.tags/,
+    );
+    assert.deepEqual(await problemsOf({ tags: ['Größe, ä & ö'], pinned: true }), []);
+  });
+
+  it('warns of the size that agents see, and is fine in the connection check [agent 1]', async () => {
+    const many = Array.from({ length: 60 }, (_, n) => tool(`t${n}`, 'd'.repeat(1000)));
+    const { warnings } = await check(toolhost, configWith({ tools: many }));
+    assert.deepEqual(
+      warnings.map((warning) => /tool_mode/.test(warning)),
+      [true, true],
+    );
+    const config = configWith({ slug: 'many', tool_mode: 'search', tools: many });
+    assert.deepEqual((await check(toolhost, config)).warnings, []);
+    await toolhost.createServer(config);
+    const { body } = await toolhost.rest('POST', '/servers/many/connection-check', { body: {} });
+    const judged = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
+    for (const id of ['tool_list', 'tool_count', 'tool_names']) assert.match(judged.get(id) ?? '', /^ok/, id);
+  });
+
+  it('changes what it finds when its tools change [agent 1]', async () => {
+    await toolhost.createServer(configWith({ slug: 'changing', tool_mode: 'search', tools: shop() }));
+    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /No tool fits/);
+    const tools = [...shop(), tool('feed_zebra', 'Feeds the zebra.', { method: 'POST' })];
+    assert.equal((await toolhost.rest('PATCH', '/servers/changing', { body: { tools } })).status, 200);
+    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);
+  });
+
+  it('is tried out and previewed by the names of its tools [agent 1]', async () => {
+    const body = { arguments: { item: 'pen', count: 1 }, token };
+    const preview = await toolhost.rest('POST', '/servers/shop/tools/create_order/preview', {
+      body: { arguments: body.arguments },
+    });
+    assert.equal(preview.status, 200, preview.text);
+    assert.equal((await toolhost.rest('POST', '/servers/shop/tools/create_order/call', { body })).status, 200);
+  });
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Api, apis, questions, toolsOf } from '../support/catalogues/catalogues.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const token = 'of-the-caller';
+
+describe('searches of real APIs', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+    for (const api of apis) {
+      const tools = toolsOf(api, 'https://api.example.com');
+      await toolhost.createServer({ name: api, slug: `api-${api}`, tool_mode: 'search', tools });
+    }
+  });
+  after(() => toolhost.stop());
+
+  async function namesFor(api: Api, query: string): Promise<string[]> {
+    const reply = await toolhost.callTool(`api-${api}`, token, 'search_tools', { query });
+    return [...(reply.content[0]?.text ?? '').matchAll(/^- ([\w.-]+) \(/gm)].map(([, name = '']) => name);
+  }
+
+  it('find the right tool among the first three for 85 %, among the first ten for 95 % of the questions [agent 1]', async () => {
+    const asked = questions();
+    assert.ok(asked.length >= 150);
+    const ranks = await Promise.all(
+      asked.map(async ({ api, query, expected }) => {
+        const rank = (await namesFor(api, query)).findIndex((name) => expected.includes(name));
+        return { query: `${api}: ${query}`, rank: rank < 0 ? Number.POSITIVE_INFINITY : rank + 1 };
+      }),
+    );
+    const share = (most: number) => ranks.filter(({ rank }) => rank <= most).length / ranks.length;
+    const late = ranks.filter(({ rank }) => rank > 3).map(({ query, rank }) => `${rank} ${query}`);
+    assert.ok(share(3) >= 0.85, `first three: ${share(3)}\n${late.join('\n')}`);
+    assert.ok(share(10) >= 0.95, `first ten: ${share(10)}\n${late.join('\n')}`);
+  });
+
+  it('find every tool first by its name [agent 1]', async () => {
+    for (const api of ['slack', 'asana'] as const) {
+      for (const { name } of toolsOf(api, 'https://api.example.com')) {
+        assert.equal((await namesFor(api, String(name)))[0], name);
+      }
+    }
+  });
+
+  it('forgive a slip, a beginning and any mixture of characters [agent 1]', async () => {
+    assert.ok((await namesFor('github', 'create a relese')).slice(0, 3).includes('repos_create_release'));
+    assert.ok((await namesFor('stripe', 'subscr')).length > 0);
+    for (const query of ['的问题', '💥💥', '((((', '\u202e', 'a', '____', 'the of', 'x'.repeat(500)]) {
+      await namesFor('github', query);
+    }
+  });
+
+  it('cost an agent a hundredth of a whole list [agent 1]', async () => {
+    for (const api of apis) {
+      const { text } = await toolhost.rpc(`api-${api}`, token, 'tools/list');
+      assert.ok(text.length / 4 < 1500, `${api}: ${text.length / 4} tokens`);
+    }
+  });
+});
