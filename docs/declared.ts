@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { bodyEncodings } from '../src/domain/config/destinations.ts';
 import { mask } from '../src/domain/config/server-config.ts';
-import { bodyEncodings } from '../src/domain/config/tool-rules.ts';
 import { mostCallQuota, mostLimit } from '../src/domain/limits.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';
 

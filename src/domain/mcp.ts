@@ -1,6 +1,6 @@
 import type { Access } from './config/access.ts';
 import type { BodyLimits } from './json/json.ts';
-import type { Arguments } from './request/request-template.ts';
+import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Visit } from './visit.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */

@@ -129,7 +129,9 @@ describe('the input_schema of a tool', () => {
     const of = (field: Json, fields: Json = {}) =>
       refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
     const at = 'tools[0].input_schema.a';
-    assert.deepEqual(await of({ in: 'body' }), [`${at}.in: a GET request has no body; allowed: path, query, header`]);
+    assert.deepEqual(await of({ in: 'body' }, { method: 'HEAD' }), [
+      `${at}.in: a HEAD request has no body; allowed: path, query, header`,
+    ]);
     assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
     assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
       `${at}: this header is set already by headers, authentication or another argument`,
@@ -147,7 +149,7 @@ describe('the input_schema of a tool', () => {
     const post = { method: 'POST', input_schema };
     const problem = async (fields: Json) => (await refused({ ...post, ...fields })).join();
     assert.match(await problem({ body: 'paylod' }), /^tools\[0\]\.body: found "paylod"; .*did you mean `payload`\?$/);
-    assert.match(await problem({ body: 'payload', method: 'GET' }), /^tools\[0\]\.body: a GET request has no body/);
+    assert.match(await problem({ body: 'payload', method: 'HEAD' }), /^tools\[0\]\.body: a HEAD request has no body/);
     assert.match(
       await problem({ body: 'id', url: 'https://api.example.com/:id' }),
       /^tools\[0\]\.body: "id" stands in the url/,

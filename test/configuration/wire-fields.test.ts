@@ -26,7 +26,7 @@ describe('how an argument is sent', () => {
   it('[conf 1] agents see neither constants nor the keywords for the wire', async () => {
     const started = { type: 'string', description: 'Start.', wire_name: 'StartTime>' };
     const version = { type: 'string', value: '2026-01' };
-    const tags = { type: 'array', items: { type: 'string' }, style: 'comma' };
+    const tags = { type: 'array', items: { type: 'string' }, style: 'comma', in: 'query' };
     const shown = {
       type: 'object',
       properties: {

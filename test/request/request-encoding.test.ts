@@ -32,7 +32,7 @@ describe('building the upstream request: encodings and digits', () => {
     const brackets = await sent({ input_schema: lists, body: 'form', array_format: 'brackets' }, { list: [1, 2] });
     assert.equal(brackets.body, 'list%5B%5D=1&list%5B%5D=2');
     const comma = await sent({ input_schema: lists, body: 'form', array_format: 'comma' }, { list: [1, 2] });
-    assert.equal(comma.body, 'list=1%2C2');
+    assert.equal(comma.body, 'list=1,2');
   });
 
   it('[behaviour request 6] sends multipart/form-data with a boundary of its own', async () => {
@@ -91,8 +91,10 @@ describe('building the upstream request: encodings and digits', () => {
       type,
       body: '{"a":"x"}',
     });
-    const csv = await sent({ input_schema, ...typed('text/plain') }, { a: 'x' });
-    assert.deepEqual(csv, { type: 'text/plain', body: '{"a":"x"}' });
+    const amazon = await sent({ input_schema, ...typed('application/x-amz-json-1.1') }, { a: 'x' });
+    assert.deepEqual(amazon, { type: 'application/x-amz-json-1.1', body: '{"a":"x"}' });
+    const named = await sent({ input_schema, body: 'json', ...typed('text/plain') }, { a: 'x' });
+    assert.deepEqual(named, { type: 'text/plain', body: '{"a":"x"}' });
   });
 
   it('keeps the digits of numbers in path, query, header, form and JSON', async () => {

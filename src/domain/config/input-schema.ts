@@ -174,6 +174,13 @@ export function argumentsOf(schema: InputSchema): Argument[] {
   });
 }
 
+/** The arguments that callers do not give, with their values. */
+export function constantsOf(schema: InputSchema): { name: string; value: unknown }[] {
+  return Object.entries(propertiesOf(schema))
+    .filter(([, definition]) => hasWireKeyword(definition) && definition.value !== undefined)
+    .map(([name, definition]) => ({ name, value: (definition as { value: unknown }).value }));
+}
+
 const noWireFields: WireFields = {};
 
 /** The schema in `tools/list`: without constants, and without the keywords that say how an argument is sent. */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { fillPlaceholders, placeholderNames } from '../http/placeholders.ts';
+import { fillPlaceholders, placeholderNamesIn } from '../http/placeholders.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
+import { constantsOf } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
 /** A value that a configuration names once. It is shown to everybody who may read the configuration. */
@@ -98,16 +99,28 @@ export function secretUsesOfServer(config: ServerWide & { authentication?: Authe
 
 /** The fields of a tool that refer to secrets; paths are relative to the tool. */
 export function secretUsesOfTool(tool: Tool, { variables }: ServerWide): SecretUse[] {
-  return usesIn([['url', tool.url], ...entriesAt('headers', tool.headers)], variables);
+  const values: [path: string, value: unknown][] = [
+    ['url', tool.url],
+    ...entriesAt('headers', tool.headers),
+    ['body_template', tool.body_template],
+    ...constantsOf(tool.input_schema).map(({ name, value }): [string, unknown] => [
+      `input_schema.${name}.value`,
+      value,
+    ]),
+  ];
+  return usesIn(values, variables);
 }
 
 function entriesAt(path: string, values: Record<string, string> = {}): [string, string][] {
   return Object.entries(values).map(([name, value]) => [`${path}.${name}`, value]);
 }
 
-function usesIn(texts: readonly [path: string, text: string][], variables: ServerWide['variables'] = {}): SecretUse[] {
-  return texts.flatMap(([path, text]) => {
-    const names = placeholderNames(text).filter((name) => !Object.hasOwn(variables, name));
+function usesIn(
+  values: readonly [path: string, value: unknown][],
+  variables: ServerWide['variables'] = {},
+): SecretUse[] {
+  return values.flatMap(([path, value]) => {
+    const names = placeholderNamesIn(value).filter((name) => !Object.hasOwn(variables, name));
     return names.length > 0 ? [{ path, names }] : [];
   });
 }

@@ -1,14 +1,18 @@
 import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
-import { mediaTypeOf } from '../http/media-type.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder } from '../http/placeholders.ts';
 import { parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
-import { didYouMean, type ProblemList, shown } from '../problems.ts';
+import { isDeeperThan } from '../json/json.ts';
+import { type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { judgeSchema } from '../schema/schema-rules.ts';
 import { judgeAnswerFields } from './answer-rules.ts';
+import { argumentProblems } from './argument-rules.ts';
 import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import { bodyProblems, contentTypeProblem, deepestTemplate } from './body-rules.ts';
+import { parseBodyTemplate } from './body-template.ts';
+import { type BodyFields, destinationsOf } from './destinations.ts';
 import { type Argument, argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
 import type { UrlRule } from './server-rules.ts';
 import { absoluteUrl, fillVariables, headersOfTool, type ServerWide } from './server-wide.ts';
@@ -47,8 +51,9 @@ export function judgeTool(raw: RawTool, surroundings: ToolSurroundings, problems
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
   if (headers.success) judgeHeaders(headers.data, surroundings, below('headers'));
   const sent = headersOfTool({ method: raw.method as Tool['method'], headers: headers.data ?? {} }, wide);
-  if (hasSoundSchema) addAll(placeProblems(raw, declared, template, { authentication, headers: sent }));
-  addAll(bodyProblems(raw, declared, sent, template));
+  const tool = bodyFieldsOf(raw, sent);
+  addAll(bodyProblems(tool, declared, template?.names ?? []));
+  if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     judgeSchema(raw.output_schema as JsonSchema, below('output_schema'));
   }
@@ -131,87 +136,28 @@ export function judgeHeaders(
   }
 }
 
-function placeProblems(
-  raw: RawTool,
+/** The fields of a tool that decide about its body, as far as they are well-formed. */
+function bodyFieldsOf(raw: RawTool, headers: { [name: string]: string }): BodyFields {
+  const { body, body_template } = raw;
+  const method = String(raw.method).toUpperCase();
+  return { method, body: typeof body === 'string' && body !== '' ? body : undefined, body_template, headers };
+}
+
+function sendingProblems(
+  tool: BodyFields,
   declared: readonly Argument[],
   template: UrlTemplate | undefined,
-  { authentication, headers: sent }: { authentication: Authentications | undefined; headers: Record<string, string> },
+  authentication: Authentications | undefined,
 ): Problem[] {
-  const problems: Problem[] = [];
-  const headers = new Set(Object.keys(sent).map(foldedHeader));
+  const names = declared.map(({ name }) => name);
+  const hasTemplate = tool.body_template !== undefined && !isDeeperThan(tool.body_template, deepestTemplate);
+  const inBody = hasTemplate ? parseBodyTemplate(tool.body_template, names).names : [];
+  const destinations = destinationsOf(tool, declared, { inUrl: template?.names ?? [], inBody });
   const credentials = credentialHeaders(authentication);
-  for (const { name, location } of declared) {
-    const path = `input_schema.${name}`;
-    if (
-      location === 'path' &&
-      template &&
-      !template.segments.flat().some((p) => 'argument' in p && p.argument === name)
-    ) {
-      problems.push({ path: `${path}.in`, message: `"path" needs the token :${name} in the path of url` });
-    }
-    if (location === 'body' && String(raw.method).toUpperCase() === 'GET') {
-      problems.push({ path: `${path}.in`, message: 'a GET request has no body; allowed: path, query, header' });
-    }
-    if (location === 'header') {
-      const fault = headerNameProblem(name);
-      if (fault) problems.push({ path, message: fault });
-      const folded = foldedHeader(name);
-      if (folded === 'content-type')
-        problems.push({ path, message: 'the body decides this header; set it in headers' });
-      if (headers.has(folded) || credentials.has(folded)) {
-        problems.push({ path, message: 'this header is set already by headers, authentication or another argument' });
-      }
-      headers.add(folded);
-    }
-  }
-  return problems;
-}
-
-export const bodyEncodings = ['json', 'form', 'multipart'] as const;
-export type Encoding = (typeof bodyEncodings)[number];
-
-/** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
-export function isEncoding(body: string | undefined): body is Encoding {
-  return (bodyEncodings as readonly (string | undefined)[]).includes(body);
-}
-
-function bodyProblems(
-  raw: RawTool,
-  declared: readonly Argument[],
-  headers: Record<string, string>,
-  template: UrlTemplate | undefined,
-): Problem[] {
-  const { body } = raw;
-  if (typeof body !== 'string' || body === '') return [];
-  const names = declared.map((argument) => argument.name);
-  if (body !== 'json' && String(raw.method).toUpperCase() === 'GET') {
-    return [{ path: 'body', message: 'a GET request has no body; leave it out' }];
-  }
-  if (!isEncoding(body) && !names.includes(body)) {
-    return [
-      {
-        path: 'body',
-        message: `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${didYouMean(body, [...bodyEncodings, ...names])}`,
-      },
-    ];
-  }
-  if (!isEncoding(body) && template?.names.includes(body)) {
-    return [{ path: 'body', message: `"${body}" stands in the url already; name another argument` }];
-  }
-  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
-  const implied = type === undefined ? undefined : encodingOf(type);
-  // The type of JSON or of a form can be replaced by any other, but that of multipart holds our boundary.
-  const contradicts = implied !== undefined ? implied !== body : type !== undefined && body === 'multipart';
-  if (isEncoding(body) && contradicts) {
-    return [{ path: 'body', message: `"${body}" contradicts the Content-Type header; drop one of the two` }];
-  }
-  return [];
-}
-
-/** The body encoding that a static Content-Type decides, or undefined when it decides none. */
-export function encodingOf(contentType: string): Encoding | undefined {
-  const type = mediaTypeOf(contentType);
-  if (type === 'application/x-www-form-urlencoded') return 'form';
-  if (type === 'multipart/form-data') return 'multipart';
-  return type === 'application/json' || type.endsWith('+json') ? 'json' : undefined;
+  const ofBody = declared.filter(({ name }) => destinations.get(name) === 'body');
+  const contradiction = contentTypeProblem(tool, ofBody);
+  return [
+    ...argumentProblems({ tool, declared, destinations, template, credentials }),
+    ...(contradiction ? [contradiction] : []),
+  ];
 }

@@ -73,10 +73,10 @@ export function hasWireKeyword(definition: unknown): definition is Definition {
   );
 }
 
-/** A definition of an argument as agents see it. */
+/** A definition with such keywords as agents see it. */
 export function withoutWireKeywords(definition: Definition): { [keyword: string]: unknown } {
   const shown: { [keyword: string]: unknown } = { ...definition };
-  for (const keyword of wireKeywordNames) delete shown[keyword];
+  for (const keyword of ['in', ...wireKeywordNames]) delete shown[keyword];
   return definition.content === 'base64' ? { ...shown, description: describedFile(definition.description) } : shown;
 }
 

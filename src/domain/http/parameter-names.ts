@@ -17,7 +17,8 @@ function decodedOnce(text: string): string {
     .replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
 }
 
-function decoded(text: string): string {
+/** A text decoded until nothing changes, five times at most. */
+export function decoded(text: string): string {
   let before = text;
   for (let round = 0; round < maxDecodings; round++) {
     const after = decodedOnce(before);

@@ -1,17 +1,21 @@
 import { ToolFailure } from '../../errors.ts';
+import { decoded } from './parameter-names.ts';
 import { encode } from './percent-encoding.ts';
 import { fillPlaceholders, placeholderNames, placeholderParts } from './placeholders.ts';
-import { mostUrlLength, refuseLonger } from './values.ts';
+import { encodeText, lengthOf, mostUrlLength, refuseLonger, type WireText } from './values.ts';
 
-/** A piece of a template: literal text, or the name of an argument or of a secret. */
-export type Part = { text: string } | { argument: string } | { secret: string };
+/**
+ * A piece of a template: literal text, or the name of an argument or of a secret. An argument of the path may keep its
+ * slashes.
+ */
+export type Part = { text: string } | { argument: string; keepsSlashes?: boolean } | { secret: string };
 
 /** One `name=value` of the query; `parts` is undefined when there is no `=`. */
 export type QueryPair = { name: string; parts: Part[] | undefined };
 
 /**
  * A URL template, parsed once. Tokens stand only in path segments and in query values, so an argument can never
- * change the origin, the number of segments or a query name.
+ * change the origin, a query name or, unless it keeps its slashes, the number of segments.
  */
 export type UrlTemplate = {
   origin: string;
@@ -27,7 +31,7 @@ const wordCharacter = /[A-Za-z0-9_]/;
 const word = /[A-Za-z_]\w*/y;
 
 /** Finds a token: a declared name, the longest one that fits, behind its colon. Never matches when none is declared. */
-function tokenPattern(declared: readonly string[], flags: string): RegExp {
+export function tokenPattern(declared: readonly string[], flags: string): RegExp {
   const longestFirst = declared.filter((name) => /^[A-Za-z_]/.test(name)).toSorted((a, b) => b.length - a.length);
   const names = longestFirst.map(escapeForPattern);
   return names.length === 0 ? /(?!)/y : new RegExp(`:(${names.join('|')})(?![A-Za-z0-9_])`, flags);
@@ -39,7 +43,7 @@ function escapeForPattern(text: string): string {
 }
 
 /** Splits text into literal parts, tokens and secrets. `token` is sticky. */
-function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
+export function parseParts(text: string, token: RegExp, problems: string[]): Part[] {
   return placeholderParts(text).flatMap((part) => ('secret' in part ? part : parseTokens(part.text, token, problems)));
 }
 
@@ -151,7 +155,7 @@ function isDotSegment(segment: string): boolean {
 type EncodedText = (part: Exclude<Part, { text: string }>) => string | undefined;
 
 /** The texts that fill a template: an absent argument is undefined, a missing secret throws. */
-export type UrlValues = { argument: (name: string) => string | undefined; secret: (name: string) => string };
+export type UrlValues = { argument: (name: string) => WireText | undefined; secret: (name: string) => string };
 
 /**
  * The path and query of a template filled with arguments and secrets, each value percent-encoded.
@@ -165,8 +169,9 @@ export function renderUrl(
     if ('secret' in part) return encode(secret(part.secret));
     const { argument } = part;
     const text = value(argument);
-    if (text !== undefined) refuseLonger(argument, text.length, mostUrlLength, 'a URL');
-    return text === undefined ? undefined : encode(text);
+    if (text === undefined) return undefined;
+    refuseLonger(argument, lengthOf(text), mostUrlLength, 'a URL');
+    return encodeText(text);
   };
   const textOf = template.hasRepeats ? rememberedTexts(encoded) : encoded;
   let path = '';
@@ -223,10 +228,28 @@ function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
     const name = nameOf(part);
     if (text === undefined) throw refusal(name, 'is missing; it is part of the path');
     if (text === '' || text === '.' || text === '..') throw refusal(name, 'must not be empty, "." or ".."');
-    segment = checked(segment + text);
+    const keepsSlashes = 'argument' in part && part.keepsSlashes === true;
+    segment = checked(segment + (keepsSlashes ? withSlashes(name, text) : text));
   }
-  if (isDotSegment(segment)) throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
+  if (segment.split('/').some(isDotSegment))
+    throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
   return segment;
+}
+
+/**
+ * The encoded text of an argument whose slashes separate segments. Some servers decode a path twice, so a segment must
+ * not become another one when it is decoded again.
+ * @throws ToolFailure invalid_arguments
+ */
+function withSlashes(argument: string, encoded: string): string {
+  const text = encoded.replaceAll('%2F', '/');
+  for (const segment of text.split('/')) {
+    if (segment === '') throw refusal(argument, 'must not begin or end with a slash, or have two in a row');
+    const plain = decoded(segment);
+    if (isDotSegment(plain)) throw refusal(argument, 'must not have a "." or ".." segment');
+    if (/[/\\]/.test(plain)) throw refusal(argument, 'must not have a backslash or an encoded slash');
+  }
+  return text;
 }
 
 function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
@@ -248,4 +271,12 @@ function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
 
 function refusal(argument: string, what: string): ToolFailure {
   return new ToolFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
+}
+
+/** The template whose path keeps the slashes of these arguments. */
+export function keepingSlashes(template: UrlTemplate, names: ReadonlySet<string>): UrlTemplate {
+  if (names.size === 0) return template;
+  const keeping = (part: Part) =>
+    'argument' in part && names.has(part.argument) ? { ...part, keepsSlashes: true } : part;
+  return { ...template, segments: template.segments.map((segment) => segment.map(keeping)) };
 }

@@ -1,8 +1,12 @@
 import { ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
+import { encode } from './percent-encoding.ts';
 
 /** Formats of arguments as text. */
 export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
+
+/** A text, or several that commas join. In a URL or a form only the commas inside them are percent-encoded. */
+export type WireText = string | readonly string[];
 
 /** Longest path and query of a request; most servers take no more than a quarter of it. */
 export const mostUrlLength = 65_536;
@@ -32,22 +36,32 @@ export function refuseLonger(name: string, length: number, most: number, where: 
  * @throws ToolFailure invalid_arguments on a lone surrogate, which no URL or header can carry
  */
 export function valueText(name: string, value: unknown): string | undefined {
-  const text = textOf(value);
-  if (text !== undefined && !text.isWellFormed())
-    throw new ToolFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
-  return text;
+  const text = wireText(name, value);
+  return typeof text === 'object' ? text.join(',') : text;
 }
 
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
+/** The same with the entries of an array apart. @throws ToolFailure invalid_arguments */
+export function wireText(name: string, value: unknown): WireText | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) return scalarText(value);
+  if (!Array.isArray(value)) return wellFormed(name, typeof value === 'string' ? value : scalarText(value));
   const texts: string[] = [];
-  for (const item of value) {
-    const text = textOf(item);
-    if (text !== undefined) texts.push(text);
+  addTexts(texts, value);
+  for (const text of texts) wellFormed(name, text);
+  return texts;
+}
+
+function wellFormed(name: string, text: string): string {
+  if (text.isWellFormed()) return text;
+  throw new ToolFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
+}
+
+/** The texts of the entries of an array, and of arrays inside it. */
+function addTexts(texts: string[], items: readonly unknown[]): void {
+  for (const item of items) {
+    if (item === undefined || item === null) continue;
+    if (Array.isArray(item)) addTexts(texts, item);
+    else texts.push(typeof item === 'string' ? item : scalarText(item));
   }
-  return texts.join(',');
 }
 
 function scalarText(value: unknown): string {
@@ -55,19 +69,12 @@ function scalarText(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** The pairs that an argument becomes in a query or form. @throws ToolFailure invalid_arguments when there are too many */
-export function arrayPairs(name: string, value: unknown, format: ArrayFormat): [name: string, text: string][] {
-  if (value === null || value === undefined) return [];
-  if (!Array.isArray(value) || format === 'comma') return [[name, valueText(name, value) ?? '']];
-  if (value.length > mostPairs) {
-    const what = `found ${value.length} entries; allowed in a query or a form: at most ${mostPairs}`;
-    throw new ToolFailure('invalid_arguments', `${name}: ${what}`, [{ path: name, message: what }]);
-  }
-  const key = format === 'brackets' ? `${name}[]` : name;
-  const pairs: [string, string][] = [];
-  for (const item of value) {
-    const text = valueText(name, item);
-    if (text !== undefined) pairs.push([key, text]);
-  }
-  return pairs;
+/** Number of characters, without the commas between texts. */
+export function lengthOf(text: WireText): number {
+  return typeof text === 'string' ? text.length : text.reduce((sum, one) => sum + one.length, 0);
+}
+
+/** Percent-encoded for a URL or a form. */
+export function encodeText(text: WireText): string {
+  return typeof text === 'string' ? encode(text) : text.map(encode).join(',');
 }

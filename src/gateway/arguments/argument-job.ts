@@ -1,5 +1,5 @@
 import { parseJson } from '../../domain/json/json.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
 import { ToolFailure } from '../../errors.ts';

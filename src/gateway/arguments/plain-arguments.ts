@@ -1,4 +1,4 @@
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { formatTest } from '../../domain/schema/formats.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 

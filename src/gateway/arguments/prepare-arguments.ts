@@ -1,6 +1,6 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';

@@ -1,6 +1,6 @@
 import { isRawNumber } from '../../domain/json/json.ts';
 import { dotted } from '../../domain/problems.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { Steps, stepsOfText } from '../../domain/steps.ts';

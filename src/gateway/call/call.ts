@@ -1,6 +1,7 @@
 import type { CallSpan } from '../../domain/call-observation.ts';
 import type { ToolCall } from '../../domain/mcp.ts';
-import type { Arguments, UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';

@@ -1,5 +1,5 @@
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import { cut, type Redactor, redactedStart, redactor } from '../answer/redact.ts';
 
@@ -8,7 +8,7 @@ export type RawCapture = {
   /** JSON text; undefined when they are too long to be kept. */
   arguments: string | undefined;
   argumentsBytes: number;
-  request: UpstreamRequest | undefined;
+  request: ReadableRequest | undefined;
   /** `body` is the beginning of the body, where that is text. */
   response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
   /** Credentials that must not appear in it. */

@@ -1,6 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { nextTurn } from '../../domain/next-turn.ts';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import {
+  type ReadableBody,
+  type ReadablePart,
+  type ReadableRequest,
+  readableBody,
+  type UpstreamRequest,
+} from '../../domain/request/upstream-request.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { cut } from '../answer/redact.ts';
@@ -64,30 +70,38 @@ async function captureText(call: Call, threads: ThreadWork): Promise<string> {
 
 function isLarge({ arguments: args, request, response, sensitive }: RawCapture): boolean {
   const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
-  const body = request?.body;
   const length =
     (args?.length ?? 0) +
     (request ? request.path.length + lengthOf(request.headers) : 0) +
-    (typeof body === 'object' ? lengthOf(body.fields.flat()) : (body?.length ?? 0)) +
+    (request ? lengthOf(textsOf(request.body)) : 0) +
     (response ? lengthOf(response.headers.flat()) + maxCapturedBytes : 0);
   return length * sensitive.length > most.work || lengthOf(sensitive) > most.sensitive;
 }
 
-function shortened(request: UpstreamRequest): UpstreamRequest {
-  const { path, body } = request;
+function textsOf(body: ReadableBody | undefined): string[] {
+  if (typeof body !== 'object') return [body ?? ''];
+  return 'fields' in body ? body.fields.flatMap(([name, text]) => [name, text]) : [];
+}
+
+function shortened(request: UpstreamRequest): ReadableRequest {
+  const { path } = request;
   return {
     ...request,
     path: cut(path, maxCapturedBytes),
     headers: cutLines(request.headers, maxFields, maxFieldBytes),
-    body:
-      typeof body === 'object'
-        ? { fields: body.fields.slice(0, maxFields).map((field) => cutField(field)) }
-        : body && cut(body, maxCapturedBytes),
+    body: shortenedBody(readableBody(request.body)),
   };
 }
 
-function cutField([name, value]: readonly [string, string]): [string, string] {
-  return [cut(name, maxFieldBytes), cut(value, maxFieldBytes)];
+function shortenedBody(body: ReadableBody | undefined): ReadableBody | undefined {
+  if (typeof body !== 'object') return body && cut(body, maxCapturedBytes);
+  return 'fields' in body ? { fields: body.fields.slice(0, maxFields).map(cutField) } : body;
+}
+
+function cutField([name, text, of]: ReadablePart): ReadablePart {
+  const short: ReadablePart = [cut(name, maxFieldBytes), cut(text, maxFieldBytes)];
+  if (of) short.push({ ...of, ...(of.fileName !== undefined && { fileName: cut(of.fileName, maxFieldBytes) }) });
+  return short;
 }
 
 function captured(answer: Answer): NonNullable<RawCapture['response']> {

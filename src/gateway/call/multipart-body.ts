@@ -1,19 +1,33 @@
 import { hash } from 'node:crypto';
+import type { FormPart } from '../../domain/request/upstream-request.ts';
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const lineEnd = Buffer.from('\r\n');
 
 /** A body of `multipart/form-data` (RFC 7578) with the boundary that its Content-Type must name. */
-export function multipartBody(fields: readonly [name: string, value: string][]): { contentType: string; body: Buffer } {
-  const heads = fields.map(([name]) => Buffer.from(`Content-Disposition: form-data; name="${quoted(name)}"\r\n\r\n`));
-  const values = fields.map(([, value]) => withLineEnds(Buffer.from(value)));
-  // No text can contain its own hash, so the boundary occurs in no value.
+export function multipartBody(parts: readonly FormPart[]): { contentType: string; body: Buffer } {
+  const heads = parts.map(headOf);
+  const values = parts.map(bytesOf);
+  // No value can contain the hash of all of them, so the boundary occurs in none.
   const boundary = `toolhost-${hash('sha256', Buffer.concat(values), 'hex')}`;
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);
   const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
   return { contentType: `multipart/form-data; boundary=${boundary}`, body };
+}
+
+/** The headers of a part. */
+function headOf([name, , { fileName, mediaType } = {}]: FormPart): Buffer {
+  const file = fileName === undefined ? '' : `; filename="${quoted(fileName)}"`;
+  const type = mediaType === undefined ? '' : `Content-Type: ${mediaType}\r\n`;
+  return Buffer.from(`Content-Disposition: form-data; name="${quoted(name)}"${file}\r\n${type}\r\n`);
+}
+
+/** Only lines of a plain text field are rewritten; a file is sent as it is. */
+function bytesOf([, value, of]: FormPart): Buffer {
+  if (typeof value !== 'string') return value;
+  return of?.fileName === undefined ? withLineEnds(Buffer.from(value)) : Buffer.from(value);
 }
 
 /** HTML, "multipart/form-data encoding algorithm". */

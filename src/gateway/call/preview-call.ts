@@ -1,7 +1,9 @@
 import { mask } from '../../domain/config/server-config.ts';
 import { encode } from '../../domain/http/percent-encoding.ts';
-import { type Arguments, buildRequest, type UpstreamRequest } from '../../domain/request/request-template.ts';
+import { buildRequest } from '../../domain/request/build-request.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { maskedSignature } from '../../domain/request/sent-credentials.ts';
+import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { ToolFailure } from '../../errors.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 

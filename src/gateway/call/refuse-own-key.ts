@@ -1,5 +1,5 @@
 import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import { formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { ToolFailure } from '../../errors.ts';
 
 /**
@@ -8,8 +8,9 @@ import { ToolFailure } from '../../errors.ts';
  * @throws ToolFailure invalid_arguments
  */
 export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {
-  const texts = typeof body === 'object' ? body.fields.flat() : [body ?? ''];
-  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsApiKey)) throw ownKeyFailure();
+  const parts = formParts(body);
+  const texts = parts ? parts.flatMap(([name, value, of]) => [name, value, of?.fileName]) : [body as string | Buffer];
+  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsKey)) throw ownKeyFailure();
 }
 
 export function ownKeyFailure(): ToolFailure {
@@ -17,4 +18,9 @@ export function ownKeyFailure(): ToolFailure {
     'invalid_arguments',
     'the request would hold an API key of this service, which is never sent to an upstream; leave it out of the arguments',
   );
+}
+
+function holdsKey(content: string | Buffer | undefined): boolean {
+  if (content === undefined) return false;
+  return holdsApiKey(typeof content === 'string' ? content : Buffer.from(content).toString('latin1'));
 }

@@ -1,5 +1,7 @@
 import type { RequestSpan } from '../../domain/call-observation.ts';
-import { type Arguments, buildRequest, type UpstreamRequest } from '../../domain/request/request-template.ts';
+import { buildRequest } from '../../domain/request/build-request.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
@@ -99,8 +101,9 @@ function traceHeaders(traceparent: string, tracestate: string | undefined): stri
 
 /** The body of a request, and its headers including those that depend on the body. */
 function contentOf({ body, headers }: UpstreamRequest): { body: string | Buffer | undefined; headers: string[] } {
-  if (typeof body !== 'object') return { body, headers };
-  const multipart = multipartBody(body.fields);
+  const parts = formParts(body);
+  if (!parts) return { body: body as string | Buffer | undefined, headers };
+  const multipart = multipartBody(parts);
   return { body: multipart.body, headers: [...headers, 'Content-Type', multipart.contentType] };
 }
 

@@ -1,5 +1,5 @@
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { JobError, type Outcome, ToolFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Credential, KnownCallers } from './caller.ts';
 

@@ -3,7 +3,7 @@ import { headerValue } from '../../domain/credentials/credential.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
 import { valueAt } from '../../domain/json/value-at.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { codes, RpcError } from './json-rpc.ts';
 

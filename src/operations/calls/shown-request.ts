@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { mask } from '../../domain/config/server-config.ts';
 import { encode } from '../../domain/http/percent-encoding.ts';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import {
+  type ReadableBody,
+  type ReadablePart,
+  type ReadableRequest,
+  readableBody,
+  type UpstreamRequest,
+} from '../../domain/request/upstream-request.ts';
 import { asCurl } from './as-curl.ts';
 
 const header = z.tuple([z.string(), z.string()]);
@@ -28,9 +34,10 @@ export const requestShape = {
 
 const shown = z.object(requestShape);
 
-export function shownRequest(built: UpstreamRequest): z.input<typeof shown> {
+export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof shown> {
   // Decoded, because people would not recognise the encoded mask in a query.
-  const request = { ...built, path: built.path.replaceAll(encode(mask), mask) };
+  const path = built.path.replaceAll(encode(mask), mask);
+  const request: ReadableRequest = { ...built, path, body: readableBody(built.body) };
   const headers: [string, string][] = [];
   for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
     headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
@@ -46,7 +53,8 @@ export function shownRequest(built: UpstreamRequest): z.input<typeof shown> {
   };
 }
 
-function shownBody(body: UpstreamRequest['body']): { body: string | undefined; isWhole: boolean } {
+function shownBody(body: ReadableBody | undefined): { body: string | undefined; isWhole: boolean } {
+  if (typeof body === 'object' && 'byteCount' in body) return { body: `(${body.byteCount} bytes)`, isWhole: true };
   const text = typeof body === 'object' ? linesOf(body.fields) : body;
   if (text === undefined || text.length <= mostOfBody) return { body: text, isWhole: true };
   const size = typeof body === 'object' ? `${body.fields.length} fields` : `${text.length} characters`;
@@ -54,12 +62,13 @@ function shownBody(body: UpstreamRequest['body']): { body: string | undefined; i
 }
 
 /** The first fields up to the limit, and one more that shows there are others. */
-function linesOf(fields: readonly (readonly [string, string])[]): string {
+function linesOf(fields: readonly ReadablePart[]): string {
   const lines: string[] = [];
   let length = 0;
-  for (const [name, value] of fields) {
+  for (const [name, text, of] of fields) {
     if (length > mostOfBody) break;
-    const line = `${name}=${value}`;
+    const about = [of?.fileName, of?.mediaType].filter((one) => one !== undefined);
+    const line = `${name}${about.length > 0 ? ` (${about.join(', ')})` : ''}=${text}`;
     length += line.length + 1;
     lines.push(line);
   }

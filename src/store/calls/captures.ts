@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { UpstreamRequest } from '../../domain/request/request-template.ts';
+import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts } from '../sealing/sealed-columns.ts';
@@ -11,7 +11,7 @@ export type Capture = {
   arguments?: { [name: string]: unknown };
   argumentsBytes: number;
   /** Absent when the call was refused before there was a request. */
-  request?: UpstreamRequest;
+  request?: ReadableRequest;
   /** Absent when the upstream did not answer. */
   response?: CapturedResponse;
 };

@@ -1,0 +1,219 @@
+import type { Problem } from '../../errors.ts';
+import { headerNameProblem } from '../http/headers.ts';
+import { mediaTypePattern } from '../http/media-type.ts';
+import { foldedHeader } from '../http/parameter-names.ts';
+import { argumentsIn, type UrlTemplate } from '../http/url-template.ts';
+import { didYouMean, shown } from '../problems.ts';
+import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
+import type { Argument } from './input-schema.ts';
+import type { TextOrArgument } from './wire-fields.ts';
+
+/** A tool, its arguments, and where each goes. */
+export type ArgumentContext = {
+  tool: BodyFields;
+  declared: readonly Argument[];
+  destinations: ReadonlyMap<string, Destination>;
+  /** Undefined when the URL is not valid. */
+  template: UrlTemplate | undefined;
+  /** The headers of the credentials, folded. */
+  credentials: ReadonlySet<string>;
+};
+
+/** What is wrong with how the arguments of a tool are sent; paths are relative to the tool. */
+export function argumentProblems(context: ArgumentContext): Problem[] {
+  return [
+    ...context.declared.flatMap((argument) => [
+      ...locationProblems(argument, context),
+      ...styleProblems(argument, context),
+      ...fileProblems(argument, context),
+      ...constantProblems(argument),
+    ]),
+    ...headerProblems(context),
+    ...nameProblems(context),
+  ];
+}
+
+const at = ({ name }: Argument, field: string) => `input_schema.${name}.${field}`;
+
+function isInPath({ name }: Argument, template: UrlTemplate): boolean {
+  return template.segments.some((parts) => argumentsIn(parts).includes(name));
+}
+
+function locationProblems(argument: Argument, { tool, destinations, template }: ArgumentContext): Problem[] {
+  const { name, location, wire } = argument;
+  const to = destinations.get(name);
+  const problems: Problem[] = [];
+  const add = (field: string, message: string) => problems.push({ path: at(argument, field), message });
+  if (location === 'path' && template && !isInPath(argument, template)) {
+    add('in', `"path" needs the token :${name} in the path of url`);
+  }
+  if (wire.allow_slashes && template && !isInPath(argument, template)) {
+    add('allow_slashes', `is for an argument of the path, which needs the token :${name} in the path of url`);
+  }
+  if (to === 'body' && tool.method === 'HEAD') add('in', 'a HEAD request has no body; allowed: path, query, header');
+  if (to === 'body' && bodyKindOf(tool) === 'argument' && name !== tool.body) {
+    add('in', `the argument ${tool.body} is the body; allowed: path, query, header`);
+  }
+  if (to === 'body' && bodyKindOf(tool) === 'template') add('in', `"body" needs the token :${name} in body_template`);
+  if (to === 'query' && location === undefined && bodyKindOf(tool) === 'template') {
+    const path = `input_schema.${name}`;
+    problems.push({
+      path,
+      message: `is in neither url nor body_template; write :${name} there, or say where it goes with "in"`,
+    });
+  }
+  return problems;
+}
+
+/** Styles that make one text of a value. */
+const textStyles = ['comma', 'pipe', 'space', 'json'];
+const headerStyles = ['repeat', ...textStyles];
+
+function styleProblems(argument: Argument, { tool, destinations }: ArgumentContext): Problem[] {
+  const { style } = argument.wire;
+  const to = destinations.get(argument.name);
+  if (style === undefined || to === undefined) return [];
+  const problem = (message: string) => [{ path: at(argument, 'style'), message }];
+  if (to === 'url' && !textStyles.includes(style)) {
+    return problem(`found ${shown(style)}; allowed for a token of the url: ${textStyles.join(', ')}`);
+  }
+  if (to === 'header' && !headerStyles.includes(style)) {
+    return problem(`found ${shown(style)}; allowed in a header: ${headerStyles.join(', ')}`);
+  }
+  const kind = bodyKindOf(tool);
+  if (to === 'body' && kind === 'argument') return problem('has no effect on the whole body; leave it out');
+  const isForm = to === 'body' && (kind === 'form' || kind === 'multipart');
+  if ((to === 'body' || to === 'part') && !isForm && !textStyles.includes(style)) {
+    return problem(`found ${shown(style)}; allowed in a JSON body, where it makes a text: ${textStyles.join(', ')}`);
+  }
+  return [];
+}
+
+function fileProblems(argument: Argument, { tool, declared, destinations }: ArgumentContext): Problem[] {
+  const { content, file_name, media_type } = argument.wire;
+  const isBody = bodyKindOf(tool) === 'argument' && tool.body === argument.name;
+  const isPart = bodyKindOf(tool) === 'multipart' && destinations.get(argument.name) === 'body';
+  const problems: Problem[] = [];
+  const add = (field: string, message: string) => problems.push({ path: at(argument, field), message });
+  const allowed = 'is for a part of a multipart body or for the argument that is the body';
+  if (content !== undefined && !isBody && !isPart) {
+    add('content', `${allowed}; elsewhere the Base64 text is sent as it is, so leave this out`);
+  }
+  const types = isPart ? ['string', 'array'] : ['string'];
+  if (content !== undefined && argument.type !== undefined && !types.includes(argument.type)) {
+    add('content', `needs an argument of type ${types.join(' or ')}, which holds Base64`);
+  }
+  if (file_name !== undefined && !isPart) add('file_name', 'is for a part of a multipart body; leave it out');
+  if (media_type !== undefined && !isBody && !isPart) add('media_type', `${allowed}; leave it out`);
+  if (
+    media_type !== undefined &&
+    isBody &&
+    Object.keys(tool.headers).some((name) => foldedHeader(name) === 'content-type')
+  ) {
+    add('media_type', 'headers have a Content-Type already; drop one of the two');
+  }
+  if (typeof media_type === 'string' && !mediaTypePattern.test(media_type)) {
+    add('media_type', `found ${shown(media_type)}; allowed: a media type such as image/png`);
+  }
+  for (const [field, text] of [
+    ['file_name', file_name],
+    ['media_type', media_type],
+  ] as const) {
+    const message = referenceProblem(argument, text, declared);
+    if (message) add(`${field}.argument`, message);
+  }
+  return problems;
+}
+
+function referenceProblem(
+  { name }: Argument,
+  text: TextOrArgument | undefined,
+  declared: readonly Argument[],
+): string | undefined {
+  if (typeof text !== 'object') return undefined;
+  const names = declared.map((argument) => argument.name).filter((other) => other !== name);
+  if (names.includes(text.argument)) return undefined;
+  return `found ${shown(text.argument)}; allowed: the name of another argument${didYouMean(text.argument, names)}`;
+}
+
+function constantProblems(argument: Argument): Problem[] {
+  if (argument.wire.value === undefined || argument.fallback === undefined) return [];
+  return [{ path: at(argument, 'default'), message: 'has no effect on a constant; leave it out' }];
+}
+
+/** The path of the name that an argument has upstream. */
+function pathOfName({ name, wire }: Argument): string {
+  return wire.wire_name === undefined ? `input_schema.${name}` : `input_schema.${name}.wire_name`;
+}
+
+function wireNameOf({ name, wire }: Argument): string {
+  return wire.wire_name ?? name;
+}
+
+function headerProblems({ tool, declared, credentials }: ArgumentContext): Problem[] {
+  const problems: Problem[] = [];
+  const headers = new Set(Object.keys(tool.headers).map(foldedHeader));
+  for (const argument of declared) {
+    if (argument.location !== 'header') continue;
+    const add = (message: string) => problems.push({ path: pathOfName(argument), message });
+    const fault = headerNameProblem(wireNameOf(argument));
+    if (fault) add(fault);
+    const folded = foldedHeader(wireNameOf(argument));
+    if (folded === 'content-type') add('the body decides this header; set it in headers');
+    if (headers.has(folded) || credentials.has(folded)) {
+      add('this header is set already by headers, authentication or another argument');
+    }
+    headers.add(folded);
+  }
+  return problems;
+}
+
+const nested = ['brackets', 'indices', 'deep'];
+
+/** Names that mean nothing, that occur twice, or that the properties of an object could take. */
+function nameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
+  const kind = bodyKindOf(tool);
+  const isNamed = ({ name }: Argument) => {
+    const to = destinations.get(name);
+    return to === 'query' || to === 'header' || (to === 'body' && kind !== 'argument' && kind !== 'template');
+  };
+  const problems: Problem[] = declared
+    .filter((argument) => argument.wire.wire_name !== undefined && !isNamed(argument))
+    .map((argument) => ({
+      path: at(argument, 'wire_name'),
+      message: 'has no effect here, because the value is sent without a name; leave it out',
+    }));
+  for (const location of ['query', 'body'] as const) {
+    const beside = declared.filter((argument) => isNamed(argument) && destinations.get(argument.name) === location);
+    if (beside.every(({ wire }) => wire.wire_name === undefined && wire.style === undefined)) continue;
+    problems.push(...clashes(beside));
+  }
+  return problems;
+}
+
+function clashes(beside: readonly Argument[]): Problem[] {
+  const problems: Problem[] = [];
+  const first = new Map<string, string>();
+  for (const argument of beside) {
+    const wireName = wireNameOf(argument);
+    const other = first.get(wireName);
+    if (other !== undefined) {
+      const message = `${shown(wireName)} is sent for the argument ${other} already`;
+      problems.push({ path: pathOfName(argument), message });
+    }
+    first.set(wireName, argument.name);
+    const holder = beside.find((one) => isHolderOf(one, wireName));
+    if (holder) {
+      const message = `${shown(wireName)} is a name that a property of the argument ${holder.name} can get; make one argument of both`;
+      problems.push({ path: pathOfName(argument), message });
+    }
+  }
+  return problems;
+}
+
+/** Whether an argument becomes parameters whose names begin like this one. */
+function isHolderOf({ name, wire, type }: Argument, wireName: string): boolean {
+  if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
+    return false;
+  return wireName.startsWith(`${wire.wire_name ?? name}[`);
+}

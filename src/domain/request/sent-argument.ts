@@ -1,0 +1,25 @@
+import type { TextOrArgument, WireStyle } from '../config/wire-fields.ts';
+import type { OwnedNames } from '../http/parameter-names.ts';
+
+/** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */
+export type Arguments = { [name: string]: unknown };
+
+/** An argument outside the URL, and how it is sent. */
+export type SentArgument = {
+  name: string;
+  /** Its name in the query, in the header list or in the body. */
+  wireName: string;
+  location: 'query' | 'header' | 'body';
+  /** Undefined: arrays as the tool's `array_format` says, objects as JSON text. */
+  style: WireStyle | undefined;
+  /** Names that the caller must not make of the properties of an object. */
+  reserved: OwnedNames | undefined;
+  isBase64: boolean;
+  fileName: TextOrArgument | undefined;
+  mediaType: TextOrArgument | undefined;
+};
+
+/** Reads an argument. One may be called `toString`, so inherited properties are left out. */
+export function own(args: Arguments, name: string): unknown {
+  return Object.hasOwn(args, name) ? args[name] : undefined;
+}

@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolProblems } from '../support/configurations.ts';
+import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+
+const text = { type: 'string' };
+const optional = { type: 'string', optional: true };
+const file = { type: 'string', content: 'base64' };
+const bytes = Buffer.from([0, 1, 2, 0xff, 13, 10, 10, 0xfe, 45, 45]);
+const base64 = bytes.toString('base64');
+
+/** The parts of a multipart body: name, then the text or the file. */
+async function partsOf({ headers, body }: RecordedRequest) {
+  const form = await new Response(new Uint8Array(body), {
+    headers: { 'content-type': String(headers['content-type']) },
+  }).formData();
+  const entries = [...form].map(async ([name, value]) => {
+    if (typeof value === 'string') return [name, value];
+    return [
+      name,
+      { name: value.name, type: value.type, bytes: Buffer.from(await value.arrayBuffer()).toString('base64') },
+    ];
+  });
+  return Promise.all(entries);
+}
+
+describe('bodies and files', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  const sent = async (tool: Json, args: Json = {}) => one.sent(await one.serve({ method: 'POST', ...tool }), args);
+  const json = async (tool: Json, args: Json = {}) => JSON.parse((await sent(tool, args)).body.toString());
+  const refused = async (tool: Json, args: Json) => one.refused(await one.serve({ method: 'POST', ...tool }), args);
+  const problems = (tool: Json) => toolProblems(one.toolhost, { method: 'POST', ...tool });
+
+  it('[conf 2] a file is a part of a multipart body with its name and media type', async () => {
+    const input_schema = {
+      purpose: text,
+      file: { ...file, file_name: 'data.bin', media_type: 'application/x-thing; v=1' },
+    };
+    const got = await sent({ body: 'multipart', input_schema }, { purpose: 'a\nb', file: base64 });
+    assert.deepEqual(await partsOf(got), [
+      ['purpose', 'a\r\nb'],
+      ['file', { name: 'data.bin', type: 'application/x-thing; v=1', bytes: base64 }],
+    ]);
+  });
+
+  it('[conf 2] file name and media type may come from arguments, which are then not sent themselves', async () => {
+    const input_schema = {
+      file: { ...file, wire_name: 'upload[file]', file_name: { argument: 'name' }, media_type: { argument: 'type' } },
+      name: optional,
+      type: optional,
+    };
+    const tool = { body: 'multipart', input_schema };
+    const part = async (args: Json) => partsOf(await sent(tool, args));
+    const got = await part({ file: base64, name: 'a "b" é.png', type: 'image/png' });
+    assert.deepEqual(got, [['upload[file]', { name: 'a "b" é.png', type: 'image/png', bytes: base64 }]]);
+    assert.deepEqual(await part({ file: base64 }), [
+      ['upload[file]', { name: 'file', type: 'application/octet-stream', bytes: base64 }],
+    ]);
+    assert.deepEqual(await part({ file: `data:image/gif;base64,${base64}` }), [
+      ['upload[file]', { name: 'file', type: 'image/gif', bytes: base64 }],
+    ]);
+    assert.match(await refused(tool, { file: base64, type: 'image/png\r\nX-Y: z' }), /^type: is not a media type/);
+    assert.match(await refused(tool, { file: base64, name: 'a\0b' }), /^name: a file name must not have control/);
+    const both = { ...tool, input_schema: { ...input_schema, name: { ...optional, in: 'body' } } };
+    assert.deepEqual((await partsOf(await sent(both, { file: base64, name: 'n.png' })))[1], ['name', 'n.png']);
+  });
+
+  it('[conf 2] a part may be JSON, a text file, or one of several files', async () => {
+    const input_schema = {
+      meta: { type: 'object', media_type: 'application/json' },
+      csv: { type: 'string', media_type: 'text/csv', file_name: 'rows.csv' },
+      images: { type: 'array', items: text, content: 'base64', media_type: 'image/png', file_name: 'i.png' },
+    };
+    const args = { meta: { a: [1, 'é'] }, csv: 'a,b\n1,2\n', images: [base64, base64] };
+    const got = await sent({ body: 'multipart', array_format: 'brackets', input_schema }, args);
+    const image = { name: 'i.png', type: 'image/png', bytes: base64 };
+    assert.deepEqual(await partsOf(got), [
+      ['meta', '{"a":[1,"é"]}'],
+      ['csv', { name: 'rows.csv', type: 'text/csv', bytes: Buffer.from(args.csv).toString('base64') }],
+      ['images[]', image],
+      ['images[]', image],
+    ]);
+    assert.match(got.body.toString('latin1'), /name="meta"\r\nContent-Type: application\/json\r\n\r\n\{"a"/);
+  });
+
+  it('[conf 2] bytes are the whole body, with the media type of the tool, an argument or the data URL', async () => {
+    const tool = { method: 'PUT', body: 'file', input_schema: { file } };
+    const got = async (more: Json, given = base64) => {
+      const { headers, body } = await sent({ ...tool, ...more }, { file: given });
+      assert.equal(body.toString('base64'), base64);
+      return headers['content-type'];
+    };
+    assert.equal(await got({}), 'application/octet-stream');
+    assert.equal(await got({}, `data:image/png;base64,${base64}`), 'image/png');
+    assert.equal(
+      await got({ headers: { 'Content-Type': 'image/jpeg' } }, `data:image/png;base64,${base64}`),
+      'image/jpeg',
+    );
+    assert.equal(await got({ input_schema: { file: { ...file, media_type: 'audio/ogg' } } }), 'audio/ogg');
+  });
+
+  it('[conf 2] Base64 may be of either alphabet and have line breaks; anything else is refused', async () => {
+    const tool = { body: 'file', input_schema: { file } };
+    const decoded = async (given: string) => (await sent(tool, { file: given })).body.toString('latin1');
+    const odd = Buffer.from([0xfb, 0xff, 0xfe, 1]);
+    for (const given of [
+      '+//+AQ==',
+      '-__-AQ',
+      '+//+\r\n AQ==\n',
+      'DATA:;base64,%2B//%2BAQ==',
+      'data:x/y;a=b;base64,+//+AQ==',
+    ])
+      assert.equal(await decoded(given), odd.toString('latin1'), given);
+    assert.equal(await decoded('data:text/plain,a%20b%FF'), 'a b\u00ff');
+    assert.equal(await decoded(''), '');
+    for (const given of [
+      'not base64!',
+      'abcde',
+      'ab=c',
+      '====',
+      'YQ=',
+      'data:image/png',
+      'ü',
+      `data:${'x'.repeat(400)},a`,
+    ])
+      assert.match(
+        await refused(tool, { file: given }),
+        /^file: is not Base64; allowed: Base64 of the bytes, or a data URL/,
+        given,
+      );
+  });
+
+  it('[conf 2] agents are told that a field takes Base64', async () => {
+    const input_schema = {
+      file: { ...file, description: 'The picture' },
+      other: { ...file, description: 'As base64.' },
+    };
+    const slug = await one.serve({ method: 'POST', body: 'multipart', input_schema });
+    const { body } = await one.toolhost.post(
+      slug,
+      { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      { token: 'caller' },
+    );
+    const [tool] = (body.result as { tools: { inputSchema: { properties: Json } }[] }).tools;
+    assert.deepEqual(tool?.inputSchema.properties, {
+      file: { type: 'string', description: 'The picture. Base64 of the bytes, or a data URL.' },
+      other: { type: 'string', description: 'As base64.' },
+    });
+  });
+
+  it('[conf 2] GET and DELETE have a body where `in` or `body` says so', async () => {
+    const input_schema = { q: optional, query: { type: 'object', in: 'body', optional: true } };
+    for (const method of ['GET', 'DELETE']) {
+      const got = await sent({ method, url: '/s', input_schema }, { q: 'a', query: { match: 1 } });
+      assert.deepEqual([got.method, got.url, got.body.toString()], [method, '/s?q=a', '{"query":{"match":1}}']);
+      assert.equal(got.headers['content-type'], 'application/json');
+      const bare = await sent({ method, url: '/s', input_schema }, { q: 'a' });
+      assert.deepEqual([bare.body.toString(), bare.headers['content-type']], ['', undefined]);
+      const whole = await sent(
+        { method, url: '/s', input_schema: { q: text, query: { type: 'object' } }, body: 'query' },
+        { q: 'a', query: { x: 1 } },
+      );
+      assert.deepEqual([whole.url, whole.body.toString()], ['/s?q=a', '{"x":1}']);
+    }
+  });
+
+  it('[conf 2] HEAD sends its arguments in the query and has no body', async () => {
+    one.upstream.on('HEAD /h', () => ({ headers: { 'content-length': String(50 * 1024 * 1024), etag: '"1"' } }));
+    const slug = await one.serve({ method: 'HEAD', url: '/h', input_schema: { q: text } });
+    for (let round = 0; round < 3; round++) {
+      const got = await one.sent(slug, { q: 'a' });
+      assert.deepEqual([got.method, got.url, got.body.length], ['HEAD', '/h?q=a', 0]);
+    }
+    assert.match(textOf(await one.call(slug, { q: 'a' })), /^200 OK/);
+    assert.deepEqual(await problems({ method: 'HEAD', input_schema: { a: { ...text, in: 'body' } } }), [
+      'tools[0].input_schema.a.in: a HEAD request has no body; allowed: path, query, header',
+    ]);
+    assert.deepEqual(await problems({ method: 'HEAD', body_template: {} }), [
+      'tools[0].body_template: a HEAD request has no body; leave it out',
+    ]);
+  });
+
+  it('[conf 2] a template of the body holds arguments as values and in texts', async () => {
+    const tool = {
+      url: '/graphql?p=:page',
+      input_schema: {
+        title: text,
+        labels: { type: 'array', optional: true },
+        count: { type: 'integer', optional: true },
+        page: { type: 'integer', optional: true },
+        team: { type: 'string', value: 'T1' },
+        trace: { type: 'string', optional: true, in: 'header' },
+      },
+      body_template: {
+        query: 'mutation { a(at: "10:30") { b:c } }',
+        variables: {
+          input: { title: ':title', labelIds: ':labels', note: 'Made for :title (:count)', teamId: ':team' },
+        },
+        list: [':labels', ':count', { keep: null }],
+        only: 'n=:count',
+        ':title': true,
+        page: ':page',
+      },
+    };
+    const full = { title: 'A "b"', labels: [1, { x: 'y' }], count: 2, page: 3, trace: 't' };
+    const got = await sent(tool, full);
+    assert.equal(got.url, '/graphql?p=3');
+    assert.equal(got.headers.trace, 't');
+    assert.equal(got.headers['content-type'], 'application/json');
+    assert.deepEqual(JSON.parse(got.body.toString()), {
+      query: 'mutation { a(at: "10:30") { b:c } }',
+      variables: { input: { title: 'A "b"', labelIds: [1, { x: 'y' }], note: 'Made for A "b" (2)', teamId: 'T1' } },
+      list: [[1, { x: 'y' }], 2, { keep: null }],
+      only: 'n=2',
+      ':title': true,
+      page: 3,
+    });
+    const { title, labels, count } = tool.input_schema;
+    const few = { input_schema: { title, labels, count } };
+    const note = {
+      ...few,
+      body_template: { note: ':title (:count)', only: 'n=:count', list: [':labels'], labels: ':labels' },
+    };
+    assert.match(await refused(note, { title: 'x' }), /^count: is missing; a text of the body needs it$/);
+    assert.deepEqual(
+      await json(
+        { ...few, body_template: { t: ':title', only: 'n=:count', list: [':labels'], labels: ':labels' } },
+        { title: ':count' },
+      ),
+      { t: ':count', list: [] },
+    );
+    assert.deepEqual(
+      await json({ input_schema: { all: { type: 'array' } }, body_template: ':all' }, { all: [1] }),
+      [1],
+    );
+    const merge = {
+      method: 'GET',
+      headers: { 'Content-Type': 'application/vnd.api+json' },
+      body_template: { data: { id: ':id' } },
+      input_schema: { id: text },
+    };
+    const patched = await sent(merge, { id: '1' });
+    assert.deepEqual(
+      [patched.method, patched.headers['content-type'], patched.body.toString()],
+      ['GET', 'application/vnd.api+json', '{"data":{"id":"1"}}'],
+    );
+  });
+
+  it('[conf 2] [sec C7] copies of an argument in a template cannot make a huge body', async () => {
+    const tool = { input_schema: { a: text }, body_template: Array.from({ length: 100 }, () => [':a', 'x:a']) };
+    assert.match(
+      await refused(tool, { a: 'x'.repeat(100_000) }),
+      /^a: is sent 200 times in one body, which makes it too long; send less$/,
+    );
+    assert.equal((await json(tool, { a: 'y' })).length, 100);
+  });
+
+  it('[conf 2] what cannot work is a problem', async () => {
+    const typed = (type: string) => ({ headers: { 'Content-Type': type } });
+    const expected: [tool: Json, problem: RegExp][] = [
+      [
+        { input_schema: { a: file } },
+        /a\.content: is for a part of a multipart body or for the argument that is the body; elsewhere/,
+      ],
+      [
+        { body: 'multipart', input_schema: { a: { type: 'integer', content: 'base64' } } },
+        /a\.content: needs an argument of type string or array/,
+      ],
+      [
+        { body: 'a', input_schema: { a: { ...file, file_name: 'x' } } },
+        /a\.file_name: is for a part of a multipart body/,
+      ],
+      [
+        { body: 'multipart', input_schema: { a: { ...file, file_name: { argument: 'nam' } }, name: text } },
+        /a\.file_name\.argument: found "nam"; allowed: the name of another argument; did you mean `name`\?/,
+      ],
+      [
+        { body: 'multipart', input_schema: { a: { ...file, media_type: 'png' } } },
+        /a\.media_type: found "png"; allowed: a media type/,
+      ],
+      [
+        { body: 'a', ...typed('image/png'), input_schema: { a: { ...file, media_type: 'image/png' } } },
+        /a\.media_type: headers have a Content-Type already/,
+      ],
+      [{ body: 'a', input_schema: { a: text, b: { ...text, in: 'body' } } }, /b\.in: the argument a is the body/],
+      [
+        { ...typed('text/xml'), input_schema: { a: text } },
+        /headers\.Content-Type: found "text\/xml", but the arguments are sent as JSON; name the one/,
+      ],
+      [
+        { ...typed('text/xml'), body: 'a', input_schema: { a: { type: 'object' } } },
+        /headers\.Content-Type: found "text\/xml", but the argument a is sent as JSON/,
+      ],
+      [
+        { ...typed('application/x-www-form-urlencoded'), body_template: {} },
+        /headers\.Content-Type: found .*, but body_template makes a JSON body/,
+      ],
+      [{ body: 'form', body_template: {} }, /tools\[0\]\.body: not together with body_template/],
+      [
+        { body_template: { a: ':b' }, input_schema: {} },
+        /body_template: ":b" looks like a token, but input_schema has no such argument/,
+      ],
+      [
+        { body_template: { a: ':a' }, input_schema: { a: text, b: text } },
+        /input_schema\.b: is in neither url nor body_template/,
+      ],
+      [
+        { body_template: { a: ':a' }, input_schema: { a: text, b: { ...text, in: 'body' } } },
+        /b\.in: "body" needs the token :b in body_template/,
+      ],
+    ];
+    for (const [tool, problem] of expected) {
+      const found = await problems(tool);
+      assert.equal(found.length, 1, JSON.stringify([tool, found]));
+      assert.match(found.join(), problem);
+    }
+    const sound = [
+      { ...typed('application/merge-patch+json'), method: 'PATCH', input_schema: { a: text } },
+      { ...typed('text/xml'), body: 'a', input_schema: { a: text } },
+      { ...typed('text/plain'), url: 'https://api.example.com/:a', input_schema: { a: text } },
+    ];
+    for (const tool of sound) assert.deepEqual(await problems(tool), []);
+  });
+});

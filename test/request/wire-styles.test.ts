@@ -1,0 +1,318 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolProblems } from '../support/configurations.ts';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const text = { type: 'string' };
+const list = { type: 'array' };
+const object = { type: 'object' };
+
+describe('how arguments reach the upstream', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  const sent = async (tool: Json, args: Json = {}, server: Json = {}) => one.sent(await one.serve(tool, server), args);
+  const query = async (input_schema: Json, args: Json, more: Json = {}) =>
+    (await sent({ input_schema, url: '/q', ...more }, args)).url.replace(/^\/q\??/, '');
+  const form = async (input_schema: Json, args: Json) =>
+    (await sent({ method: 'POST', body: 'form', input_schema }, args)).body.toString();
+  const refused = async (tool: Json, args: Json, server: Json = {}) => one.refused(await one.serve(tool, server), args);
+
+  it('[conf 1] an argument has the name of the upstream in query, header, form and JSON', async () => {
+    const named = (wire_name: string, more: Json = {}) => ({ ...text, wire_name, ...more });
+    const input_schema = {
+      after: named('StartTime>'),
+      filter: named('$filter'),
+      version: named('X-Version', { in: 'header' }),
+    };
+    const args = { after: '2026-01-01', filter: "name eq 'a'", version: '7' };
+    const got = await sent({ url: '/q', input_schema }, args);
+    assert.equal(got.url, '/q?StartTime%3E=2026-01-01&%24filter=name%20eq%20%27a%27');
+    assert.equal(got.headers['x-version'], '7');
+    const posted = await sent({ method: 'POST', input_schema }, args);
+    assert.deepEqual(JSON.parse(posted.body.toString()), { 'StartTime>': '2026-01-01', $filter: "name eq 'a'" });
+    assert.equal(await form({ a: named('prefs/x'), b: named('@id') }, { a: '1', b: '2' }), 'prefs%2Fx=1&%40id=2');
+  });
+
+  it('[conf 1] path, query, header and body may use the same name at once', async () => {
+    const input_schema = {
+      id: text,
+      query_id: { ...text, wire_name: 'id', in: 'query' },
+      header_id: { ...text, wire_name: 'Id', in: 'header' },
+      body_id: { ...text, wire_name: 'id' },
+    };
+    const args = { id: 'p', query_id: 'q', header_id: 'h', body_id: 'b' };
+    const got = await sent({ method: 'PUT', url: '/things/:id', input_schema }, args);
+    assert.deepEqual([got.url, got.headers.id, got.body.toString()], ['/things/p?id=q', 'h', '{"id":"b"}']);
+  });
+
+  it('[conf 1] each style writes an array in a query and a form', async () => {
+    const expected: [style: string, written: string][] = [
+      ['repeat', 'a=x%2Cy&a=2&a=true'],
+      ['comma', 'a=x%2Cy,2,true'],
+      ['brackets', 'a%5B%5D=x%2Cy&a%5B%5D=2&a%5B%5D=true'],
+      ['indices', 'a%5B0%5D=x%2Cy&a%5B1%5D=2&a%5B2%5D=true'],
+      ['pipe', 'a=x%2Cy%7C2%7Ctrue'],
+      ['space', 'a=x%2Cy%202%20true'],
+      ['deep', 'a=x%2Cy&a=2&a=true'],
+      ['json', 'a=%5B%22x%2Cy%22%2C2%2Ctrue%2Cnull%5D'],
+    ];
+    for (const [style, written] of expected) {
+      const args = { a: ['x,y', 2, true, null] };
+      assert.equal(await query({ a: { ...list, style } }, args), written, style);
+      assert.equal(await form({ a: { ...list, style } }, args), written, style);
+      assert.equal(
+        await query({ a: { ...list, style } }, { a: [] }),
+        style === 'json' ? 'a=%5B%5D' : /comma|pipe|space/.test(style) ? 'a=' : '',
+      );
+    }
+  });
+
+  it('[conf 1] each style writes an object in a query and a form', async () => {
+    const nested = 'o%5Bb%5D=1&o%5Bc%5D%5Bd%5D=2';
+    const expected: [style: string, written: string][] = [
+      ['repeat', 'b=1&c=%7B%22d%22%3A2%7D'],
+      ['comma', 'o=b,1,c,%7B%22d%22%3A2%7D'],
+      ['brackets', nested],
+      ['indices', nested],
+      ['deep', nested],
+      ['pipe', 'o=b%7C1%7Cc%7C%7B%22d%22%3A2%7D'],
+      ['json', 'o=%7B%22b%22%3A1%2C%22c%22%3A%7B%22d%22%3A2%7D%2C%22z%22%3Anull%7D'],
+    ];
+    for (const [style, written] of expected) {
+      const args = { o: { b: 1, c: { d: 2 }, z: null } };
+      assert.equal(await query({ o: { ...object, style } }, args), written, style);
+      assert.equal(await form({ o: { ...object, style } }, args), written, style);
+    }
+  });
+
+  it('[conf 1] arrays of objects and objects of arrays are written as Stripe, PHP and OpenAPI do', async () => {
+    const args = { items: [{ price: 'p', tiers: [1, 2] }, { price: 'q' }], meta: { 'order id': '6' } };
+    const plain = async (style: string) =>
+      decodeURIComponent(await form({ items: { ...list, style }, meta: { ...object, style } }, args));
+    assert.equal(
+      await plain('indices'),
+      'items[0][price]=p&items[0][tiers][0]=1&items[0][tiers][1]=2&items[1][price]=q&meta[order id]=6',
+    );
+    assert.equal(
+      await plain('brackets'),
+      'items[][price]=p&items[][tiers][]=1&items[][tiers][]=2&items[][price]=q&meta[order id]=6',
+    );
+    assert.equal(
+      await plain('deep'),
+      'items[0][price]=p&items[0][tiers]=1&items[0][tiers]=2&items[1][price]=q&meta[order id]=6',
+    );
+  });
+
+  it('[conf 1] a header takes lists, objects and JSON in ASCII', async () => {
+    const header = async (style: string | undefined, value: unknown) => {
+      const input_schema = {
+        type: 'object',
+        properties: { a: { wire_name: 'X-A', in: 'header', ...(style && { style }) } },
+      };
+      return (await sent({ input_schema }, { a: value })).rawHeaders.flatMap((name, i, all) =>
+        name === 'X-A' && i % 2 === 0 ? [all[i + 1]] : [],
+      );
+    };
+    assert.deepEqual(await header(undefined, ['a', 1]), ['a,1']);
+    assert.deepEqual(await header('comma', ['a', 1]), ['a,1']);
+    assert.deepEqual(await header('comma', { a: 1, b: 2 }), ['a,1,b,2']);
+    assert.deepEqual(await header('repeat', ['a', 1]), ['a', '1']);
+    assert.deepEqual(await header('pipe', ['a', 1]), ['a|1']);
+    assert.deepEqual(await header('json', { path: '/Grüße 🎉' }), ['{"path":"/Gr\\u00fc\\u00dfe \\ud83c\\udf89"}']);
+  });
+
+  it('[conf 1] a token of the URL takes a list with literal commas, pipes or spaces, or JSON', async () => {
+    const input_schema = (style: string) => ({ ids: { ...list, style } });
+    const url = async (style: string) =>
+      (await sent({ url: '/x/:ids?f=in.(:ids)', input_schema: input_schema(style) }, { ids: ['a,b', 2] })).url;
+    assert.equal(await url('comma'), '/x/a%2Cb,2?f=in.(a%2Cb,2)');
+    assert.equal(await url('pipe'), '/x/a%2Cb%7C2?f=in.(a%2Cb%7C2)');
+    assert.equal(await url('json'), '/x/%5B%22a%2Cb%22%2C2%5D?f=in.(%5B%22a%2Cb%22%2C2%5D)');
+  });
+
+  it('[conf 1] a style makes a text of a value in a JSON body', async () => {
+    const input_schema = { input: { ...object, style: 'json' }, tags: { ...list, style: 'comma' }, plain: list };
+    const { body } = await sent({ method: 'POST', input_schema }, { input: { a: [1] }, tags: ['x', 'y'], plain: [1] });
+    assert.deepEqual(JSON.parse(body.toString()), { input: '{"a":[1]}', tags: 'x,y', plain: [1] });
+  });
+
+  it('[conf 1] a text that holds the separator is refused where it could not be told apart', async () => {
+    const separated = (style: string, more: Json = {}) => ({ input_schema: { a: { ...list, style, ...more } } });
+    const message = /^a: an entry has ".+" in it, which separates the entries$/;
+    assert.match(await refused(separated('pipe'), { a: ['x|y', 'z'] }), message);
+    assert.match(await refused(separated('space'), { a: ['x y', 'z'] }), message);
+    assert.match(await refused(separated('comma', { in: 'header' }), { a: ['x,y', 'z'] }), message);
+    assert.match(await refused({ ...separated('comma'), method: 'POST', body: 'multipart' }, { a: ['x,y'] }), message);
+  });
+
+  it('[conf 1] [sec C8] no property name makes a parameter outside its argument', async () => {
+    for (const style of ['brackets', 'indices', 'deep', 'repeat', 'comma']) {
+      const tool = { input_schema: { o: { ...object, style }, status: { ...text, optional: true } } };
+      for (const key of ['a][b', '[', '', 'a\u0000', 'a\r\nb']) {
+        assert.match(await refused(tool, { o: { [key]: 'v' } }), /^o: a property name here must not be empty/);
+      }
+      if (style === 'repeat') continue;
+      const sentQuery = decodeURIComponent((await sent(tool, { o: { 'a&status': 'x=1', 'b#': '?' } })).url);
+      assert.ok(sentQuery.includes('a&status') && sentQuery.includes('b#'), sentQuery);
+    }
+    const tool = {
+      url: '/q?fixed=1',
+      input_schema: { o: { ...object, style: 'repeat' }, status: { ...text, value: 'open' } },
+    };
+    assert.equal((await sent(tool, { o: { other: 1 } })).url, '/q?fixed=1&other=1&status=open');
+    for (const key of ['status', 'Status', 'fixed', 'fixed.', ' status'])
+      assert.match(await refused(tool, { o: { [key]: 'x' } }), /^o: a property has the name of another parameter/);
+  });
+
+  it('[conf 1] [find B5] no property name can be taken for the credential in the query', async () => {
+    const authentication = { type: 'QueryParam', query_key: 'api_key' };
+    for (const [style, key] of [
+      ['repeat', 'api_key'],
+      ['repeat', 'API.key'],
+      ['indices', 'key'],
+      ['deep', 'key'],
+      ['brackets', 'KEY'],
+    ] as const) {
+      const argument = style === 'repeat' ? 'o' : 'api';
+      for (const tool of [{ method: 'GET' }, { method: 'POST', body: 'form' }, { method: 'POST', body: 'multipart' }]) {
+        const full = { ...tool, input_schema: { [argument]: { ...object, style } } };
+        assert.match(
+          await refused(full, { [argument]: { [key]: 'mine' } }, { authentication }),
+          /a property has the name of another parameter/,
+        );
+      }
+    }
+    const renamed = await sent(
+      { input_schema: { a: { ...text, wire_name: 'api_key' } } },
+      { a: 'mine' },
+      { authentication },
+    );
+    assert.ok(!renamed.url.includes('mine'));
+  });
+
+  it('[conf 1] [sec C7] deep, wide and long values are refused before much is made of them', async () => {
+    const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) });
+    const nested = { input_schema: { o: { ...object, style: 'indices' } } };
+    const posted = { ...nested, method: 'POST', body: 'form' };
+    assert.ok(await sent(posted, { o: deep(20) }));
+    for (const tool of [nested, posted])
+      assert.match(await refused(tool, { o: deep(21) }), /^o: is nested deeper than 20 levels$/);
+    const wide = { o: { ['k'.repeat(100_000)]: Array.from({ length: 20_000 }, () => 1) } };
+    assert.match(await refused(posted, wide), /^o: makes a form of more than 4194304 characters; send less$/);
+    assert.match(await refused(nested, wide), /^o: makes a URL of more than 65536 characters; send less, or use/);
+    const many = { o: { a: Array.from({ length: 20_001 }, () => 1) } };
+    assert.match(await refused(posted, many), /^o: makes more than 20000 parameters; a form has at most as many$/);
+  });
+
+  it('[conf 1] a constant is sent and cannot be given', async () => {
+    const input_schema = {
+      type: { type: 'string', value: 'articles' },
+      version: { type: 'string', value: 'v2' },
+      key: { type: 'string', value: 'k', in: 'header', wire_name: 'X-Key' },
+      expand: { type: 'array', items: text, value: ['a', 'b'], in: 'query', style: 'brackets' },
+      title: text,
+    };
+    const slug = await one.serve({ method: 'POST', url: '/:version/items', input_schema });
+    const got = await one.sent(slug, { title: 't' });
+    assert.equal(got.url, '/v2/items?expand%5B%5D=a&expand%5B%5D=b');
+    assert.equal(got.headers['x-key'], 'k');
+    assert.deepEqual(JSON.parse(got.body.toString()), { type: 'articles', title: 't' });
+    for (const name of ['type', 'version', 'key', 'expand'])
+      assert.match(await one.refused(slug, { title: 't', [name]: 'mine' }), new RegExp(`${name}: unknown argument`));
+    const full = {
+      type: 'object',
+      properties: { query: { value: '{ me { id } }' }, off: { value: null }, n: {} },
+      required: ['query'],
+      additionalProperties: false,
+    };
+    const graph = await sent({ method: 'POST', input_schema: full }, { n: 1 });
+    assert.equal(graph.body.toString(), '{"query":"{ me { id } }","off":null,"n":1}');
+  });
+
+  it('[conf 1] [sec C1] a path argument keeps its slashes only where it may, and each segment is checked', async () => {
+    const tool = { url: '/repos/contents/:path', input_schema: { path: { ...text, allow_slashes: true } } };
+    assert.equal((await sent(tool, { path: 'src/a b/ü?#.ts' })).url, '/repos/contents/src/a%20b/%C3%BC%3F%23.ts');
+    assert.equal((await sent(tool, { path: '100%/50%25' })).url, '/repos/contents/100%25/50%2525');
+    const plain = { ...tool, input_schema: { path: text } };
+    assert.equal((await sent(plain, { path: 'a/b' })).url, '/repos/contents/a%2Fb');
+    const bad = [
+      '',
+      '/',
+      '/a',
+      'a/',
+      'a//b',
+      '.',
+      '..',
+      'a/..',
+      '../a',
+      'a/./b',
+      'a/%2e%2e/b',
+      'a/.%2e',
+      '%252e%252e/a',
+      'a\\b',
+      'a/%5c',
+      'a%2fb',
+      '..%2fadmin',
+      'a/%252f',
+      'a\u0000/b',
+      'a/\r\nb',
+    ];
+    for (const path of bad) {
+      assert.match(await refused(tool, { path }), /^path: must not/, JSON.stringify(path));
+    }
+    const around = { url: '/f/.:path.json', input_schema: { path: { ...text, allow_slashes: true } } };
+    assert.equal((await sent(around, { path: 'a/b' })).url, '/f/.a/b.json');
+    assert.match(await refused({ url: '/f/.:path', input_schema: around.input_schema }, { path: './a' }), /^path: /);
+  });
+
+  it('[conf 1] what has no effect or could be read as something else is a problem', async () => {
+    const problems = (tool: Json) => toolProblems(one.toolhost, { method: 'POST', ...tool });
+    const expected: [tool: Json, problem: RegExp][] = [
+      [
+        { url: 'https://a.example/:a', input_schema: { a: { ...text, wire_name: 'b' } } },
+        /\.a\.wire_name: has no effect here/,
+      ],
+      [
+        { input_schema: { a: text, b: { ...text, wire_name: 'a' } } },
+        /\.b\.wire_name: "a" is sent for the argument a already/,
+      ],
+      [
+        { input_schema: { 'X-A': { ...text, in: 'header' }, b: { ...text, in: 'header', wire_name: 'x_a' } } },
+        /\.b\.wire_name: this header is set already/,
+      ],
+      [
+        { input_schema: { b: { ...text, in: 'header', wire_name: 'Host' } } },
+        /\.b\.wire_name: this header is set by the service/,
+      ],
+      [
+        {
+          method: 'GET',
+          input_schema: { a: { ...object, style: 'deep' }, b: { ...text, wire_name: 'a[b]', value: 'x' } },
+        },
+        /\.b\.wire_name: "a\[b\]" is a name that a property of the argument a can get/,
+      ],
+      [{ input_schema: { a: { ...list, style: 'indices' } } }, /\.a\.style: found "indices"; allowed in a JSON body/],
+      [
+        { input_schema: { a: { ...list, style: 'indices', in: 'header' } } },
+        /\.a\.style: found "indices"; allowed in a header: repeat, comma/,
+      ],
+      [
+        { url: 'https://a.example/:a', input_schema: { a: { ...list, style: 'repeat' } } },
+        /\.a\.style: found "repeat"; allowed for a token of the url/,
+      ],
+      [{ input_schema: { a: { ...text, allow_slashes: true } } }, /\.a\.allow_slashes: is for an argument of the path/],
+      [{ input_schema: { a: { ...text, value: 'x', default: 'y' } } }, /\.a\.default: has no effect on a constant/],
+      [{ input_schema: { a: { ...text, wire_name: ' x' } } }, /\.a\.wire_name: /],
+    ];
+    for (const [tool, problem] of expected) {
+      const found = await problems(tool);
+      assert.equal(found.length, 1, JSON.stringify([tool, found]));
+      assert.match(found.join(), problem);
+    }
+  });
+});
