@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
-import { hasWireKeyword, type WireFields, wireFields, wireKeywords, withoutWireKeywords } from './wire-fields.ts';
+import {
+  hasWireKeyword,
+  type WireFields,
+  wireFields,
+  wireKeywords,
+  withoutWireKeywords,
+} from './sending/wire-fields.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;

@@ -1,10 +1,10 @@
-import type { BodyTemplate } from '../config/body-template.ts';
-import { type BodyKind, encodingOf } from '../config/destinations.ts';
+import type { BodyTemplate } from '../config/sending/body-template.ts';
+import { type BodyKind, encodingOf } from '../config/sending/destinations.ts';
 import { encode } from '../http/percent-encoding.ts';
 import { type ArrayFormat, encodeText } from '../http/values.ts';
 import { fileContent, fileNameOf, mediaTypeOfArgument } from './files.ts';
 import { fillBodyTemplate } from './fill-body-template.ts';
-import { addPairs, pairsOf, refusal, styledText } from './pairs.ts';
+import { addPairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
 
@@ -114,7 +114,8 @@ const mostFiles = 100;
 /** A file, or each of an array of files. */
 function fileFields(plan: BodyPlan, argument: SentArgument, value: unknown, args: Arguments): FormPart[] {
   const files = Array.isArray(value) ? value : [value];
-  if (files.length > mostFiles) throw refusal(argument, `found ${files.length} files; allowed: at most ${mostFiles}`);
+  if (files.length > mostFiles)
+    throw refusedArgument(argument, `found ${files.length} files; allowed: at most ${mostFiles}`);
   const format = argument.style ?? plan.arrayFormat;
   return files.map((file, index) => {
     const { bytes, mediaType } = fileContent(argument, file);

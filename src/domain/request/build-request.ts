@@ -3,8 +3,8 @@ import { encode } from '../http/percent-encoding.ts';
 import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
 import { encodeText, hasControlCharacter, type WireText, wireText } from '../http/values.ts';
+import { argumentHeaders, headerText } from './argument-headers.ts';
 import { contentOf } from './body.ts';
-import { headerLines, headerText } from './header-lines.ts';
 import { addPairs, isSeparated, joined, type Pairs, pairsOf } from './pairs.ts';
 import type { RequestTemplate } from './request-template.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
@@ -34,7 +34,7 @@ export function buildRequest(template: RequestTemplate, given: Arguments, creden
   for (const argument of template.arguments) {
     const value = own(args, argument.name);
     if (value === undefined) continue;
-    if (argument.location === 'header') headers.push(...headerLines(argument, value));
+    if (argument.location === 'header') headers.push(...argumentHeaders(argument, value));
     else {
       pairs ??= pairsOf('a URL', template.arrayFormat);
       addPairs(pairs, argument, value);

@@ -1,7 +1,7 @@
-import type { TextOrArgument } from '../config/wire-fields.ts';
+import type { TextOrArgument } from '../config/sending/wire-fields.ts';
 import { mediaTypePattern } from '../http/media-type.ts';
 import { hasControlCharacter, valueText } from '../http/values.ts';
-import { refusal } from './pairs.ts';
+import { refusedArgument } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 
 /** The bytes of a file, and its media type where a data URL names it. */
@@ -12,10 +12,10 @@ const longestDataHead = 300;
 
 /** Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397). @throws ToolFailure invalid_arguments */
 export function fileContent(argument: SentArgument, value: unknown): FileContent {
-  if (typeof value !== 'string') throw refusal(argument, notBase64);
+  if (typeof value !== 'string') throw refusedArgument(argument, notBase64);
   if (!/^data:/i.test(value)) return { bytes: base64Bytes(argument, value), mediaType: undefined };
   const comma = value.indexOf(',');
-  if (comma < 0 || comma > longestDataHead) throw refusal(argument, notBase64);
+  if (comma < 0 || comma > longestDataHead) throw refusedArgument(argument, notBase64);
   const head = value.slice('data:'.length, comma);
   const text = value.slice(comma + 1);
   const isBase64 = /;\s*base64\s*$/i.test(head);
@@ -29,7 +29,7 @@ function base64Bytes(argument: SentArgument, given: string): Buffer {
   const text = given.replaceAll(/[ \t\r\n\f]/g, '');
   const padding = text.length - text.replace(/={1,2}$/, '').length;
   const isWhole = (text.length - padding) % 4 !== 1 && (padding === 0 || text.length % 4 === 0);
-  if (!isWhole || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw refusal(argument, notBase64);
+  if (!isWhole || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw refusedArgument(argument, notBase64);
   return Buffer.from(text, 'base64');
 }
 
@@ -46,14 +46,14 @@ function percentDecoded(text: string): Buffer {
 export function fileNameOf({ fileName }: SentArgument, args: Arguments): string | undefined {
   const text = resolved(fileName, args);
   if (text === undefined || !hasControlCharacter(text)) return text;
-  throw refusal({ name: sourceOf(fileName) }, 'a file name must not have control characters');
+  throw refusedArgument({ name: sourceOf(fileName) }, 'a file name must not have control characters');
 }
 
 /** The media type of an argument likewise. @throws ToolFailure invalid_arguments */
 export function mediaTypeOfArgument({ mediaType }: SentArgument, args: Arguments): string | undefined {
   const text = resolved(mediaType, args);
   if (text === undefined || mediaTypePattern.test(text)) return text;
-  throw refusal({ name: sourceOf(mediaType) }, 'is not a media type; allowed: for example image/png');
+  throw refusedArgument({ name: sourceOf(mediaType) }, 'is not a media type; allowed: for example image/png');
 }
 
 function resolved(text: TextOrArgument | undefined, args: Arguments): string | undefined {

@@ -1,7 +1,7 @@
-import type { BodyNode, BodyTemplate } from '../config/body-template.ts';
+import type { BodyNode, BodyTemplate } from '../config/sending/body-template.ts';
 import type { Part } from '../http/url-template.ts';
 import { valueText } from '../http/values.ts';
-import { refusal } from './pairs.ts';
+import { refusedArgument } from './pairs.ts';
 import { type Arguments, own } from './sent-argument.ts';
 
 /** Most characters that the copies of one argument may become. */
@@ -20,7 +20,7 @@ export function fillBodyTemplate({ root, repeats }: BodyTemplate, values: BodyVa
     const value = own(args, name);
     const length = value === undefined ? 0 : JSON.stringify(value).length;
     if (length * count > mostOfCopies)
-      throw refusal({ name }, `is sent ${count} times in one body, which makes it too long; send less`);
+      throw refusedArgument({ name }, `is sent ${count} times in one body, which makes it too long; send less`);
   }
   return filled(root, values);
 }
@@ -59,5 +59,5 @@ function filledText(parts: readonly Part[], { args, secret }: BodyValues): strin
   }
   if (absent.length === 0) return text;
   if (present === 0) return undefined;
-  throw refusal({ name: [...new Set(absent)].join(', ') }, 'is missing; a text of the body needs it');
+  throw refusedArgument({ name: [...new Set(absent)].join(', ') }, 'is missing; a text of the body needs it');
 }

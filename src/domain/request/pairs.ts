@@ -70,9 +70,9 @@ function addPlain(to: Pairs, argument: SentArgument, value: object): void {
 function add(to: Pairs, argument: SentArgument, name: string, text: WireText | undefined): void {
   if (text === undefined) return;
   if (to.list.length >= mostPairs)
-    throw refusal(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
+    throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
   to.left -= name.length + lengthOf(text) + 2;
-  if (to.left < 0) throw refusal(argument, tooLong(to.where));
+  if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
   to.list.push([name, text]);
 }
 
@@ -99,7 +99,7 @@ export function joined(argument: SentArgument, value: unknown, isEncoded: boolea
   const separator = separators[style];
   const found = texts.find((text) => text.includes(separator));
   if (found !== undefined)
-    throw refusal(argument, `an entry has ${JSON.stringify(separator)} in it, which separates the entries`);
+    throw refusedArgument(argument, `an entry has ${JSON.stringify(separator)} in it, which separates the entries`);
   return texts.join(separator);
 }
 
@@ -141,7 +141,7 @@ function addNested(nesting: Nesting, name: string, value: unknown, depth: number
     add(to, argument, name, wireText(argument.name, value));
     return;
   }
-  if (depth === deepest) throw refusal(argument, `is nested deeper than ${deepest} levels`);
+  if (depth === deepest) throw refusedArgument(argument, `is nested deeper than ${deepest} levels`);
   for (const [mark, inner] of Array.isArray(value) ? marked(value, nesting.style) : Object.entries(value)) {
     const step = Array.isArray(value) ? mark : `[${checkedKey(argument, mark)}]`;
     addNested(nesting, name + step, inner, depth + 1);
@@ -161,7 +161,7 @@ function entryMark(style: Nesting['style'], item: unknown, index: number): strin
 /** A property name that cannot be read as two. @throws ToolFailure invalid_arguments */
 function checkedKey(argument: SentArgument, key: string): string {
   if (key !== '' && !/[[\]]/.test(key) && !hasControlCharacter(key)) return key;
-  throw refusal(argument, 'a property name here must not be empty or have brackets or control characters');
+  throw refusedArgument(argument, 'a property name here must not be empty or have brackets or control characters');
 }
 
 /** @throws ToolFailure invalid_arguments when a receiver could read one of the names as that of another parameter */
@@ -170,10 +170,10 @@ function refuseReserved(list: readonly Pair[], from: number, argument: SentArgum
   if (!reserved || reserved.letters.length === 0) return;
   const names = list.slice(from).map(([name]) => encode(name));
   if (ownedInQuery(names.join('&'), reserved).length === 0) return;
-  throw refusal(argument, 'a property has the name of another parameter of the request; leave it out');
+  throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
 }
 
 /** A refusal of one argument. */
-export function refusal({ name }: { name: string }, what: string): ToolFailure {
+export function refusedArgument({ name }: { name: string }, what: string): ToolFailure {
   return new ToolFailure('invalid_arguments', `${name}: ${what}`, [{ path: name, message: what }]);
 }

@@ -4,15 +4,15 @@ import {
   credentialQueryNames,
   credentialsOf,
 } from '../config/authentication.ts';
-import { parseBodyTemplate } from '../config/body-template.ts';
+import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
+import { parseBodyTemplate } from '../config/sending/body-template.ts';
 import {
   type BodyKind,
   bodyKindOf,
   contentTypeOfTool,
   destinationsOf,
   hasNoUsualBody,
-} from '../config/destinations.ts';
-import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
+} from '../config/sending/destinations.ts';
 import type { Tool } from '../config/tool.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';

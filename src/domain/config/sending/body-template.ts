@@ -1,4 +1,4 @@
-import { type Part, parseParts, tokenPattern } from '../http/url-template.ts';
+import { type Part, parseParts, tokenPattern } from '../../http/url-template.ts';
 
 /** A JSON body with arguments in it. */
 export type BodyTemplate = {

@@ -5,7 +5,7 @@ import { isSeparated, styledText } from './pairs.ts';
 import type { SentArgument } from './sent-argument.ts';
 
 /** The header lines that an argument becomes, names and values in turn. @throws ToolFailure invalid_arguments */
-export function headerLines(argument: SentArgument, value: unknown): string[] {
+export function argumentHeaders(argument: SentArgument, value: unknown): string[] {
   const { name, wireName, style } = argument;
   if (style === 'repeat' && Array.isArray(value)) {
     refuseLonger(name, value.length * wireName.length, mostHeaderLength, 'a header');

@@ -1,11 +1,11 @@
-import type { Problem } from '../../errors.ts';
-import { headerNameProblem } from '../http/headers.ts';
-import { mediaTypePattern } from '../http/media-type.ts';
-import { foldedHeader } from '../http/parameter-names.ts';
-import { argumentsIn, type UrlTemplate } from '../http/url-template.ts';
-import { didYouMean, shown } from '../problems.ts';
+import type { Problem } from '../../../errors.ts';
+import { headerNameProblem } from '../../http/headers.ts';
+import { mediaTypePattern } from '../../http/media-type.ts';
+import { foldedHeader } from '../../http/parameter-names.ts';
+import { argumentsIn, type UrlTemplate } from '../../http/url-template.ts';
+import { didYouMean, shown } from '../../problems.ts';
+import type { Argument } from '../input-schema.ts';
 import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
-import type { Argument } from './input-schema.ts';
 import type { TextOrArgument } from './wire-fields.ts';
 
 /** A tool, its arguments, and where each goes. */

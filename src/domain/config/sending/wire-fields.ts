@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasControlCharacter } from '../http/values.ts';
+import { hasControlCharacter } from '../../http/values.ts';
 
 /** How an array or an object is written in a query, a form or a header. */
 export const wireStyles = ['repeat', 'comma', 'brackets', 'indices', 'pipe', 'space', 'deep', 'json'] as const;
