@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
+import { type Argument, type ArgumentLocation, argumentLocations } from './sending/argument.ts';
 import {
   hasWireKeyword,
   type WireFields,
@@ -12,21 +13,6 @@ import {
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
 export type InputSchema = Record<string, unknown>;
-
-export const argumentLocations = ['path', 'query', 'header', 'body'] as const;
-export type ArgumentLocation = (typeof argumentLocations)[number];
-
-/** One argument of a tool, for building the request. */
-export type Argument = {
-  name: string;
-  required: boolean;
-  location: ArgumentLocation | undefined;
-  fallback: unknown;
-  /** How it is sent; empty for most. `wire.value` is the value of an argument that callers do not give. */
-  wire: WireFields;
-  /** The declared JSON type, where it is one. */
-  type: string | undefined;
-};
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
 export const maxArguments = 100;

@@ -5,7 +5,7 @@ import { checked, renderUrl } from '../http/url-template.ts';
 import { encodeText, hasControlCharacter, type WireText, wireText } from '../http/values.ts';
 import { argumentHeaders, headerText } from './argument-headers.ts';
 import { contentOf } from './body.ts';
-import { addPairs, isSeparated, joined, type Pairs, pairsOf } from './pairs.ts';
+import { addPairs, isSeparated, joinedText, type Pairs, pairsOf } from './pairs.ts';
 import type { RequestTemplate } from './request-template.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import { addCredentials, type Tokens } from './sent-credentials.ts';
@@ -68,5 +68,5 @@ function templateText(template: RequestTemplate, name: string, value: unknown): 
 
 function styledToken(argument: SentArgument, value: unknown): WireText | undefined {
   if (argument.style === 'json') return value === null ? undefined : JSON.stringify(value);
-  return isSeparated(argument.style) ? joined(argument, value, true) : wireText(argument.name, value);
+  return isSeparated(argument.style) ? joinedText(argument, value, true) : wireText(argument.name, value);
 }

@@ -49,7 +49,7 @@ export function addPairs(to: Pairs, argument: SentArgument, value: unknown): voi
   if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));
   else if (style === undefined) addPlain(to, argument, value);
-  else if (isSeparated(style)) add(to, argument, wireName, joined(argument, value, to.isEncoded));
+  else if (isSeparated(style)) add(to, argument, wireName, joinedText(argument, value, to.isEncoded));
   else if (style === 'repeat') addRepeated(to, argument, value);
   else addNested({ to, argument, style }, wireName, value, 0);
   refuseReserved(to.list, before, argument);
@@ -91,7 +91,7 @@ export function isSeparated(style: string | undefined): style is keyof typeof se
  * The entries of an array, or the names and values of an object, as one text.
  * @throws ToolFailure invalid_arguments when one of them holds the separator and is not percent-encoded
  */
-export function joined(argument: SentArgument, value: unknown, isEncoded: boolean): WireText | undefined {
+export function joinedText(argument: SentArgument, value: unknown, isEncoded: boolean): WireText | undefined {
   const style = argument.style as keyof typeof separators;
   const isObject = isContainer(value) && !Array.isArray(value);
   const texts = wireText(argument.name, isObject ? namesAndValues(argument, value) : value);
@@ -106,7 +106,7 @@ export function joined(argument: SentArgument, value: unknown, isEncoded: boolea
 /** A value as one text, by a style that makes one. @throws ToolFailure invalid_arguments */
 export function styledText(argument: SentArgument, value: unknown): string {
   if (argument.style === 'json') return JSON.stringify(value);
-  const text = isSeparated(argument.style) ? joined(argument, value, false) : valueText(argument.name, value);
+  const text = isSeparated(argument.style) ? joinedText(argument, value, false) : valueText(argument.name, value);
   return typeof text === 'object' ? text.join(',') : (text ?? '');
 }
 

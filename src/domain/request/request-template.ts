@@ -4,7 +4,8 @@ import {
   credentialQueryNames,
   credentialsOf,
 } from '../config/authentication.ts';
-import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
+import { argumentsOf, constantsOf } from '../config/input-schema.ts';
+import type { Argument } from '../config/sending/argument.ts';
 import { parseBodyTemplate } from '../config/sending/body-template.ts';
 import {
   type BodyKind,

@@ -4,7 +4,7 @@ import { mediaTypePattern } from '../../http/media-type.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../../http/url-template.ts';
 import { didYouMean, shown } from '../../problems.ts';
-import type { Argument } from '../input-schema.ts';
+import type { Argument } from './argument.ts';
 import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
 import type { TextOrArgument } from './wire-fields.ts';
 

@@ -1,5 +1,5 @@
 import { mediaTypeOf } from '../../http/media-type.ts';
-import type { Argument } from '../input-schema.ts';
+import type { Argument } from './argument.ts';
 
 export const bodyEncodings = ['json', 'form', 'multipart'] as const;
 export type Encoding = (typeof bodyEncodings)[number];
