@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { whenKnown } from '../../domain/maybe-promise.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
 import { nearest } from '../../domain/near-names.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { mostDescribed, mostResults, searchToolNames } from '../../domain/search/own-tools.ts';
 import { searchTools, type ToolIndex } from '../../domain/search/tool-index.ts';
 import { ToolFailure } from '../../errors.ts';

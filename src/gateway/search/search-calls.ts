@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
 import { shown } from '../../domain/problems.ts';
-import type { Arguments } from '../../domain/request/request-template.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { describeInput, searchInput, searchToolNames } from '../../domain/search/own-tools.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
