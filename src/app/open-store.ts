@@ -16,6 +16,8 @@ export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'toolhost.sqlite');
 }
 
+export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
+
 /** Opens the store of a configuration. Processes that serve open it with `exclusive`. */
 export async function openStore(
   { config, secrets }: Settings,
@@ -26,7 +28,7 @@ export async function openStore(
   const database = await openDatabase({
     postgres: secrets.postgres,
     file: databaseFile(config),
-    migrations: join(import.meta.dirname, '..', '..', 'migrations'),
+    migrations: migrationsFolder,
     version,
     exclusive,
     now: clocks.now,

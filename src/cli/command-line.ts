@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
 import { addApply } from './commands/apply.ts';
+import { addBackup } from './commands/backup.ts';
 import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
 import { addDiff } from './commands/diff.ts';
@@ -45,7 +46,7 @@ Examples:
 Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
     );
   const groups = [
-    ...[addServe, addKeys, addLimits, addQuotas, addMasterKey],
+    ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
     ...[addServers, addTools, addSecrets, addCall, addCheck, addApply, addDiff, addDoctor],
   ];
   for (const add of groups) add(program);

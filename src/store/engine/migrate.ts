@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { AppError } from '../../errors.ts';
 import type { Db, Engine } from '../db.ts';
 import type { Tables } from '../schema.ts';
-import { isAtLeast, type MigrationFile, readMigrations } from './migration-files.ts';
+import { isAtLeast, type MigrationFile, readMigrations, tablesOf } from './migration-files.ts';
 
 export type MigrateOptions = {
   /** The folder of the migrations. */
@@ -31,17 +31,25 @@ const laterColumns = ['checksum', 'version', 'readable_by'] as const;
 export async function migrate(db: Kysely<Tables>, engine: Engine, options: MigrateOptions): Promise<void> {
   const files = readMigrations(options.folder);
   if (await isCurrent(db, engine, files, options.version)) return;
-  await db.transaction().execute(async (transaction) => {
-    if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
-    const applied = await prepareTable(transaction, engine, files);
-    refuseStrangers(files, applied, options.version);
-    const known = new Map(applied.map((row) => [row.name, row]));
-    for (const file of files) {
-      const row = known.get(file.name);
-      if (!row) await apply(transaction, file, options);
-      else if (row.checksum === null) await fillChecksum(transaction, file);
-    }
-  });
+  await db.transaction().execute((transaction) => migrateWithin(transaction, engine, files, options));
+}
+
+/** The same for these files, as a part of a transaction. @throws AppError conflict */
+export async function migrateWithin(
+  transaction: Db,
+  engine: Engine,
+  files: readonly MigrationFile[],
+  options: Pick<MigrateOptions, 'version' | 'now'>,
+): Promise<void> {
+  if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
+  const applied = await prepareTable(transaction, engine, files);
+  refuseStrangers(files, applied, options.version);
+  const known = new Map(applied.map((row) => [row.name, row]));
+  for (const file of files) {
+    const row = known.get(file.name);
+    if (!row) await apply(transaction, file, options);
+    else if (row.checksum === null) await fillChecksum(transaction, file);
+  }
 }
 
 async function isCurrent(db: Db, engine: Engine, files: readonly MigrationFile[], version: string): Promise<boolean> {
@@ -66,7 +74,11 @@ async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFil
   return db.selectFrom('migrations').selectAll().execute();
 }
 
-async function apply(db: Db, file: MigrationFile, { version, now }: MigrateOptions): Promise<void> {
+async function apply(
+  db: Db,
+  file: MigrationFile,
+  { version, now }: Pick<MigrateOptions, 'version' | 'now'>,
+): Promise<void> {
   for (const statement of file.statements) await sql.raw(statement).execute(db);
   const { name, checksum, readableBy = null } = file;
   await db
@@ -97,7 +109,7 @@ async function refuseForeignTables(db: Db, engine: Engine, files: readonly Migra
       ? sql<{ name: string }>`select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`
       : sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`;
   const present = (await query.execute(db)).rows.map(({ name }) => name);
-  const ours = new Set(files.flatMap((file) => file.statements).map((text) => /^create table (\w+)/i.exec(text)?.[1]));
+  const ours = new Set(tablesOf(files));
   const clashing = engine === 'sqlite' ? present : present.filter((name) => ours.has(name));
   if (clashing.length > 0) throw foreign(clashing);
   if (engine === 'postgres') return;

@@ -31,6 +31,15 @@ function migrationOf(name: string, text: string): MigrationFile {
   };
 }
 
+/** The tables that migrations create, each after those that it refers to. */
+export function tablesOf(files: readonly MigrationFile[]): string[] {
+  const names = files
+    .flatMap((file) => file.statements)
+    .map((statement) => /^create table (\w+)/i.exec(statement)?.[1])
+    .filter((name) => name !== undefined);
+  return [...new Set(names)];
+}
+
 /** The statements of a migration: they end in `;` at the end of a line, comments have lines of their own. */
 export function statements(text: string): string[] {
   return text

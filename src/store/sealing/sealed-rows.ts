@@ -66,11 +66,12 @@ export async function resealBatch(
   const batch = { resealed: 0, overtaken: 0, unreadable: 0 };
   for (const row of rows) {
     const before = row[column] as string;
-    const after = sealAnew(keyring, before, contextOf(row));
-    if (after === undefined) {
+    const value = opened(keyring, before, contextOf(row));
+    if (value === undefined) {
       batch.unreadable++;
       continue;
     }
+    const after = keyring.seal(value, contextOf(row));
     const isRow = sql.join(
       key.map((name) => sql`${sql.ref(name)} = ${row[name]}`),
       sql` and `,
@@ -85,10 +86,31 @@ export async function resealBatch(
   return { ...batch, next: last && key.map((name) => last[name] as string) };
 }
 
+const rowsTogether = 200;
+
+/** Opens every sealed value, and counts by table those that do not open. */
+export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [table: string]: number }> {
+  const unreadable: { [table: string]: number } = {};
+  for (const { table, column, key, needs, contextOf } of sealedColumns) {
+    const keys = sql.join(key.map((name) => sql.ref(name)));
+    const wanted = sql.join([...key, ...needs, column].map((name) => sql.ref(name)));
+    let rows: SealedRow[] = [];
+    do {
+      const last = rows.at(-1);
+      const begin = last ? sql`and (${keys}) > (${sql.join(key.map((name) => last[name]))})` : sql``;
+      ({ rows } = await sql<SealedRow>`select ${wanted} from ${sql.table(table)}
+        where ${sql.ref(column)} <> '' ${begin} order by ${keys} limit ${rowsTogether}`.execute(db));
+      const closed = rows.filter((row) => opened(keyring, row[column] as string, contextOf(row)) === undefined);
+      if (closed.length > 0) unreadable[table] = (unreadable[table] ?? 0) + closed.length;
+    } while (rows.length === rowsTogether);
+  }
+  return unreadable;
+}
+
 /** Undefined when no key opens the value, or it was tampered with. */
-function sealAnew(keyring: Keyring, value: string, context: string): string | undefined {
+function opened(keyring: Keyring, value: string, context: string): string | undefined {
   try {
-    return keyring.seal(keyring.open(value, context), context);
+    return keyring.open(value, context);
   } catch {
     // Counted, and reported with the missing key.
     return undefined;

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { AppError } from '../../errors.ts';
+import type { Engine } from '../db.ts';
+import { type MigrationFile, tablesOf } from '../engine/migration-files.ts';
+import { type BackupHeader, BackupLines, type RowCounts } from './backup-lines.ts';
+import type { TableSource } from './table-source.ts';
+
+/**
+ * Tables that belong to the processes of one database: what they tell each other, and who does which work. A restored
+ * database begins without.
+ */
+export const tablesOfProcesses: readonly string[] = ['changes', 'processes', 'leases'];
+/** Tables of what was called, which are most of a database. */
+export const tablesOfRecords: readonly string[] = ['calls', 'call_counts', 'captures'];
+
+export type ExportOptions = {
+  engine: Engine;
+  files: readonly MigrationFile[];
+  /** The version of this program. */
+  version: string;
+  /** Epoch ms. */
+  at: number;
+  /** Without the records of calls. */
+  leavesOutRecords: boolean;
+};
+
+/**
+ * The text of a backup. The returned value counts its rows.
+ * @throws AppError notFound for a database without our tables, conflict when a newer version has changed it
+ */
+export async function* exportTables(source: TableSource, options: ExportOptions): AsyncGenerator<string, RowCounts> {
+  const { engine, files, version, at, leavesOutRecords } = options;
+  const lines = new BackupLines();
+  const migrations = await appliedMigrations(source);
+  refuseUnknown(migrations, files, version);
+  yield lines.header({ made_at: new Date(at).toISOString(), version, engine, migrations });
+  const leftOut = new Set([...tablesOfProcesses, ...(leavesOutRecords ? tablesOfRecords : [])]);
+  for (const table of tablesOf(files).filter((name) => !leftOut.has(name))) {
+    const columns = await source.columns(table);
+    if (columns.length === 0) continue;
+    yield lines.table({ table, columns });
+    for await (const rows of source.rows(table, columns)) yield lines.rows(rows);
+  }
+  const { text, counts } = lines.end();
+  yield text;
+  return counts;
+}
+
+const text = z.string().nullable();
+
+async function appliedMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
+  const columns = ['name', 'applied_at', 'checksum', 'version', 'readable_by'];
+  // A database of an early version has fewer columns.
+  const present = new Set(await source.columns('migrations'));
+  if (!present.has('name')) {
+    throw new AppError(
+      'notFound',
+      'the database has no tables of toolhost; set DATABASE_URL or DATA_DIR to that of the service',
+    );
+  }
+  const found = columns.filter((column) => present.has(column));
+  const migrations: BackupHeader['migrations'] = [];
+  for await (const rows of source.rows('migrations', found)) {
+    for (const row of rows) {
+      const value = (column: string) => row[found.indexOf(column)] ?? null;
+      migrations.push({
+        name: String(value('name')),
+        applied_at: Number(value('applied_at')),
+        checksum: text.parse(value('checksum')),
+        version: text.parse(value('version')),
+        readable_by: text.parse(value('readable_by')),
+      });
+    }
+  }
+  return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** This version would not know which tables newer migrations have made. */
+function refuseUnknown(migrations: BackupHeader['migrations'], files: readonly MigrationFile[], version: string): void {
+  const own = new Set(files.map(({ name }) => name));
+  const unknown = migrations.filter(({ name }) => !own.has(name)).map(({ name }) => name);
+  if (unknown.length === 0) return;
+  throw new AppError(
+    'conflict',
+    `the database was changed by a newer version of toolhost, and this is ${version}, which does not know its migrations ${unknown.join(', ')}; make the backup with that version`,
+  );
+}

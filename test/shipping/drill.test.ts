@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { root } from '../files.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+
+describe('the drill of the backup page', () => {
+  let folder: string;
+  let service: ChildToolhost;
+  const env = () => ({ DATA_DIR: join(folder, 'data') });
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-drill-'));
+    symlinkSync(join(root, 'bin'), join(folder, 'bin'));
+    service = await startChildToolhost({ ...env(), DEMO: '1' });
+  });
+  after(async () => {
+    await service?.end();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('[ship 3] restores what it has backed up, and leaves nothing behind', async () => {
+    const page = readFileSync(join(root, 'docs', 'operations', 'backup.md'), 'utf8');
+    const [, script = ''] = /## A drill[\s\S]*?```sh\n([\s\S]*?)```/.exec(page) ?? [];
+    assert.match(script, /backup drill\.backup[\s\S]*verify[\s\S]*restore/);
+    const before = readdirSync(folder).toSorted();
+    const { code, stdout, stderr } = await toolhost(
+      ['-eu', '-c', script.replaceAll('8090', String(await freePort()))],
+      {
+        program: '/bin/sh',
+        cwd: folder,
+        env: env(),
+      },
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^Wrote [\s\S]*^Sound: [\s\S]*^Restored [\s\S]*Website relaunch/m);
+    assert.deepEqual(readdirSync(folder).toSorted(), before);
+    // The service that was backed up goes on.
+    assert.equal((await fetch(`${service.url}/readyz`)).status, 200);
+  });
+});
