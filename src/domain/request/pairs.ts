@@ -148,14 +148,12 @@ function addNested(nesting: Nesting, name: string, value: unknown, depth: number
   }
 }
 
-/** The entries of an array that are sent, each with what its name gets. */
+/** The entries of an array that are sent, each with what its name gets. With `deep` texts only repeat their name. */
 function marked(items: readonly unknown[], style: Nesting['style']): [mark: string, item: unknown][] {
-  return items.filter((item) => item !== null).map((item, index) => [entryMark(style, item, index), item]);
-}
-
-function entryMark(style: Nesting['style'], item: unknown, index: number): string {
-  if (style === 'indices' || (style === 'deep' && isContainer(item))) return `[${index}]`;
-  return style === 'brackets' ? '[]' : '';
+  const sent = items.filter((item) => item !== null);
+  const hasIndices = style === 'indices' || (style === 'deep' && sent.some(isContainer));
+  const mark = style === 'brackets' ? '[]' : '';
+  return sent.map((item, index) => [hasIndices ? `[${index}]` : mark, item]);
 }
 
 /** A property name that cannot be read as two. @throws ToolFailure invalid_arguments */

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import qs from 'qs';
+import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+/** Texts with everything that separates, joins or escapes in some form of a request. */
+const anyText = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 8 }),
+  fc
+    .array(
+      fc.constantFrom(',', '|', ' ', '&', '=', ';', '%2C', '%5B', '+', '[', ']', '"', '\\', '\r\n', 'é', '🎉', 'x'),
+      {
+        maxLength: 5,
+      },
+    )
+    .map((parts) => parts.join('')),
+);
+const anyScalar = fc.oneof(anyText, fc.integer(), fc.boolean());
+/** Names of properties that a form can write: without brackets and control characters. Numbers would read as indices. */
+const anyKey = fc
+  .oneof(anyText, fc.constantFrom('a', 'order id', 'x.y', 'ü', 'toJSON', 'length'))
+  .filter((key) => key !== '' && !/[[\]\p{Cc}]/u.test(key) && !/^\d+$/.test(key) && !(key in {}));
+
+type Tree = string | number | boolean | Tree[] | { [key: string]: Tree };
+const { tree: anyTree } = fc.letrec<{ tree: Tree; list: Tree; object: Tree }>((tie) => ({
+  list: fc.array(tie('tree'), { minLength: 1, maxLength: 3 }),
+  object: fc.dictionary(anyKey, tie('tree'), { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
+  tree: fc.oneof({ maxDepth: 4 }, anyScalar, tie('list'), tie('object')),
+}));
+const anyObject = fc.dictionary(anyKey, anyTree, { minKeys: 1, maxKeys: 3, noNullPrototype: true });
+
+/** The value as a parser of forms returns it: all scalars are texts. */
+function asTexts(tree: Tree): unknown {
+  if (Array.isArray(tree)) return tree.map(asTexts);
+  if (typeof tree !== 'object') return String(tree);
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, asTexts(value)]));
+}
+
+/** The value without lists of one entry, which a repeated name cannot tell from the entry. */
+function unlisted(tree: unknown): unknown {
+  if (Array.isArray(tree)) return tree.length === 1 && typeof tree[0] !== 'object' ? tree[0] : tree.map(unlisted);
+  if (typeof tree !== 'object' || tree === null) return tree;
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unlisted(value)]));
+}
+
+const parsing = { depth: 30, arrayLimit: 1000, parameterLimit: 100_000, allowPrototypes: true, strictDepth: true };
+
+describe('properties of what the upstream receives', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  /** The query of a GET and the form of a POST that the same arguments become. */
+  const both = async (input_schema: Json) => {
+    const get = await one.serve({ url: '/q', input_schema });
+    const post = await one.serve({ method: 'POST', body: 'form', input_schema });
+    return async (args: Json) => {
+      const [query, form] = [await one.sent(get, args), await one.sent(post, args)];
+      return [query.url.replace(/^\/q\??/, ''), form.body.toString()];
+    };
+  };
+
+  const styles: [style: string, anyValue: fc.Arbitrary<unknown>, expected: (value: unknown) => unknown][] = [
+    ['indices', anyObject, (value) => asTexts(value as Tree)],
+    ['deep', anyObject, (value) => unlisted(asTexts(value as Tree))],
+    [
+      'brackets',
+      fc.dictionary(anyKey, fc.oneof(anyScalar, fc.array(anyScalar, { minLength: 1, maxLength: 3 })), {
+        minKeys: 1,
+        maxKeys: 3,
+        noNullPrototype: true,
+      }),
+      (value) => asTexts(value as Tree),
+    ],
+  ];
+  for (const [style, anyValue, expected] of styles) {
+    it(`[conf 1] qs reads nested arguments back from the style ${style}`, async () => {
+      const sent = await both({ o: { type: 'object', style, wire_name: 'data' } });
+      await fc.assert(
+        fc.asyncProperty(anyValue, async (o) => {
+          for (const text of await sent({ o })) {
+            const { data } = qs.parse(text, parsing) as { data: unknown };
+            assert.deepEqual(style === 'deep' ? unlisted(data) : data, expected(o), text);
+          }
+        }),
+        { numRuns: 60 },
+      );
+    });
+  }
+
+  const anyList = fc.array(anyText, { minLength: 1, maxLength: 4 });
+  const decode = (text: string) => decodeURIComponent(text);
+  /** The entries of the list `a` in a query or form, split and decoded as the rules of each style say. */
+  const lists: [style: string, read: (text: string) => unknown, separator?: string][] = [
+    ['repeat', (text) => new URLSearchParams(text).getAll('a')],
+    ['brackets', (text) => qs.parse(text, parsing).a],
+    ['indices', (text) => qs.parse(text, parsing).a],
+    ['comma', (text) => text.replace(/^a=/, '').split(',').map(decode)],
+    ['pipe', (text) => decode(text.replace(/^a=/, '')).split('|'), '|'],
+    ['space', (text) => decode(text.replace(/^a=/, '')).split(' '), ' '],
+    ['json', (text) => JSON.parse(new URLSearchParams(text).get('a') ?? '')],
+  ];
+  for (const [style, read, separator = '\0'] of lists) {
+    it(`[conf 1] an independent reader gets a list of texts back from the style ${style}`, async () => {
+      const sent = await both({ a: { type: 'array', style } });
+      await fc.assert(
+        fc.asyncProperty(anyList, async (given) => {
+          const a = given.map((text) => text.replaceAll(separator, '_'));
+          for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
+        }),
+        { numRuns: 40 },
+      );
+    });
+  }
+
+  it('[conf 1] any name and value arrive under that name, or the name is refused with the configuration', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyText, anyText, async (wire_name, value) => {
+        const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
+        const isName = wire_name !== '' && wire_name === wire_name.trim() && !/\p{Cc}/u.test(wire_name);
+        const slug = await one.serve(tool).catch((error: unknown) => {
+          assert.equal(isName, false, String(error));
+        });
+        if (slug === undefined) return;
+        assert.equal(isName, true);
+        const { url } = await one.sent(slug, { a: value });
+        assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('[conf 1] JSON in a header is ASCII and gives the value back', async () => {
+    const slug = await one.serve({
+      input_schema: { arg: { type: 'object', in: 'header', wire_name: 'Dropbox-API-Arg', style: 'json' } },
+    });
+    await fc.assert(
+      fc.asyncProperty(anyObject, async (arg) => {
+        const { headers } = await one.sent(slug, { arg });
+        const text = String(headers['dropbox-api-arg']);
+        assert.match(text, /^[\x20-\x7e]*$/);
+        assert.deepEqual(JSON.parse(text), arg);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('[conf 2] files, texts and JSON of any content are read back from multipart', async () => {
+    const input_schema = {
+      file: { type: 'string', content: 'base64', wire_name: 'the "file"', file_name: { argument: 'name' } },
+      name: { type: 'string' },
+      meta: { type: 'object', media_type: 'application/json' },
+      note: { type: 'string' },
+    };
+    const slug = await one.serve({ method: 'POST', body: 'multipart', input_schema });
+    const anyName = anyText.filter((name) => name !== '' && !/\p{Cc}/u.test(name));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 40 }),
+        anyName,
+        anyObject,
+        anyText,
+        async (bytes, name, meta, note) => {
+          const file = Buffer.from(bytes).toString('base64url');
+          const { headers, body } = await one.sent(slug, { file, name, meta, note });
+          const form = await new Response(new Uint8Array(body), {
+            headers: { 'content-type': String(headers['content-type']) },
+          }).formData();
+          const part = form.get('the "file"') as File;
+          assert.equal(Buffer.from(await part.arrayBuffer()).toString('base64url'), file);
+          assert.equal(part.name, name);
+          assert.deepEqual(JSON.parse(String(form.get('meta'))), meta);
+          assert.equal(form.get('note'), note);
+          assert.equal([...form].length, 3);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it('[conf 1] [sec C1] a path that keeps its slashes has the segments of the argument, or is refused', async () => {
+    const slug = await one.serve({
+      url: '/v1/:path/end',
+      input_schema: { path: { type: 'string', allow_slashes: true } },
+    });
+    const anyPath = fc
+      .array(fc.oneof(anyText, fc.constantFrom('/', '..', '.', '%2e', '%2F', '\\', 'a', '/a')), { maxLength: 6 })
+      .map((parts) => parts.join(''));
+    await fc.assert(
+      fc.asyncProperty(anyPath, async (path) => {
+        one.upstream.take();
+        const result = await one.call(slug, { path });
+        const [request] = one.upstream.take();
+        if (!request) {
+          assert.match(textOf(result), /^path: must not/);
+          return;
+        }
+        const segments = request.url.split('/');
+        assert.deepEqual([segments.at(1), segments.at(-1)], ['v1', 'end']);
+        const inner = segments.slice(2, -1).map(decode);
+        assert.deepEqual(inner, path.split('/'));
+        assert.ok(inner.every((segment) => segment !== '' && segment !== '.' && segment !== '..'));
+        assert.equal(new URL(request.url, 'http://x').pathname.split('/').length, segments.length);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
