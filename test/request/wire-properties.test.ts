@@ -40,7 +40,10 @@ function asTexts(tree: Tree): unknown {
 
 /** The value without lists of one entry, which a repeated name cannot tell from the entry. */
 function unlisted(tree: unknown): unknown {
-  if (Array.isArray(tree)) return tree.length === 1 && typeof tree[0] !== 'object' ? tree[0] : tree.map(unlisted);
+  if (Array.isArray(tree)) {
+    const inner = tree.map(unlisted);
+    return inner.length === 1 && typeof inner[0] !== 'object' ? inner[0] : inner;
+  }
   if (typeof tree !== 'object' || tree === null) return tree;
   return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unlisted(value)]));
 }
