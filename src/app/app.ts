@@ -79,7 +79,7 @@ export async function createApp(
     reports,
     writes: createWriteQueue(),
     parts: {
-      ...operationParts(config, keyring, now, threads),
+      ...operationParts(config, keyring, now, { threads, http }),
       serving: {
         ...createTryOut(caches.servers, callParts),
         ...connectionParts(caches, endpointOf, login),

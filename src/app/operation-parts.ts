@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { UrlRule } from '../domain/config/server-rules.ts';
 import { createServerHosts, ownHostPath } from '../domain/http/server-hosts.ts';
+import { AppError } from '../errors.ts';
 import type { Parts } from '../operations/operation.ts';
 import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';
 import { egressText } from '../outbound/egress.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
 import { routes, urlOf } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
+import { createImporting } from './adapters/importing.ts';
 import { judgeWork } from './adapters/threads.ts';
 
 /** Settings of the deployment that restrict configurations. */
@@ -31,13 +34,14 @@ export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-  threads?: ThreadPool,
+  serving?: { threads: ThreadPool; http: HttpClient },
 ): Omit<Parts, 'serving'> {
   const rules = ruleSource(config);
   return {
     keyring,
     rules: rulesOf(rules),
-    judgeOnThread: threads && judgeWork(threads, rules),
+    judgeOnThread: serving && judgeWork(serving.threads, rules),
+    importing: serving ? createImporting({ ...serving, urlProblem: rulesOf(rules).urlProblem }) : notServing,
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     ownAddress: ownAddressOf(config),
@@ -49,6 +53,10 @@ export function operationParts(
     now,
     random: randomBytes,
   };
+}
+
+async function notServing(): Promise<never> {
+  throw new AppError('unavailable', 'this needs the running service');
 }
 
 export function defaultLimits({ callsPerSecond, concurrentCalls, concurrentCallsPerKey }: Config) {

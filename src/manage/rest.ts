@@ -7,11 +7,12 @@ import { isLongBody, parseLongJson } from '../domain/json/long-json.ts';
 
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
-import { checkBodyLength, hasBody, readBody } from '../http/read-body.ts';
+import { hasBody } from '../http/read-body.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { createBodyReader } from './large-bodies.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
 
@@ -38,13 +39,17 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
+  const readLimited = createBodyReader();
   for (const op of operationList) {
     const numeric = numericInputs(op);
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const actor = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
       checkScope(op, actor);
-      const input = await inputOf(c, numeric, 'expected_version' in op.input.shape, bodyLimitsFor(op, actor));
+      const limits = bodyLimitsFor(op, actor);
+      const read = () => readLimited(c.env.incoming, limits.bytes, actor.workspaceId);
+      const body = await bodyOf(c, limits, read);
+      const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
@@ -71,19 +76,18 @@ function numericInputs(op: Operation): ReadonlySet<string> {
 }
 
 /** Merges path, query and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
-async function inputOf(
+function inputOf(
   c: HonoContext<Env>,
   numeric: ReadonlySet<string>,
   isVersioned: boolean,
-  limits: BodyLimits,
-): Promise<object> {
+  body: { [field: string]: unknown },
+): object {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
     name,
     numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text,
   ]);
-  const body = await bodyOf(c, limits);
-  const input = { ...body, ...Object.fromEntries(fromUrl) };
+  const input: { [field: string]: unknown } = { ...body, ...Object.fromEntries(fromUrl) };
   const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
   if (version !== undefined) input.expected_version = version;
   return input;
@@ -100,14 +104,17 @@ function matchedVersion(match: string | undefined): number | undefined {
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
-async function bodyOf(c: HonoContext<Env>, limits: BodyLimits): Promise<Record<string, unknown>> {
+async function bodyOf(
+  c: HonoContext<Env>,
+  limits: BodyLimits,
+  read: () => Promise<Buffer>,
+): Promise<Record<string, unknown>> {
   const { incoming } = c.env;
   if (c.req.method === 'GET' || !hasBody(incoming)) return {};
   const isJson = mediaTypeOf(c.req.header('content-type')) === 'application/json';
   // A body without Content-Length may be empty, and then needs no type.
   if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
-  checkBodyLength(incoming, limits.bytes);
-  const bytes = await readBody(incoming, limits.bytes);
+  const bytes = await read();
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
   const scan = scanJson(bytes, limits.depth);

@@ -7,6 +7,7 @@ import { callOperations } from './calls/try-tool.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
 import { grantOperations } from './grants.ts';
+import { importOperations } from './imports/import-api.ts';
 import { keyLimitOperations } from './key-limits.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import type { Operation } from './operation.ts';
@@ -23,6 +24,7 @@ export const operations = {
   ...serverOperations,
   ...applyOperations,
   ...toolOperations,
+  ...importOperations,
   ...secretOperations,
   ...callOperations,
   ...captureOperations,

@@ -13,6 +13,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ConnectionProbe } from './connection/connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
+import type { Importing } from './imports/importing.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 import type { Foreseen, JudgeOnThread } from './servers/judged.ts';
 
@@ -99,6 +100,8 @@ export type Parts = {
   defaultQuotas: Quotas;
   /** Undefined in the command line, which may block while it checks a configuration itself. */
   judgeOnThread: JudgeOnThread | undefined;
+  /** Reads and plans API descriptions. */
+  importing: Importing;
   /** Undefined in a process that serves no calls. */
   serving: Serving | undefined;
 };
@@ -109,6 +112,8 @@ export type Context = {
   requestId: string;
   /** The result of `foresee`. */
   foreseen?: Foreseen | undefined;
+  /** The result of `prepare`. */
+  prepared?: unknown;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;
@@ -155,6 +160,10 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
   judgesInput?: boolean;
   output: Output;
+  /** Largest body over REST in bytes, where it is not the usual one. */
+  largestBody?: number;
+  /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
+  prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */
   foresee?(context: Context, input: z.output<Input>): Promise<Foreseen | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;

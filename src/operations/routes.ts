@@ -15,6 +15,7 @@ export const operationRoutes = {
   planMcpServer: { method: 'POST', path: '/servers/{slug}/plan' },
   applyMcpServer: { method: 'POST', path: '/servers/{slug}/apply' },
   checkMcpServer: { method: 'POST', path: '/check' },
+  importApi: { method: 'POST', path: '/import' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },

@@ -56,9 +56,10 @@ export async function runOperation<Op extends Operation>(
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
+  const prepared = await op.prepare?.(context(runner.db), input);
   const change = async (transaction: Transaction<Tables>, foreseen: Foreseen | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
-    const result = await op.run({ ...context(transaction), foreseen, quotas }, input);
+    const result = await op.run({ ...context(transaction), prepared, foreseen, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {
@@ -75,7 +76,7 @@ export async function runOperation<Op extends Operation>(
     return result;
   };
   const attempt = async () => {
-    const foreseen = await op.foresee?.(context(runner.db), input);
+    const foreseen = await op.foresee?.({ ...context(runner.db), prepared }, input);
     return runner.writes.run(actor.workspaceId, () => transact(runner.db, (db) => change(db, foreseen)));
   };
   const output = await untilForeseen(attempt);
@@ -153,7 +154,9 @@ export function takesConfiguration(op: Operation): boolean {
 
 /** Limits of the body of a request. Only those who may store a configuration may send a large one. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
-  return takesConfiguration(op) && covers(actor.scopes, 'manage:write') ? configurationLimits : bodyLimits;
+  const mayStore = covers(actor.scopes, 'manage:write');
+  if (op.largestBody !== undefined && mayStore) return { ...bodyLimits, bytes: op.largestBody };
+  return takesConfiguration(op) && mayStore ? configurationLimits : bodyLimits;
 }
 
 /** Hides all other servers, and whether they exist, from a key that is limited to some servers. */

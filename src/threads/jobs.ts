@@ -2,12 +2,14 @@ import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ContentJob } from '../gateway/answer/content-job.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
+import type { ImportJob } from '../operations/imports/import-job.ts';
 import type { ConfigurationJob } from '../operations/servers/judged.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
   'check-arguments': ArgumentJob;
   'judge-configuration': ConfigurationJob;
+  'plan-import': ImportJob;
   'read-answer': AnswerJob;
   'shorten-content': ContentJob;
   'write-capture': CaptureJob;
@@ -24,6 +26,7 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'judge-configuration': async () => (await import('../operations/servers/configuration-job.ts')).judgeConfiguration,
+  'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,
   'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,

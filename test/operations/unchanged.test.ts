@@ -12,6 +12,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 /** Operations whose every success changes something, because they make or end one thing. */
 const alwaysChanging = new Set([
   'createMcpServer',
+  'importApi',
   'deleteMcpServer',
   'addTool',
   'removeTool',

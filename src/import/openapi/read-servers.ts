@@ -1,11 +1,14 @@
 import { asText, asTexts, entriesOf, field, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiServer, ServerVariable } from '../model.ts';
 
+/** A longer address is none that a tool could have. */
+const mostUrl = 1000;
+
 /** The `servers` of OpenAPI 3; undefined when there are none. */
 export function readServers(value: unknown): ApiServer[] | undefined {
   const servers = listOf(value).flatMap((server): ApiServer[] => {
     const url = asText(field(server, 'url')).trim();
-    if (url === '') return [];
+    if (url === '' || url.length > mostUrl) return [];
     const described = new Map(entriesOf(field(server, 'variables')));
     const variables = variableNames(url).map((name) => readVariable(name, described.get(name)));
     return [{ url, description: asText(field(server, 'description')), variables }];

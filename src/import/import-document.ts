@@ -1,0 +1,96 @@
+import type { Finding } from './model.ts';
+import type { NeededSecret } from './plan/authentication-fields.ts';
+import type { ImportChoices, Question } from './plan/choices.ts';
+import { type ImportPlan, planImport } from './plan/plan-import.ts';
+import { type Group, groupOf, type Proposal } from './plan/selection.ts';
+import { readDescription } from './read-description.ts';
+import type { ImportOutcome } from './tools/made-tool.ts';
+
+/** Which operations a plan lists: for an agent the sums are often enough. */
+export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
+export type ReportKind = (typeof reportKinds)[number];
+
+/** What became of one operation. */
+export type ImportLine = {
+  operation: string;
+  tool: string;
+  group: string;
+  outcome: ImportOutcome;
+  notes: string[];
+  tokens: number;
+  chosen: boolean;
+  deprecated?: true;
+};
+
+/** A plan as plain data. `config` is the configuration as JSON, missing while a question must be answered. */
+export type PlannedImport = {
+  title: string;
+  format: string;
+  operations: ImportPlan['counts'];
+  groups: Group[];
+  proposal: Proposal;
+  chosen: { tools: number; tokens: number };
+  questions: Question[];
+  secrets: NeededSecret[];
+  notes: string[];
+  unmatched: string[];
+  findings: Finding[];
+  report: ImportLine[];
+  config: string | undefined;
+};
+
+/** Most entries of each list of a plan. */
+export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
+
+/**
+ * Reads a document and plans its import. Takes seconds for the largest documents, so the service runs it on a thread.
+ * @throws AppError invalid
+ */
+export function importDocument(text: string, choices: ImportChoices, report: ReportKind): PlannedImport {
+  const plan = planImport(readDescription(text), choices);
+  const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings, config } = plan;
+  return {
+    title,
+    format,
+    operations: counts,
+    groups: groups.slice(0, planBounds.groups).map((group) => ({ ...group, name: shortName(group.name) })),
+    proposal,
+    chosen: { tools: plan.chosen.length, tokens: plan.tokens },
+    questions: questions.slice(0, planBounds.entries),
+    secrets: secrets.slice(0, planBounds.entries),
+    notes: notes.slice(0, planBounds.notes),
+    unmatched: unmatched.slice(0, planBounds.notes),
+    findings: firstFindings(findings),
+    report: linesOf(plan, report),
+    config: config && JSON.stringify(config),
+  };
+}
+
+function shortName(name: string): string {
+  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
+}
+
+function firstFindings(findings: readonly Finding[]): Finding[] {
+  const shown = findings.slice(0, planBounds.findings - 1).map(({ at, message }) => ({ at: shortName(at), message }));
+  const more = findings.length - shown.length;
+  return more > 0 ? [...shown, { at: '', message: `and ${more} more` }] : shown;
+}
+
+function linesOf({ all, chosen }: ImportPlan, report: ReportKind): ImportLine[] {
+  if (report === 'none') return [];
+  const isChosen = new Set(chosen);
+  const wanted = all.filter((made) => {
+    if (report === 'problems') return made.outcome !== 'whole';
+    return report === 'all' || isChosen.has(made);
+  });
+  return wanted.slice(0, planBounds.report).map((made) => ({
+    operation: shortName(`${made.operation.method} ${made.operation.path}`),
+    tool: made.name,
+    group: shortName(groupOf(made)),
+    outcome: made.outcome,
+    notes: made.notes.slice(0, planBounds.notes).map(shortName),
+    tokens: made.tokens,
+    chosen: isChosen.has(made),
+    ...(made.operation.isDeprecated && { deprecated: true as const }),
+  }));
+}

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { openApi } from '../support/import/plan-of.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+type Plan = Json & {
+  proposal: { include: string[]; read_only: boolean };
+  questions: { name: string; required: boolean }[];
+  secrets: { name: string }[];
+  report: { operation: string; outcome: string }[];
+  created?: { server: { slug: string; tool_count: number }; next_steps: string[] };
+};
+
+/** Fifty reading and fifty writing operations in ten tags. */
+function shop(address: string): Json {
+  const paths: Json = {};
+  for (let index = 0; index < 50; index++) {
+    const tags = [`tag ${index % 10}`];
+    paths[`/things${index}/{id}`] = {
+      parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+      get: { operationId: `getThing${index}`, summary: `Get one of the things number ${index}`, tags },
+      put: { operationId: `putThing${index}`, summary: `Replace one of the things number ${index}`, tags },
+    };
+  }
+  const securitySchemes = { key: { type: 'apiKey', in: 'header', name: 'X-Shop-Key' } };
+  return openApi(paths, { servers: [{ url: address }], components: { securitySchemes }, security: [{ key: [] }] });
+}
+
+/** A web server that has documents at paths. */
+async function startDocuments(
+  documents: Map<string, string | { redirect: string }>,
+): Promise<{ url: string; port: number; server: Server; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    const found = documents.get(path);
+    if (typeof found === 'object') response.writeHead(302, { location: found.redirect }).end();
+    else response.writeHead(found === undefined ? 404 : 200).end(found);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, server, asked };
+}
+
+describe('importApi', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let documents: Awaited<ReturnType<typeof startDocuments>>;
+  const files = new Map<string, string | { redirect: string }>();
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    documents = await startDocuments(files);
+    toolhost = await startToolhost({ egress: [upstream.port, documents.port] });
+    files.set('/openapi.json', JSON.stringify(shop(upstream.url)));
+    files.set('/moved', { redirect: '/openapi.json' });
+    files.set('/inside', { redirect: 'http://169.254.169.254/latest/meta-data' });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+    documents.server.close();
+  });
+
+  const imported = async (body: Json, status = 200): Promise<Plan> => {
+    const reply = await toolhost.rest('POST', '/import', { body });
+    assert.equal(reply.status, status, reply.text);
+    return reply.body as Plan;
+  };
+
+  it('[imp 3] a plan stores nothing, and proposes what fits 40 tools', async () => {
+    const plan = await imported({ url: `${documents.url}/openapi.json` });
+    assert.deepEqual(plan.operations, { operations: 100, whole: 100, loosened: 0, partial: 0, skipped: 0 });
+    assert.equal((plan.groups as unknown[]).length, 10);
+    assert.deepEqual(plan.proposal.include, ['tag 0', 'tag 1', 'tag 2', 'tag 3']);
+    assert.equal((plan.chosen as { tools: number }).tools, 40);
+    assert.deepEqual(
+      plan.secrets.map(({ name }) => name),
+      ['KEY'],
+    );
+    assert.equal(plan.created, undefined);
+    assert.deepEqual((await toolhost.rest('GET', '/servers')).body.servers, []);
+    const events = (await toolhost.rest('GET', '/audit')).body.events as { operation: string }[];
+    assert.ok(!events.some(({ operation }) => operation === 'importApi'));
+  });
+
+  it('[imp 4] an agent makes a server in three calls, and its tools send what the description says', async () => {
+    const key = await toolhost.key();
+    const use = (name: string, args: Json) => toolhost.callTool('manage', key, name, args);
+    const url = `${documents.url}/moved`;
+    const plan = await use('importApi', { url });
+    assert.match(String(plan.content[0]?.text), /100 operations; 100 whole/);
+    const made = await use('importApi', {
+      mode: 'create',
+      url,
+      include: ['tag 3', 'GET /things7/{id}'],
+      read_only: true,
+      slug: 'shop',
+    });
+    assert.notEqual(made.isError, true, JSON.stringify(made));
+    assert.match(String(made.content[0]?.text), /Imported 6 tools/);
+    await use('setSecret', { slug: 'shop', name: 'KEY', value: 'the-shop-key' });
+    const result = await toolhost.callTool('shop', key, 'get_thing7', { id: 'a/b' });
+    assert.notEqual(result.isError, true, JSON.stringify(result));
+    const [sent] = upstream.take();
+    assert.deepEqual([sent?.method, sent?.url, sent?.headers['x-shop-key']], ['GET', '/things7/a%2Fb', 'the-shop-key']);
+  });
+
+  it('[imp 4] the text of a document is taken up to 16 MB, from credentials that may write', async () => {
+    const description = 'x'.repeat(12 * 1024 * 1024);
+    const document = JSON.stringify({ ...shop(upstream.url), info: { title: 'Large', version: '1', description } });
+    const made = await imported({ mode: 'create', document, include: ['tag 1'], report: 'chosen' });
+    assert.deepEqual(
+      [made.created?.server.slug, made.created?.server.tool_count, made.report.length],
+      ['large', 10, 10],
+    );
+    const reader = await toolhost.key({ scopes: ['manage:read'] });
+    const refused = await toolhost.rest('POST', '/import', { key: reader, body: { document: 'x'.repeat(2_000_000) } });
+    assert.equal(refused.status, 403);
+  });
+
+  it('[imp 3] what must be answered is asked, and refused until it is', async () => {
+    const document = JSON.stringify(
+      openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),
+    );
+    const plan = await imported({ document });
+    assert.deepEqual(
+      plan.questions.map(({ name, required }) => `${name} ${required}`),
+      ['server true', 'credential false'],
+    );
+    const refused = await imported({ mode: 'create', document }, 400);
+    assert.match(JSON.stringify(refused), /answers\.server/);
+    const unknown = await imported({ document, answers: { sever: 'https://x.example.com' } }, 400);
+    assert.match(JSON.stringify(unknown), /did you mean `server`/);
+    const answers = { server: 'https://api.example.com/v2', credential: 'header:X-Key' };
+    const made = await imported({ mode: 'create', document, answers });
+    const { config } = (await toolhost.rest('GET', `/servers/${made.created?.server.slug}`)).body as { config: Json };
+    assert.deepEqual(
+      [config.base_url, config.authentication],
+      ['https://api.example.com/v2', { type: 'ApiKey', header: 'X-Key', token: '{{X_KEY}}' }],
+    );
+  });
+
+  it('[imp 1] an address is fetched only where tools may call, redirects included', async () => {
+    for (const [url, message] of [
+      ['http://169.254.169.254/latest/meta-data', /not on the public internet|allowed: https/],
+      ['file:///etc/passwd', /allowed: https/],
+      ['https://localhost/openapi.json', /not a public name/],
+      [`${documents.url}/inside`, /allowed: https|not on the public internet/],
+      [`${documents.url}/none`, /HTTP 404/],
+      [toolhost.url, /cannot call this service itself/],
+      ['not a url', /not a URL/],
+    ] as const) {
+      const { status, text } = await toolhost.rest('POST', '/import', { body: { url } });
+      assert.equal(status, 400, url);
+      assert.match(text, message, url);
+    }
+  });
+});
