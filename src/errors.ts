@@ -182,6 +182,11 @@ export class ToolFailure extends Error {
   }
 }
 
+/** A failure whose message has nothing in it that a caller or an upstream chose, so that the record keeps all of it. */
+export function plainFailure(outcome: Outcome, message: string, problems: readonly Problem[] = []): ToolFailure {
+  return new ToolFailure(outcome, message, problems, message);
+}
+
 /** Why a job on a thread gave no result. A `refused` job was never started. */
 export type JobReason = 'refused' | 'timeout' | 'memory' | 'cancelled' | 'failed';
 

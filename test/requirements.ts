@@ -270,6 +270,7 @@ const findings = {
 const configurations = of('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
   'conf 2': 'A body can be a form, files, bytes, or JSON from a template, with every method but HEAD.',
+  'conf 8': 'The record of a failed call says why, without a value of the caller or a text of the API.',
   'conf 5':
     'An agent gets the headers, files and targets of redirects that the tool asks for, and nothing secret with them.',
   'conf 3': 'base_url, headers, variables and secrets in URLs are written once and go only where they may.',

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { Store } from '../../src/app/open-store.ts';
 import { localWorkspace } from '../../src/config.ts';
 import { newId } from '../../src/domain/ids.ts';
@@ -98,5 +99,24 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     bytes_in: bytesIn,
     bytes_out: bytesOut,
     request_id: requestId,
+    reason: reasonOf(call),
   };
+}
+
+/** What such a record says, as the service would write it. */
+function reasonOf({ outcome, status, usage }: SeedCall): string | null {
+  switch (outcome) {
+    case 'ok':
+      return null;
+    case 'invalid_arguments':
+      return 'an argument that is not declared; allowed: those of the tool';
+    case 'upstream_status':
+      return `HTTP ${status} ${STATUS_CODES[status ?? 0] ?? ''}, application/json`;
+    case 'timeout':
+      return `${usage.host}: upstream did not answer within 10000 ms`;
+    case 'unreachable':
+      return `${usage.host} refused the connection`;
+    default:
+      return outcome.replaceAll('_', ' ');
+  }
 }

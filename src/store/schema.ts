@@ -107,6 +107,8 @@ export type Tables = {
     bytes_in: number;
     bytes_out: number;
     request_id: string;
+    /** Why it failed, without any value of the caller or the upstream; null for one that succeeded. */
+    reason: string | null;
     /** 1 when the call is in `call_counts`. */
     counted: number | null;
   };

@@ -62,6 +62,8 @@ describe('[sec A10] secrets are found nowhere', () => {
     triedToken: canary('tried'),
     argument: canary('argument'),
     answer: canary('answer'),
+    // What an upstream says about its answer, and what a caller calls an argument.
+    said: `said-${randomBytes(9).toString('hex')}`,
     master: masterKey.toString('base64'),
     masterBytes: masterKey.toString('latin1'),
   };
@@ -206,6 +208,23 @@ describe('[sec A10] secrets are found nowhere', () => {
       await rest('POST', `/servers/${slug}/tools/get/call`, { token: triedToken });
     }
     await call('forwarding', callerToken, 'get', { other: argument });
+    const { said = '' } = secrets;
+    await call('forwarding', callerToken, 'get', { [String(argument)]: { [said]: said } });
+    // A trace names the host of a redirect that was followed.
+    const heads = (host: string): [number, Record<string, string>][] => [
+      [404, { 'content-type': `application/x-${said}` }],
+      [302, { location: `https://${host}.example/${said}?${said}` }],
+      [200, { 'content-type': `image/${said}` }],
+      [200, { 'content-type': 'application/json' }],
+    ];
+    for (const [path, redirects] of [['/said'], ['/followed', 'follow']] as const) {
+      const tools = [toolAt(`${upstream.url}${path}`, { ...(redirects && { redirects }), response_transform: 'a' })];
+      assert.equal((await rest('POST', '/servers', serverAt(path.slice(1), upstream.url, { tools }))).status, 201);
+      for (const [status, headers] of heads(redirects ? 'files' : said)) {
+        upstream.on(`GET ${path}`, () => ({ status, headers, body: `{"${said}":"${said}"}` }));
+        assert.equal((await call(path.slice(1), callerToken)).status, 200);
+      }
+    }
     assert.ok(upstream.requests.some((request) => request.url.includes(encodeURIComponent(queryToken))));
   });
 
@@ -231,7 +250,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     assert.ok(collector.spans.length > 10);
     for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
     // The answer to an upstream's own error is its own text, and is meant to be read.
-    const { answer: _, argument: __, ...sensitive } = secrets;
+    const { answer: _, argument: __, said: ___, ...sensitive } = secrets;
     assert.deepEqual(findsIn(answers.join('\n'), sensitive), []);
     assert.deepEqual(findsIn(child.output(), secrets), []);
     for (const name of readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) =>

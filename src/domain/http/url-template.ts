@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { decoded } from './parameter-names.ts';
 import { encode } from './percent-encoding.ts';
 import { fillPlaceholders, placeholderNames, placeholderParts } from './placeholders.ts';
@@ -206,7 +206,7 @@ export function checked(part: string): string {
 
 function tooLong(): ToolFailure {
   const message = `the arguments make a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes them in a body`;
-  return new ToolFailure('invalid_arguments', message);
+  return plainFailure('invalid_arguments', message);
 }
 
 function nameOf(part: Exclude<Part, { text: string }>): string {
@@ -270,7 +270,7 @@ function renderPair(pair: QueryPair, textOf: EncodedText): string | undefined {
 }
 
 function refusal(argument: string, what: string): ToolFailure {
-  return new ToolFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
+  return plainFailure('invalid_arguments', `${argument}: ${what}`, [{ path: argument, message: what }]);
 }
 
 /** The template whose path keeps the slashes of these arguments. */

@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
 import { encode } from './percent-encoding.ts';
 
@@ -26,9 +26,9 @@ export function hasControlCharacter(text: string): boolean {
 export function refuseLonger(name: string, length: number, most: number, where: string): void {
   if (length <= most) return;
   const what = `has ${length} characters; allowed in ${where}: ${most}`;
-  throw new ToolFailure('invalid_arguments', `${name}: ${what}; send less, or use a tool that takes it in a body`, [
-    { path: name, message: what },
-  ]);
+  const message = `${name}: ${what}; send less, or use a tool that takes it in a body`;
+  const reason = `${name}: has too many characters; allowed in ${where}: ${most}`;
+  throw new ToolFailure('invalid_arguments', message, [{ path: name, message: what }], reason);
 }
 
 /**
@@ -52,7 +52,7 @@ export function wireText(name: string, value: unknown): WireText | undefined {
 
 function wellFormed(name: string, text: string): string {
   if (text.isWellFormed()) return text;
-  throw new ToolFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
+  throw plainFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
 }
 
 /** The texts of the entries of an array, and of arrays inside it. */

@@ -29,9 +29,12 @@ export function findPart(json: Buffer, path: DotPath): Range {
   if (found) return found;
   const { depth } = search.missing;
   const reached = depth === 0 ? 'the answer' : `"${path.slice(0, depth).join('.')}"`;
+  const sentence = `response_transform "${path.join('.')}" does not exist in the answer`;
   throw new ToolFailure(
     'transform',
-    `response_transform "${path.join('.')}" does not exist in the answer: ${reached} has ${keysText(search.missing)}`,
+    `${sentence}: ${reached} has ${keysText(search.missing)}`,
+    [],
+    sentence + (depth > 0 ? `; it goes as far as ${reached}` : ''),
   );
 }
 

@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import { isHeaderValue } from '../http/headers.ts';
 import { mostHeaderLength, refuseLonger, valueText } from '../http/values.ts';
 import { isSeparated, styledText } from './pairs.ts';
@@ -36,5 +36,5 @@ function asciiJson(value: unknown): string {
 export function headerText(name: string, value: string): string {
   if (isHeaderValue(value)) return value;
   const message = `the value for the header ${name} has characters that a header cannot hold`;
-  throw new ToolFailure('invalid_arguments', message);
+  throw plainFailure('invalid_arguments', message);
 }

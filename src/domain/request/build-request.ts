@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import { encode } from '../http/percent-encoding.ts';
 import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
@@ -62,7 +62,7 @@ function templateText(template: RequestTemplate, name: string, value: unknown): 
   const styled = template.styledTokens?.get(name);
   const text = value === undefined || !styled ? wireText(name, value) : styledToken(styled, value);
   const hasControl = typeof text === 'object' ? text.some(hasControlCharacter) : hasControlCharacter(text ?? '');
-  if (hasControl) throw new ToolFailure('invalid_arguments', `${name}: must not hold control characters`);
+  if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not hold control characters`);
   return text;
 }
 

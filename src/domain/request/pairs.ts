@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { ownedInQuery } from '../http/parameter-names.ts';
 import { encode } from '../http/percent-encoding.ts';
 import {
@@ -171,7 +171,7 @@ function refuseReserved(list: readonly Pair[], from: number, argument: SentArgum
   throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
 }
 
-/** A refusal of one argument. */
+/** A refusal of one argument. `what` goes into the record too, so it holds nothing of a value. */
 export function refusedArgument({ name }: { name: string }, what: string): ToolFailure {
-  return new ToolFailure('invalid_arguments', `${name}: ${what}`, [{ path: name, message: what }]);
+  return plainFailure('invalid_arguments', `${name}: ${what}`, [{ path: name, message: what }]);
 }

@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import {
   type Authentication,
   credentialHeader,
@@ -45,7 +45,7 @@ function checkedCookie(token: string): string {
 function checkedValue(name: string, value: string, isPossible: (value: string) => boolean): string {
   if (isPossible(value)) return value;
   const message = `the value for the header ${name} has characters that ${name === 'Cookie' ? 'a cookie' : 'a header'} cannot hold`;
-  throw new ToolFailure('invalid_arguments', message);
+  throw plainFailure('invalid_arguments', message);
 }
 
 /** The headers that a signature adds to a request, with a mask for their values. */

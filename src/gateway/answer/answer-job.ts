@@ -1,6 +1,6 @@
 import type { JsonText } from '../../domain/mcp.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
 import { compiledTexts } from '../compiled-texts.ts';
 import { type FailureData, failureData } from '../failure-data.ts';
 import type { AnswerHead } from './answer-head.ts';
@@ -36,7 +36,7 @@ export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
   }
 }
 
-const tooMuch = new ToolFailure(
+const tooMuch = plainFailure(
   'transform',
   `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets; ask for less with filters or paging, or simplify output_schema`,
 );

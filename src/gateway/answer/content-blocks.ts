@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { knownMediaType } from '../../domain/http/known-media-type.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
 import { fileNameIn } from './file-name.ts';
 import { isJson, isText, textOfBody } from './text-body.ts';
 
@@ -14,7 +15,8 @@ export function binaryBlock(mimeType: string, body: Buffer, fileName: string | u
   const data = body.toString('base64');
   const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
   if (kind && isUtf8(body) && !body.includes(0)) {
-    throw new ToolFailure('malformed', `the upstream declared ${mimeType.slice(0, 100)} and answered with text`);
+    const said = (type: string) => `the upstream declared ${type} and answered with text`;
+    throw new ToolFailure('malformed', said(mimeType.slice(0, 100)), [], said(knownMediaType(mimeType)));
   }
   if (kind) return { type: kind, data, mimeType, ...metaOf(fileName) };
   return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...metaOf(fileName) } };
@@ -39,11 +41,11 @@ const maxParts = 50;
 export function multipartBlocks(body: Buffer, contentType: string): ContentBlock[] {
   const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
   const name = boundary?.[1] ?? boundary?.[2];
-  if (!name) throw new ToolFailure('malformed', 'the upstream answered with a multipart body without a boundary');
+  if (!name) throw plainFailure('malformed', 'the upstream answered with a multipart body without a boundary');
   const parts = split(body, `--${name}`);
   if (parts.length === 0 || parts.length > maxParts) {
     const found = parts.length === 0 ? 'no parts' : `more than ${maxParts} parts`;
-    throw new ToolFailure(
+    throw plainFailure(
       'malformed',
       `the upstream answered with a multipart body of ${found}; allowed: 1 to ${maxParts}`,
     );

@@ -22,10 +22,10 @@ const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 /** Whether reading an answer would hold the event loop too long. */
 export function isLongAnswer(
   { status, headers, body }: Answer,
-  { transform, fields, fits, headers: names }: Reading,
+  { transform, fields, output, headers: names }: Reading,
 ): boolean {
   if (body.length <= shortBytes.other || status >= 300) return false;
-  const isPassedOn = transform.length === 0 && !fields && !fits && names.length === 0;
+  const isPassedOn = transform.length === 0 && !fields && !output && names.length === 0;
   const isWholeJson = isPassedOn && isJson(mediaTypeOf(contentTypeOf(headers)));
   return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
 }
@@ -88,6 +88,8 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensiti
     throw new ToolFailure(
       'transform',
       `response_transform needs a JSON answer; ${statusText(answer)} came without a body${more}`,
+      [],
+      `response_transform needs a JSON answer; HTTP ${answer.status} came without a body`,
     );
   }
   const { content } = textResult(
@@ -107,7 +109,7 @@ function headHint({ headers }: Reading): string {
 function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
   if (!reading.isHead && reading.headers.length === 0) return undefined;
   const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
-  return !reading.fits || reading.fits(JSON.parse(json), answerSteps) ? json : undefined;
+  return !reading.output || reading.output.fits(JSON.parse(json), answerSteps) ? json : undefined;
 }
 
 /** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */

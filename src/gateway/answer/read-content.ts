@@ -1,11 +1,14 @@
 import { isUtf8 } from 'node:buffer';
+import { knownMediaType } from '../../domain/http/known-media-type.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
-import { ToolFailure } from '../../errors.ts';
+import { TooMuchWork } from '../../domain/steps.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
+import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import type { AnswerHead } from './answer-head.ts';
 import { binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
 import type { Reading } from './reading.ts';
@@ -32,6 +35,8 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
     throw new ToolFailure(
       'transform',
       `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
+      [],
+      `response_transform needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
     );
   }
   if (type.startsWith('multipart/')) return blocks(multipartBlocks(body, contentType), head);
@@ -56,16 +61,16 @@ function untyped(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: nu
 
 /** JSON is checked and cut, but never parsed and written again, so it is passed on unchanged. */
 function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
-  if (!isUtf8(body)) throw new ToolFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
+  if (!isUtf8(body)) throw plainFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
   const isWhole = reading.transform.length === 0 && !reading.fields;
   const escaped: Uint8Array[] | undefined = isWhole && bytes.length >= longBytes ? [] : undefined;
   const scan = scanJson(bytes, maxDepth, escaped);
-  if (!scan) throw new ToolFailure('malformed', 'the upstream answered with something that is not valid JSON');
-  if (scan.depth > maxDepth) throw new ToolFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  if (!scan) throw plainFailure('malformed', 'the upstream answered with something that is not valid JSON');
+  if (scan.depth > maxDepth) throw plainFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
   const structured = withHeaderSlot(chosen, head, reading);
-  if (reading.fits) judge(structured, reading.fits, mostSteps);
+  if (reading.output) judge(structured, reading.output, mostSteps);
   const result: ToolResult =
     escaped && scan.isCompact
       ? { content: escapedTextBlock(escaped), structured: bytes, isError: false }
@@ -80,10 +85,22 @@ function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
   return fields ? keepFields(part, fields) : compactJson(part);
 }
 
-function judge(json: Buffer, fits: NonNullable<Reading['fits']>, mostSteps: number): void {
-  if (fits(JSON.parse(json.toString('utf8')), mostSteps)) return;
+function judge(json: Buffer, output: OutputCheck, mostSteps: number): void {
+  const value: unknown = JSON.parse(json.toString('utf8'));
+  if (output.fits(value, mostSteps)) return;
   const start = json.toString('utf8', 0, 4000).slice(0, 1000);
-  throw new ToolFailure('transform', `the answer does not fit output_schema: ${start}`);
+  const sentence = 'the answer does not fit output_schema';
+  throw new ToolFailure('transform', `${sentence}: ${start}`, [], `${sentence}${misfitOf(value, output, mostSteps)}`);
+}
+
+/** Finding the fault may take part of the steps that the verdict may take. */
+function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): string {
+  try {
+    return `: ${output.misfit(value, mostSteps / 4)}`;
+  } catch (error) {
+    if (error instanceof TooMuchWork) return '';
+    throw error;
+  }
 }
 
 function jsonOf(json: Buffer): ToolResult {

@@ -2,7 +2,7 @@ import type { Tool } from '../../domain/config/tool.ts';
 import { type FieldTree, fieldTree } from '../../domain/json/response-fields.ts';
 import { type DotPath, parseDotPath } from '../../domain/json/response-transform.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
-import { compileOutputCheck } from '../arguments/validate-arguments.ts';
+import { compileOutputCheck, type OutputCheck } from '../arguments/validate-arguments.ts';
 
 /** Configuration of a tool for reading its answers. */
 export type ReadingSource = {
@@ -24,8 +24,8 @@ export type Reading = {
   transform: DotPath;
   fields: FieldTree | undefined;
   hintPrefer: boolean;
-  /** Checks structured content against the tool's output schema, in at most `mostSteps` steps. */
-  fits: ((value: unknown, mostSteps: number) => boolean) | undefined;
+  /** Checks structured content against the tool's output schema. */
+  output: OutputCheck | undefined;
   headers: readonly string[];
   isHead: boolean;
   mayFollow: boolean;
@@ -43,7 +43,7 @@ export function compileReading(source: ReadingSource): Reading {
     transform: parseDotPath(transform),
     fields: fields && fieldTree(fields.map(parseDotPath)),
     hintPrefer,
-    fits: outputSchema && compileOutputCheck(outputSchema),
+    output: outputSchema && compileOutputCheck(outputSchema),
     headers,
     isHead,
     mayFollow,

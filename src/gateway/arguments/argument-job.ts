@@ -2,7 +2,7 @@ import { parseJson } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
 import { compiledTexts } from '../compiled-texts.ts';
 import { type FailureData, failureData } from '../failure-data.ts';
 import { compileArgumentCheck } from './validate-arguments.ts';
@@ -29,7 +29,7 @@ export function checkArguments({ schema, args }: ArgumentJob['input']): { output
   }
 }
 
-const tooMuch = new ToolFailure(
+const tooMuch = plainFailure(
   'invalid_arguments',
   `The arguments hold too many values to check against input_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets. Send fewer values in one call.`,
 );

@@ -2,7 +2,7 @@ import { didYouMean, dotted, shown } from '../../domain/problems.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
 
 const maxValuesShown = 50;
-const maxNamesShown = 30;
+export const maxNamesShown = 30;
 const longestValue = 100;
 
 /** A sentence with the location, the value found and the values allowed. */
@@ -24,7 +24,7 @@ export function faultText({ keyword, limit, path, found, names }: Fault): string
     case 'dependentRequired':
       return `${where}: ${dependentText(limit as readonly string[])}`;
     default: {
-      const limitText = limit === undefined || typeof limit === 'object' ? '' : ` ${valueText(limit)}`;
+      const limitText = limit === undefined || typeof limit === 'object' ? '' : ` ${allowedText(limit)}`;
       return `${where}: found ${shown(found)}; ${keyword}${limitText} is not met`;
     }
   }
@@ -34,15 +34,15 @@ export function faultText({ keyword, limit, path, found, names }: Fault): string
 export function unknownText(path: readonly string[], allowed: readonly string[]): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
-  const known = allowed.length > 0 ? `; allowed: ${listed(allowed, maxNamesShown)}` : none;
+  const known = allowed.length > 0 ? `; allowed: ${namesText(allowed, maxNamesShown)}` : none;
   return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
 }
 
-function dependentText([name = '', ...missing]: readonly string[]): string {
-  return `with ${dotted([name])} it needs ${listed(missing, maxNamesShown)} too`;
+export function dependentText([name = '', ...missing]: readonly string[]): string {
+  return `with ${dotted([name])} it needs ${namesText(missing, maxNamesShown)} too`;
 }
 
-function listed(names: readonly string[], most: number): string {
+export function namesText(names: readonly string[], most: number): string {
   const more = names.length > most ? `, … (${names.length} in all)` : '';
   return `${names
     .slice(0, most)
@@ -50,12 +50,12 @@ function listed(names: readonly string[], most: number): string {
     .join(', ')}${more}`;
 }
 
-function valuesText(values: readonly unknown[]): string {
+export function valuesText(values: readonly unknown[]): string {
   const more = values.length > maxValuesShown ? `, … (${values.length} in all)` : '';
-  return `${values.slice(0, maxValuesShown).map(valueText).join(', ')}${more}`;
+  return `${values.slice(0, maxValuesShown).map(allowedText).join(', ')}${more}`;
 }
 
-function valueText(value: unknown): string {
+export function allowedText(value: unknown): string {
   if (typeof value === 'object' && value !== null) return shown(value);
   const text = JSON.stringify(typeof value === 'string' ? value.slice(0, longestValue) : value);
   return typeof value === 'string' && value.length > longestValue ? `${text.slice(0, -1)}…"` : text;

@@ -1,11 +1,14 @@
 import { isRawNumber } from '../../domain/json/json.ts';
 import { dotted } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { Fault } from '../../domain/schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
+import { declaredNames } from '../../domain/schema/declared-names.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { Steps, stepsOfText } from '../../domain/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';
 import { faultText, unknownText } from './argument-problems.ts';
+import { faultReasons } from './fault-reason.ts';
 import { plainCheck } from './plain-arguments.ts';
 
 const maxProblems = 10;
@@ -40,15 +43,21 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
       // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
       const unknown = Object.keys(args).filter((name) => !known.has(name));
       if (unknown.length === 0 && compiled.fits(args, steps)) return;
-      throw misfit(compiled, args, { unknown, declared, wanted: values > maxListed ? 'first fault' : 'faults' }, steps);
+      const wanted = values > maxListed ? 'first fault' : 'faults';
+      throw misfit(compiled, args, { unknown, declared, wanted, schema }, steps);
     },
   };
 }
 
-type Found = { unknown: readonly string[]; declared: readonly string[]; wanted: 'first fault' | 'faults' };
+type Found = {
+  unknown: readonly string[];
+  declared: readonly string[];
+  wanted: 'first fault' | 'faults';
+  schema: JsonSchema;
+};
 
 function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: Steps): ToolFailure {
-  const { unknown, declared, wanted } = found;
+  const { unknown, declared, wanted, schema } = found;
   const shownUnknown = unknown.slice(0, maxProblems).map((name) => unknownText([name], declared));
   // A closed schema reports unknown arguments too.
   const faults = compiled
@@ -58,7 +67,11 @@ function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: 
   const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
   const shown = texts.slice(0, maxProblems);
   const message = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
-  return new ToolFailure('invalid_arguments', message, shown.map(problemOf));
+  const ofUnknown = unknown.map(
+    (name): Fault => ({ keyword: 'unknown', limit: false, path: [name], found: undefined, names: declared }),
+  );
+  const reason = faultReasons([...ofUnknown.slice(0, 1), ...faults], declaredNames(schema));
+  return new ToolFailure('invalid_arguments', message, shown.map(problemOf), reason);
 }
 
 /** Splits `count: is missing` into the path and the message. */
@@ -67,10 +80,23 @@ function problemOf(text: string): Problem {
   return { path, message: text.slice(path.length + 2) };
 }
 
-/** Compiles an output schema into a test of a value. @throws TooMuchWork from the test */
-export function compileOutputCheck(schema: JsonSchema): (value: unknown, mostSteps: number) => boolean {
+/** Checks structured content against an output schema. */
+export type OutputCheck = {
+  /** @throws TooMuchWork */
+  fits(value: unknown, mostSteps: number): boolean;
+  /** Where a value does not fit, without anything of the value. @throws TooMuchWork */
+  misfit(value: unknown, mostSteps: number): string;
+};
+
+export function compileOutputCheck(schema: JsonSchema): OutputCheck {
   const compiled = compileSchema(schema);
-  return (value, mostSteps) => compiled.fits(value, new Steps(mostSteps));
+  return {
+    fits: (value, mostSteps) => compiled.fits(value, new Steps(mostSteps)),
+    misfit(value, mostSteps) {
+      const faults = compiled.faults(value, new Steps(mostSteps), 'first fault');
+      return faultReasons(faults, declaredNames(schema));
+    },
+  };
 }
 
 /** Path of a value, from the inside out. */
@@ -108,7 +134,10 @@ function unusable(at: Location | undefined, what: string): ToolFailure {
   const path: string[] = [];
   for (let location = at; location; location = location.outer) path.push(location.name.toWellFormed());
   const where = dotted(path.reverse());
-  return new ToolFailure('invalid_arguments', `The arguments do not fit: ${where}: ${what}`, [
-    { path: where, message: what },
-  ]);
+  return new ToolFailure(
+    'invalid_arguments',
+    `The arguments do not fit: ${where}: ${what}`,
+    [{ path: where, message: what }],
+    `an argument: ${what}`,
+  );
 }

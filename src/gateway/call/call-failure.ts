@@ -4,10 +4,13 @@ import {
   OutboundError,
   type OutboundReason,
   type Outcome,
+  plainFailure,
   ToolFailure,
   Unauthenticated,
 } from '../../errors.ts';
 import { StoreFault } from '../../store/engine/faults.ts';
+import type { Call } from './call.ts';
+import { outboundReason } from './call-reason.ts';
 
 /** The outcome of a call that failed with an error. */
 export function outcomeOfError(error: unknown): Outcome {
@@ -20,13 +23,13 @@ export function outcomeOfError(error: unknown): Outcome {
 /** The error to report for a call that failed after its request was built; its message is for the model or client. */
 export function failureOf(
   error: unknown,
-  requestId: string,
+  { host, asked: { requestId } }: Call,
   onUnexpected: (error: unknown, requestId: string) => void,
 ): unknown {
-  if (error instanceof OutboundError) return toToolFailure(error);
+  if (error instanceof OutboundError) return toToolFailure(error, host);
   if (error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error)) return error;
   onUnexpected(error, requestId);
-  return new ToolFailure('internal', `the call failed inside the service; request ${requestId}`);
+  return plainFailure('internal', `the call failed inside the service; request ${requestId}`);
 }
 
 const outcomeOf: Record<OutboundReason, Outcome> = {
@@ -45,10 +48,10 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   cancelled: 'cancelled',
 };
 
-function toToolFailure(error: OutboundError): ToolFailure {
+function toToolFailure(error: OutboundError, host: string | undefined): ToolFailure {
   const hint =
     error.reason === 'oversize'
       ? '; ask for less with filters or paging, or let the server keep fewer fields with response_fields'
       : '';
-  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`);
+  return new ToolFailure(outcomeOf[error.reason], `${error.message}${hint}`, [], outboundReason(error, host));
 }

@@ -4,7 +4,7 @@ import type { Call } from './call.ts';
 
 /** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
 export type RecordedCall = Pick<Call, 'server' | 'caller' | 'asked' | 'startedAt' | 'outcome'> &
-  Partial<Pick<Call, 'host' | 'answer' | 'upstreamMs'>>;
+  Partial<Pick<Call, 'host' | 'answer' | 'upstreamMs' | 'reason'>>;
 
 /** The record of a call that has ended after `totalMs`. */
 export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
@@ -26,5 +26,6 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     bytes_in: asked.bytesIn,
     bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
     request_id: asked.requestId,
+    reason: call.reason ?? null,
   };
 }

@@ -14,6 +14,7 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { beginCall, type Call, type CallRequest } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
+import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCapturing } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
@@ -59,6 +60,7 @@ export async function callTool(
     return result;
   } catch (error) {
     call.outcome = outcomeOfError(error);
+    call.reason = recordedReason(error, call);
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
     return result;
@@ -109,7 +111,7 @@ async function run(call: Call, parts: CallToolParts): Promise<ToolResult> {
     const result = read(call, last, parts);
     return result instanceof Promise ? await result : result;
   } catch (error) {
-    throw failureOf(error, asked.requestId, parts.onUnexpected);
+    throw failureOf(error, call, parts.onUnexpected);
   } finally {
     call.upstreamMs ??= performance.now() - sentClock;
   }

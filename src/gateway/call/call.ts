@@ -29,6 +29,8 @@ export type Call = {
   /** The credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
+  /** Why the call failed, as its record keeps it; undefined for one that succeeded. */
+  reason: string | undefined;
   /** The arguments in the request; undefined when they were not valid. */
   args: Arguments | undefined;
   /** The request that was sent last, of those that the tool describes. */
@@ -60,6 +62,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     span,
     sensitive: [],
     outcome: 'ok',
+    reason: undefined,
     args: undefined,
     request: undefined,
     host: undefined,

@@ -135,6 +135,6 @@ async function sendHop(call: Call, sent: Parameters<typeof sendOnce>[1], http: H
       reason === 'timeout'
         ? `upstream did not answer within ${call.tool.timeoutMs} ms, its redirects included`
         : `after a redirect: ${message}`;
-    throw new OutboundError(reason, said, said.replaceAll(new URL(sent.request.origin).host, 'its host'));
+    throw new OutboundError(reason, said, said.replaceAll(new URL(sent.request.origin).host, '(its target)'));
   }
 }

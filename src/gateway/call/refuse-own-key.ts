@@ -1,6 +1,6 @@
 import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
 import { formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure, type ToolFailure } from '../../errors.ts';
 
 /**
  * Refuses a request with one of our API keys in it. Credentials are checked where they are presented; this check covers
@@ -14,7 +14,7 @@ export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {
 }
 
 export function ownKeyFailure(): ToolFailure {
-  return new ToolFailure(
+  return plainFailure(
     'invalid_arguments',
     'the request would hold an API key of this service, which is never sent to an upstream; leave it out of the arguments',
   );

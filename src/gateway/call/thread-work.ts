@@ -1,6 +1,6 @@
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { JobError, type Outcome, ToolFailure } from '../../errors.ts';
+import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';
 import type { ContentJob } from '../answer/content-job.ts';
@@ -71,8 +71,8 @@ function toBuffer(bytes: Uint8Array): Buffer {
 function jobFailure(error: unknown, outcome: Outcome, what: string, advice: string): unknown {
   if (!(error instanceof JobError) || error.reason === 'failed') return error;
   const { reason, message } = error;
-  if (reason === 'cancelled') return new ToolFailure('cancelled', message);
+  if (reason === 'cancelled') return plainFailure('cancelled', message);
   if (reason === 'refused')
-    return new ToolFailure('limited', `${what}: ${message}; make fewer large calls at once, or ${advice}`);
-  return new ToolFailure(outcome, `${what}: ${message}; ${advice}`);
+    return plainFailure('limited', `${what}: ${message}; make fewer large calls at once, or ${advice}`);
+  return plainFailure(outcome, `${what}: ${message}; ${advice}`);
 }

@@ -4,7 +4,7 @@ import { fillVariables } from '../../domain/config/server-wide.ts';
 import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
 import { fillPlaceholders } from '../../domain/http/placeholders.ts';
 import type { Tokens } from '../../domain/request/sent-credentials.ts';
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import { ownKeyFailure } from './refuse-own-key.ts';
@@ -55,10 +55,7 @@ function storedText(
 /** The token of Basic (RFC 7617). @throws ToolFailure invalid_arguments */
 function basicPair(user: string, password: string): string {
   if (user.includes(':')) {
-    throw new ToolFailure(
-      'invalid_arguments',
-      'the user name of authentication holds a colon, which Basic cannot send',
-    );
+    throw plainFailure('invalid_arguments', 'the user name of authentication holds a colon, which Basic cannot send');
   }
   const pair = `${user}:${password}`;
   if (holdsApiKey(pair)) throw ownKeyFailure();

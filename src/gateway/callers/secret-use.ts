@@ -1,4 +1,4 @@
-import { ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 
 /**
@@ -8,9 +8,9 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
  */
 export function secretFor(server: HostedServer, name: string, origin: string): string {
   const secret = server.secrets.get(name);
-  if (!secret) throw new ToolFailure('secret_missing', `the secret ${name} has no value; set it on the server first`);
+  if (!secret) throw plainFailure('secret_missing', `the secret ${name} has no value; set it on the server first`);
   if (!secret.origins.includes(origin)) {
-    throw new ToolFailure(
+    throw plainFailure(
       'secret_missing',
       `the secret ${name} was set before this tool called ${origin}; set it again to allow that host`,
     );

@@ -1,5 +1,5 @@
 import type { LimitUse } from '../../domain/limits.ts';
-import { type AppError, ToolFailure } from '../../errors.ts';
+import { type AppError, plainFailure } from '../../errors.ts';
 import type { QuotaCounter, UsedUp } from './call-quotas.ts';
 import { giveBack, hasSlot, type Lane, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
 import { type CallerTraits, createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
@@ -181,7 +181,7 @@ async function takeTurn(
 ): Promise<Refused | undefined> {
   if (lane.waiting.length >= queueLength) return tooManyAtOnce(lane, counts);
   const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
-  if (how === 'gone') throw new ToolFailure('cancelled', 'the caller went away');
+  if (how === 'gone') throw plainFailure('cancelled', 'the caller went away');
   return how === 'late' ? tooManyAtOnce(lane, counts) : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { type Outcome, ToolFailure } from '../../errors.ts';
 import { outcomeOfError } from '../call/call-failure.ts';
+import { recordedReason } from '../call/call-reason.ts';
 import { callRecord } from '../call/call-record.ts';
 import type { CallToolParts } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -22,6 +23,7 @@ export async function callOwnTool(
   const startedClock = performance.now();
   const span = parts.trace?.(server.slug, asked);
   let outcome: Outcome = 'ok';
+  let reason: string | undefined;
   let waitMs: number | undefined;
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
@@ -34,6 +36,7 @@ export async function callOwnTool(
     return result;
   } catch (error) {
     outcome = outcomeOfError(error);
+    reason = recordedReason(error, {});
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
     return result;
@@ -42,6 +45,6 @@ export async function callOwnTool(
     const totalMs = performance.now() - startedClock;
     parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
     span?.end(outcome);
-    parts.record(callRecord({ server, caller, asked, startedAt, outcome }, result, totalMs));
+    parts.record(callRecord({ server, caller, asked, startedAt, outcome, reason }, result, totalMs));
   }
 }

@@ -34,7 +34,8 @@ function knownTag({ tags }: ToolCatalogue, tag: string): string {
     known,
     tags.size === 0 ? '; the tools of this server have no tags' : `; tags: ${listedTags(tags)}`,
   );
-  throw new ToolFailure('invalid_arguments', `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${near}`);
+  const message = `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${near}`;
+  throw new ToolFailure('invalid_arguments', message, [], 'tag: no tool has this tag');
 }
 
 const longestOverview = 4000;

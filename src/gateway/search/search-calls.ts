@@ -46,7 +46,12 @@ function calledTool(server: HostedServer, given: Arguments): Pick<ToolCall, 'nam
   if (args !== undefined && !isPlainObject(args) && args !== null)
     return misfit(`arguments: found ${shown(args)}; allowed: an object with the arguments of the tool`);
   if (!server.tool(name)) {
-    return new ToolFailure('invalid_arguments', unknownToolText(server.catalogue as ToolCatalogue, name));
+    return new ToolFailure(
+      'invalid_arguments',
+      unknownToolText(server.catalogue as ToolCatalogue, name),
+      [],
+      'name: the server has no such tool',
+    );
   }
   return { name, args: (args ?? {}) as Arguments };
 }

@@ -44,6 +44,12 @@ const callRecord = z.object({
   bytes_in: z.int(),
   bytes_out: z.int(),
   request_id: z.string(),
+  reason: z
+    .string()
+    .optional()
+    .describe(
+      'Why the call failed: the argument and what is allowed, the status and type of the answer, what was unreachable. No value of an argument, no text of the API.',
+    ),
 });
 
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
@@ -62,6 +68,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     bytes_in: row.bytes_in,
     bytes_out: row.bytes_out,
     request_id: row.request_id,
+    ...(row.reason !== null && { reason: row.reason }),
   };
 }
 

@@ -21,7 +21,11 @@ export const recordColumns = [
   'bytes_in',
   'bytes_out',
   'request_id',
+  'reason',
 ] as const satisfies readonly (keyof CallRecord)[];
+
+/** Columns that records of an older version do not have. */
+export const laterColumns: readonly string[] = ['reason'];
 
 export type RecordValue = string | number | null;
 

@@ -55,6 +55,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     bytes_in: 100,
     bytes_out: 200,
     request_id: id,
+    reason: null,
     ...more,
   };
 }

@@ -15,6 +15,7 @@ function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
   const waiting = call.upstream_ms === undefined ? '' : `, of it ${call.upstream_ms} ms at the API`;
   return [
     ['Outcome', <OutcomeBadge key="outcome" call={call} />],
+    ...(call.reason === undefined ? [] : [['Reason', visible(call.reason)] satisfies [string, ReactNode]]),
     [
       'Server',
       <Anchor key="server" component={Link} to={`/servers/${call.server}`} size="sm">

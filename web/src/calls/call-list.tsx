@@ -29,7 +29,19 @@ export function CallList({ calls, onOpen }: Props) {
       ),
     },
     { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
-    { label: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
+    {
+      label: 'Outcome',
+      cell: (call) => (
+        <>
+          <OutcomeBadge call={call} />
+          {call.reason !== undefined && (
+            <Text size="xs" c="dimmed" lineClamp={2} maw={360}>
+              {visible(call.reason)}
+            </Text>
+          )}
+        </>
+      ),
+    },
     { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
     { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
   ];
