@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { toolProblems } from '../support/configurations.ts';
+import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -71,5 +71,32 @@ describe('how an argument is sent', () => {
     assert.deepEqual(await problems({ input_schema: { a: { type: 'string', value: 1 } } }), [
       'tools[0].input_schema.a.value: found a value that is not of type string',
     ]);
+  });
+
+  it('[conf 1] [find B5] a name of the upstream that could be taken for the credential is a warning', async () => {
+    const authentication = { type: 'QueryParam', query_key: 'api_key' };
+    const tool = toolWith({ input_schema: { a: { type: 'string', wire_name: 'Api.Key' } } });
+    const { warnings } = await check(one.toolhost, configWith({ tools: [tool], authentication }));
+    assert.deepEqual(warnings, [
+      'tools[0].input_schema.a: could be taken for the credential in the query, so it is sent only where it is part of a JSON body',
+    ]);
+  });
+
+  it('[conf 2] a Content-Type of a GET request that has a body is no warning', async () => {
+    const headers = { 'Content-Type': 'application/json' };
+    const warned = async (fields: Json) =>
+      (await check(one.toolhost, configWith({ tools: [toolWith({ headers, ...fields })] }))).warnings;
+    assert.equal((await warned({})).length, 1);
+    assert.deepEqual(await warned({ body_template: { a: 1 } }), []);
+    assert.deepEqual(await warned({ input_schema: { a: { type: 'string', in: 'body' } } }), []);
+  });
+
+  it('[conf 1] [find B3] a key of this service is refused in a constant and in a template of the body', async () => {
+    const key = await one.toolhost.key();
+    const path = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+    assert.deepEqual(await problems({ input_schema: { a: { type: 'string', value: key } } }), [
+      `tools[0].input_schema.a.value: ${path}`,
+    ]);
+    assert.deepEqual(await problems({ body_template: { deep: [{ a: key }] } }), [`tools[0].body_template: ${path}`]);
   });
 });

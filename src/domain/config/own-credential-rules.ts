@@ -1,6 +1,7 @@
 import type { Problem } from '../../errors.ts';
 import { holdsOurCredential } from '../credentials/own-credentials.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
+import { constantsOf } from './input-schema.ts';
 import type { OAuth } from './oauth.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
@@ -38,7 +39,11 @@ export function ownCredentialProblems(config: Config): Problem[] {
     ]),
   ];
   for (const [index, tool] of tools.entries()) {
-    texts.push([`tools[${index}].url`, tool.url], ...entriesOf(`tools[${index}].headers`, tool.headers));
+    const at = `tools[${index}]`;
+    texts.push([`${at}.url`, tool.url], ...entriesOf(`${at}.headers`, tool.headers));
+    texts.push(...textsIn(`${at}.body_template`, tool.body_template));
+    for (const { name, value } of constantsOf(tool.input_schema))
+      texts.push(...textsIn(`${at}.input_schema.${name}.value`, value));
   }
   let left = mostCharacters;
   return texts.flatMap(([path, unfilled = '']) => {
@@ -46,6 +51,13 @@ export function ownCredentialProblems(config: Config): Problem[] {
     left -= text.length;
     return left >= 0 && holdsOurCredential(text) ? [{ path, message }] : [];
   });
+}
+
+/** The texts of a JSON value, each at the path of the whole. */
+function textsIn(path: string, value: unknown): [string, string][] {
+  if (typeof value === 'string') return [[path, value]];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap((inner) => textsIn(path, inner));
 }
 
 function entriesOf(path: string, values: Record<string, string> = {}): [string, string][] {

@@ -5,7 +5,8 @@ import {
   credentialQueryNames,
   credentialsOf,
 } from '../config/authentication.ts';
-import { argumentNames } from '../config/input-schema.ts';
+import { argumentsOf } from '../config/input-schema.ts';
+import { bodyKindOf } from '../config/sending/destinations.ts';
 import type { ServerConfig } from '../config/server-config.ts';
 import type { Tool } from '../config/tool.ts';
 import { isReadAs } from '../http/parameter-names.ts';
@@ -53,10 +54,11 @@ function credentialWarnings({ type, token }: Authentication): Remark[] {
 /** Arguments that the credential in the query replaces. */
 export function replacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Remark[] {
   const credential = credentialQueryNames(authentication);
-  const inBody = tool.body === undefined || tool.body === 'json';
-  return argumentNames(tool.input_schema)
-    .filter((name) => isReadAs(name, credential))
-    .map((name) => ({
+  const kind = bodyKindOf(tool);
+  const inBody = kind === 'json' || kind === 'template';
+  return argumentsOf(tool.input_schema)
+    .filter(({ name, wire }) => isReadAs(wire.wire_name ?? name, credential))
+    .map(({ name }) => ({
       path: `${at}.input_schema.${name}`,
       message: `could be taken for the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
     }));

@@ -1,4 +1,5 @@
-import { argumentNames } from '../config/input-schema.ts';
+import { argumentNames, argumentsOf } from '../config/input-schema.ts';
+import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
 import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
@@ -77,7 +78,7 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
   if (writes && tool.url.includes('/rest/v1/') && !header('prefer')?.includes('return=representation')) {
     warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
   }
-  if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written)) {
+  if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written) && !mayHaveBody(tool)) {
     warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
   }
   if (tool.description.length < 20)
@@ -92,6 +93,15 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
   }
   warnings.push(...clearCredentials(written, `${at}.headers`));
   return warnings;
+}
+
+/** Whether a tool whose method has no usual body says that it has one. */
+function mayHaveBody(tool: Tool): boolean {
+  return (
+    bodyKindOf(tool) === 'argument' ||
+    bodyKindOf(tool) === 'template' ||
+    argumentsOf(tool.input_schema).some(({ location }) => location === 'body')
+  );
 }
 
 function hasOwnContentType(tool: Tool): boolean {
