@@ -22,6 +22,7 @@ export const routes = {
   serverMetadataBelow: '/mcp/:slug/.well-known/oauth-authorization-server',
   openApi: `${apiPath}/openapi.json`,
   serverSchema: '/schema/server.json',
+  serverFileSchema: '/schema/file.json',
   livez: '/livez',
   readyz: '/readyz',
   metrics: '/metrics',

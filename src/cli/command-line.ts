@@ -7,10 +7,12 @@ import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
 import { addDiff } from './commands/diff.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addExport } from './commands/export.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
 import { addMasterKey } from './commands/master-key.ts';
 import { addQuotas } from './commands/quotas.ts';
+import { addSchema } from './commands/schema.ts';
 import { addSecrets } from './commands/secrets.ts';
 import { addServe } from './commands/serve.ts';
 import { addServers } from './commands/servers.ts';
@@ -41,13 +43,15 @@ Examples:
   toolhost serve
   toolhost keys create --name me --scopes manage,call
   toolhost check server.yaml && toolhost servers create server.yaml
+  toolhost apply servers --dry-run
   toolhost call projects list_projects --arg status=eq.active
 
-Exit codes: 0 done, 1 failed or refused, 2 not understood.`,
+Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: something differs).`,
     );
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
-    ...[addServers, addTools, addSecrets, addCall, addCheck, addApply, addDiff, addDoctor],
+    ...[addServers, addTools, addSecrets, addCall, addCheck, addDoctor],
+    ...[addApply, addDiff, addExport, addSchema],
   ];
   for (const add of groups) add(program);
   return program;

@@ -6,6 +6,7 @@ import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
+import { serverFileJsonSchema } from '../operations/applying/file-schema.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
@@ -71,6 +72,10 @@ export function createWebRouter(
   web.get(
     routes.serverSchema,
     staticDocument(() => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
+  );
+  web.get(
+    routes.serverFileSchema,
+    staticDocument(() => serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema)),
   );
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));

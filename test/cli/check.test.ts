@@ -59,6 +59,36 @@ describe('toolhost check', () => {
     );
   });
 
+  it('[imp 6] judges every document of a file and its sections, and names both files of a slug that is there twice', async () => {
+    const servers = join(folder, 'documents');
+    mkdirSync(servers);
+    const two = join(servers, 'two.yaml');
+    const sections = { secrets: { KEY: { env: 'X' } }, limits: { calls_per_second: 3 } };
+    writeFileSync(
+      two,
+      `${stringify({ ...serverAt('one', 'https://api.example.com'), ...sections })}---\n${good('two')}`,
+    );
+    const list = join(servers, 'list.json');
+    writeFileSync(list, `[${good('three')}]`);
+    const fine = await check([servers]);
+    assert.deepEqual([fine.code, fine.stdout], [0, `${list}: ok\n${two} (document 1): ok\n${two} (document 2): ok\n`]);
+    const again = join(servers, 'z.yaml');
+    const wrong = { ...serverAt('two', 'https://api.example.com'), secrets: { KEY: 'lit3ral' }, limits: { calls: 1 } };
+    writeFileSync(again, stringify(wrong));
+    const { code, stdout } = await check([servers]);
+    assert.equal(code, 1);
+    for (const line of [
+      `${again}: slug: "two" is the slug in ${two} (document 2) already`,
+      `${again}: secrets.KEY: allowed: { env: NAME }, { file: PATH } or stored; the value itself never stands in a file`,
+    ]) {
+      assert.ok(stdout.includes(`${line}\n`), stdout);
+    }
+    assert.match(stdout, /limits\.calls: unknown field/);
+    assert.doesNotMatch(stdout, /lit3ral/);
+    writeFileSync(again, 'name: &a [*a]');
+    assert.match((await check([again])).stdout, /z\.yaml: is not YAML: /);
+  });
+
   it('names file, path and problem, for every file', async () => {
     const bad = file(
       'bad.json',

@@ -1,9 +1,8 @@
-import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
-import { AppError, type Problem } from '../../errors.ts';
-import { readConfigFile } from '../config-file.ts';
+import type { Problem } from '../../errors.ts';
 import { environmentUrl, jsonOption } from '../connection.ts';
+import { type FileDocument, filesOf, readDocuments } from '../files/read-files.ts';
+import { duplicateSlug, isDocument, literalMessage, literalSecrets, splitDocument } from '../files/server-files.ts';
 import { print, printJson } from '../print.ts';
 
 type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; warnings: readonly Problem[] };
@@ -12,7 +11,10 @@ export function addCheck(program: Command): void {
   program
     .command('check')
     .description('judge configuration files without a service; exits with 1 when one has a problem, warnings are fine')
-    .argument('<file...>', 'JSON or YAML, or a folder of such files; - reads standard input')
+    .argument(
+      '<file...>',
+      'JSON or YAML, with one or several servers, or a folder of such files; - reads standard input',
+    )
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -29,27 +31,30 @@ Examples:
     .action(check);
 }
 
-async function check(files: readonly string[], options: { json?: true }): Promise<void> {
+async function check(paths: readonly string[], options: { json?: true }): Promise<void> {
   const judge = await createJudge(process.env);
   const verdicts: Verdict[] = [];
-  for (const file of files.flatMap(filesOf)) verdicts.push({ file, ...(await verdictOf(file, judge)) });
+  for (const path of paths) verdicts.push(...(await verdictsOf(path, judge)));
   const valid = verdicts.every((verdict) => verdict.valid);
   if (options.json) printJson({ valid, files: verdicts });
   else print(verdicts.flatMap(linesOf).join('\n'));
   if (!valid) process.exitCode = 1;
 }
 
-/** The configuration files of a folder, sorted by name. A file or an empty folder is returned as given. */
-function filesOf(path: string): string[] {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
-  const found = readdirSync(path, { withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(json|ya?ml)$/.test(entry.name))
-    .map(({ name }) => join(path, name))
-    .toSorted();
-  return found.length > 0 ? found : [path];
+/** Judges a file or a folder. Two servers of it with one slug are a problem. */
+async function verdictsOf(given: string, judge: Judge): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  const slugs = new Map<string, string>();
+  for (const file of filesOf(given)) {
+    const { documents, problems } = await readDocuments(file);
+    for (const { path, message } of problems)
+      verdicts.push({ file, valid: false, problems: [{ path, message }], warnings: [] });
+    for (const document of documents) verdicts.push(verdictOf(document, judge, slugs));
+  }
+  return verdicts;
 }
 
-type Judge = (config: unknown) => Omit<Verdict, 'file'>;
+type Judge = (config: unknown) => Pick<Verdict, 'problems' | 'warnings'>;
 
 /** Checks configurations by the rules of the service that this environment would start. */
 async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
@@ -63,18 +68,29 @@ async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
   return (raw) => {
     const { config: checked, problems } = checkServerConfig(raw, rules);
     const excess = checked && tooManyTools(checked.tools.length, quotas);
-    if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
-    return { valid: checked !== undefined, problems, warnings: checked ? warningsOf(checked, new Set()) : [] };
+    if (excess !== undefined) return { problems: [{ path: 'tools', message: excess }], warnings: [] };
+    return { problems, warnings: checked ? warningsOf(checked, new Set()) : [] };
   };
 }
 
-async function verdictOf(file: string, judge: Judge): Promise<Omit<Verdict, 'file'>> {
-  try {
-    return judge(await readConfigFile(file));
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return { valid: false, problems: [{ path: '', message: error.message.replace(`${file}: `, '') }], warnings: [] };
-  }
+/** `slugs` are those of the documents before, each with its file. */
+function verdictOf({ at, value }: FileDocument, judge: Judge, slugs: Map<string, string>): Verdict {
+  const { config, problems: ofSections } = splitDocument(value);
+  const { problems, warnings } = judge(config);
+  const all = [...ofSections, ...problems, ...duplicate(config, at, slugs)];
+  if (all.length > 0) return { file: at, valid: false, problems: all, warnings: [] };
+  const literal = isDocument(config) ? literalSecrets(config) : [];
+  const advice = literal.map((path) => ({ path, message: literalMessage(path) }));
+  return { file: at, valid: true, problems: [], warnings: [...warnings, ...advice] };
+}
+
+function duplicate(config: unknown, at: string, slugs: Map<string, string>): Problem[] {
+  const slug = isDocument(config) ? config.slug : undefined;
+  if (typeof slug !== 'string') return [];
+  const before = slugs.get(slug);
+  if (before !== undefined) return [duplicateSlug(slug, before)];
+  slugs.set(slug, at);
+  return [];
 }
 
 function linesOf({ file, valid, problems, warnings }: Verdict): string[] {

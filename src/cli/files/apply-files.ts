@@ -65,11 +65,16 @@ type Listed = Output<'listMcpServers'>['servers'][number];
 
 /** Servers with this label that no file describes. */
 export async function strayServers(client: RestClient, label: string, slugs: ReadonlySet<string>): Promise<Listed[]> {
+  return (await listedServers(client)).filter((server) => server.label === label && !slugs.has(server.slug));
+}
+
+/** All servers that the key may see. */
+export async function listedServers(client: RestClient): Promise<Listed[]> {
   const found: Listed[] = [];
   let cursor: string | undefined;
   do {
     const page = await client.run('listMcpServers', cursor === undefined ? {} : { cursor });
-    found.push(...page.servers.filter((server) => server.label === label && !slugs.has(server.slug)));
+    found.push(...page.servers);
     cursor = page.next_cursor;
   } while (cursor !== undefined);
   return found;

@@ -3,7 +3,7 @@ import type { Input, Output } from '../../operations/index.ts';
 import type { RestClient } from '../rest-client.ts';
 import type { FileProblem } from './read-files.ts';
 import { type MoreReferences, type ReadyServer, readSecrets } from './secret-values.ts';
-import { literalMessage, readServerFiles, type ServerFile } from './server-files.ts';
+import { readServerFiles, type ServerFile, sourceAdvice } from './server-files.ts';
 
 export type Plan = Output<'planMcpServer'>;
 export type PlannedServer = { server: ReadyServer; plan: Plan };
@@ -59,9 +59,7 @@ function isAboutSource({ path }: FileProblem): boolean {
 }
 
 function adviceFor(path: string, message: string): string {
-  return message.includes('keeps a stored value')
-    ? `${literalMessage.replace(/^holds a credential; write /, 'no value is stored for ')}{"${path}": {"env": "NAME"}}`
-    : message;
+  return message.includes('keeps a stored value') ? `no value is stored; ${sourceAdvice(path)}` : message;
 }
 
 async function planOf(

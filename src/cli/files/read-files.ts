@@ -4,7 +4,7 @@ import { AppError, messageOf } from '../../errors.ts';
 import { readConfigText } from '../config-file.ts';
 
 /** A document of a file; `at` names it for people, with its number where the file has several. */
-export type FileDocument = { file: string; at: string; value: unknown };
+export type FileDocument = { file: string; at: string; index: number; value: unknown };
 export type FileProblem = { at: string; path: string; message: string };
 
 /** The configuration files of a folder, sorted by name. A file or an empty folder is returned as given. */
@@ -27,7 +27,7 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
   try {
     const values = await valuesOf(file, await readConfigText(file));
     const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
-    return { documents: values.map((value, index) => ({ file, at: at(index), value })), problems: [] };
+    return { documents: values.map((value, index) => ({ file, at: at(index), index, value })), problems: [] };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { documents: [], problems: [{ at: file, path: '', message: error.message.replace(`${file}: `, '') }] };
@@ -45,7 +45,10 @@ async function valuesOf(file: string, text: string): Promise<unknown[]> {
   return parsed(file, 'YAML', () =>
     [...documents].map((document) => {
       if (document.errors[0]) throw document.errors[0];
-      return document.toJS() as unknown;
+      const value = document.toJS() as unknown;
+      // An anchor may contain itself; then this throws.
+      JSON.stringify(value);
+      return value;
     }),
   ).filter((value) => value !== null);
 }

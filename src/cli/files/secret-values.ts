@@ -26,7 +26,7 @@ export function readSecrets(
   const problems = literalSecrets(server.config).map((path) => ({
     at: server.at,
     path,
-    message: `${literalMessage}{"${path}": {"env": "NAME"}}`,
+    message: literalMessage(path),
   }));
   const config = structuredClone(server.config);
   const values: { [name: string]: string } = {};
@@ -71,12 +71,12 @@ function setField(config: ConfigFields, path: string, value: string): boolean {
   const keys = path.split(/[.[\]]+/);
   const last = keys.pop() as string;
   let found: unknown = config;
-  for (const key of keys) found = isFields(found) && Object.hasOwn(found, key) ? found[key] : undefined;
-  if (!isFields(found)) return false;
+  for (const key of keys) found = isDocument(found) && Object.hasOwn(found, key) ? found[key] : undefined;
+  if (!isDocument(found)) return false;
   found[last] = value;
   return true;
 }
 
-function isFields(value: unknown): value is ConfigFields {
+function isDocument(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null;
 }

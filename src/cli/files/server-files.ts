@@ -1,6 +1,7 @@
 import { sealedFields } from '../../domain/config/authentication.ts';
-import { configSecrets, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
 import { problemsOf } from '../../domain/problems.ts';
+import type { Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
 import type { LimitInputs } from '../../operations/limit-fields.ts';
 import { type FileDocument, type FileProblem, filesOf, readDocuments } from './read-files.ts';
@@ -38,12 +39,13 @@ export async function readServerFiles(
 
 /** Splits a document into the configuration and the other sections. */
 export function serverOf({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (!isDocument(value)) {
     const message = 'is not a configuration; allowed: an object with name, slug and tools';
     return { problems: [{ at, path: '', message }] };
   }
-  const { secrets = {}, limits, ...config } = value as ConfigFields;
-  const sections = sectionProblems(value as ConfigFields).map((problem) => ({ at, ...problem }));
+  const { secrets = {}, limits } = value as ConfigFields;
+  const { config, problems } = splitDocument(value) as { config: ConfigFields; problems: Problem[] };
+  const sections = problems.map((problem) => ({ at, ...problem }));
   const { slug } = config;
   if (typeof slug !== 'string' || slug === '') {
     const message = 'names the server; allowed: the slug of a hosted server';
@@ -61,8 +63,19 @@ export function serverOf({ file, at, value }: FileDocument): { server?: ServerFi
   return { server, problems: [] };
 }
 
+/** Takes the sections beside the configuration out of a document, and checks them. */
+export function splitDocument(value: unknown): { config: unknown; problems: Problem[] } {
+  if (!isDocument(value)) return { config: value, problems: [] };
+  const { secrets: _, limits: _limits, ...config } = value;
+  return { config, problems: sectionProblems(value) };
+}
+
+export function isDocument(value: unknown): value is ConfigFields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Messages never repeat a value, because it may be a secret in the wrong location. */
-function sectionProblems({ secrets, limits }: ConfigFields): { path: string; message: string }[] {
+function sectionProblems({ secrets, limits }: ConfigFields): Problem[] {
   const found = secrets === undefined ? [] : referenceProblems(secrets, 'secrets');
   const checked = fileSections.limits.safeParse(limits);
   if (checked.success) return found;
@@ -74,7 +87,7 @@ function sectionProblems({ secrets, limits }: ConfigFields): { path: string; mes
 const allowedReference = 'allowed: { env: NAME }, { file: PATH } or stored; the value itself never stands in a file';
 
 /** Problems of references to secrets; `path` is that of the section. */
-export function referenceProblems(section: unknown, path: string): { path: string; message: string }[] {
+export function referenceProblems(section: unknown, path: string): Problem[] {
   const checked = fileSections.secrets.safeParse(section);
   if (checked.success) return [];
   if (typeof section !== 'object' || section === null || Array.isArray(section))
@@ -98,13 +111,18 @@ function duplicateProblems(servers: readonly ServerFile[]): FileProblem[] {
       first.set(server.slug, server);
       return [];
     }
-    return [{ at: server.at, path: 'slug', message: `"${server.slug}" is the slug in ${before.at} already` }];
+    return [{ at: server.at, ...duplicateSlug(server.slug, before.at) }];
   });
+}
+
+/** The problem of a document whose slug another one has. */
+export function duplicateSlug(slug: string, before: string): Problem {
+  return { path: 'slug', message: `"${slug}" is the slug in ${before} already` };
 }
 
 /** Paths of fields that hold a credential itself, where a file may only refer to one. */
 export function literalSecrets(config: ConfigFields): string[] {
-  const parsed = serverConfigSchema.safeParse(config);
+  const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
   if (!parsed.success) return [];
   const { oauth, authentication } = parsed.data;
   const sealed = sealedFields(authentication).filter(({ value }) => value !== mask);
@@ -113,4 +131,11 @@ export function literalSecrets(config: ConfigFields): string[] {
 }
 
 /** The message for such a field. */
-export const literalMessage = `holds a credential; write "${mask}" there and its source under secrets: `;
+export function literalMessage(path: string): string {
+  return `holds a credential, which apply refuses; write "${mask}" there and ${sourceAdvice(path)}`;
+}
+
+/** The advice where a field is masked, and nothing is stored for it. */
+export function sourceAdvice(path: string): string {
+  return `name the source of the value in the file: secrets: {"${path}": {"env": "NAME"}}`;
+}

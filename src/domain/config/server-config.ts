@@ -75,7 +75,7 @@ function keysAt(path: string): readonly string[] {
  * problems; rules across fields are checked where the fields they need are well-formed.
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
-  const input = forgiving(raw);
+  const input = forgivingConfig(raw);
   const problems = new ProblemList();
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
@@ -137,7 +137,7 @@ function reservedName(name: string): string {
 }
 
 /** Accepts methods in any case. Nothing else is normalised. */
-function forgiving(raw: unknown): unknown {
+export function forgivingConfig(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || !Array.isArray((raw as RawConfig).tools)) return raw;
   const tools = ((raw as RawConfig).tools as unknown[]).map((tool) => {
     const method = (tool as { method?: unknown } | null)?.method;

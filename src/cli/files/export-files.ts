@@ -1,0 +1,113 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { type Document, parseAllDocuments, stringify, type ToStringOptions } from 'yaml';
+import { forgivingConfig, serverConfigSchema, splitSecrets } from '../../domain/config/server-config.ts';
+import { AppError } from '../../errors.ts';
+import { mergeYaml } from './merge-yaml.ts';
+import { filesInFolder, isJsonText, readDocuments } from './read-files.ts';
+import { keepingSources } from './server-document.ts';
+import { type ConfigFields, serverOf } from './server-files.ts';
+
+/** Long texts stay on one line, and equal values are written out each time. */
+const yamlOptions = { lineWidth: 0, aliasDuplicateObjects: false } as const;
+
+/** A server as a YAML document; `schema` is the address of the JSON Schema for editors. */
+export function yamlText(document: ConfigFields, schema: string | undefined): string {
+  const header = schema === undefined ? '' : `# yaml-language-server: $schema=${schema}\n`;
+  return header + stringify(document, yamlOptions);
+}
+
+export type Exported = { slug: string; file: string; result: 'created' | 'changed' | 'same' };
+type Known = { file: string; index: number; server: NonNullable<ReturnType<typeof serverOf>['server']> };
+
+/** Writes servers to a folder: into the file that has the slug, or to a new one. @throws AppError before anything is written */
+export async function exportTo(
+  folder: string,
+  documents: readonly ConfigFields[],
+  schema: string,
+): Promise<Exported[]> {
+  mkdirSync(folder, { recursive: true });
+  const known = await serversIn(folder);
+  const fresh = (slug: string) => join(folder, `${slug}.yaml`);
+  const taken = documents.map(({ slug }) => String(slug)).filter((slug) => !known.has(slug) && existsSync(fresh(slug)));
+  if (taken[0] !== undefined)
+    throw new AppError('conflict', `${fresh(taken[0])}: is there already and has another server; rename it`);
+  return documents.map((document) => {
+    const slug = String(document.slug);
+    const found = known.get(slug);
+    if (found) return { slug, file: found.file, result: update(found, document) };
+    write(fresh(slug), yamlText(document, schema));
+    return { slug, file: fresh(slug), result: 'created' };
+  });
+}
+
+async function serversIn(folder: string): Promise<Map<string, Known>> {
+  const known = new Map<string, Known>();
+  for (const file of filesInFolder(folder)) {
+    const { documents, problems } = await readDocuments(file);
+    const [problem] = problems;
+    if (problem) throw new AppError('invalid', `${problem.at}: ${problem.message}; nothing was written`);
+    for (const document of documents) {
+      const { server } = serverOf(document);
+      if (!server) continue;
+      const before = known.get(server.slug);
+      if (before) throw new AppError('conflict', `${server.at}: slug: "${server.slug}" is in ${before.file} already`);
+      known.set(server.slug, { file, index: document.index, server });
+    }
+  }
+  return known;
+}
+
+function update({ file, index, server }: Known, exported: ConfigFields): 'changed' | 'same' {
+  const document = keepingSources(exported, server.secrets);
+  const before = meaningOf({ ...server.config, ...sectionsOf(server) });
+  if (JSON.stringify(before) === JSON.stringify(document)) return 'same';
+  const text = readFileSync(file, 'utf8');
+  write(file, isJsonText(file, text) ? newJson(text, index, document) : newYaml(text, { index, before, document }));
+  return 'changed';
+}
+
+function sectionsOf({ secrets, limits }: Known['server']): ConfigFields {
+  return { ...(Object.keys(secrets).length > 0 && { secrets }), ...(limits && { limits }) };
+}
+
+/** A document of a file with its defaults, its fields in the usual order. */
+function meaningOf({ secrets, limits, ...config }: ConfigFields): ConfigFields {
+  const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
+  const { tools, ...fields } = parsed.success ? splitSecrets(parsed.data).masked : config;
+  return { ...fields, ...(secrets !== undefined && { secrets }), ...(limits !== undefined && { limits }), tools };
+}
+
+function newJson(text: string, index: number, document: ConfigFields): string {
+  const value = JSON.parse(text.replace(/^\u{feff}/u, '')) as unknown;
+  const next = Array.isArray(value) ? value.with(index, document) : document;
+  return `${JSON.stringify(next, undefined, 2)}\n`;
+}
+
+type Replacement = { index: number; before: ConfigFields; document: ConfigFields };
+
+function newYaml(text: string, { index, before, document }: Replacement): string {
+  const all = [...parseAllDocuments(text)] as Document[];
+  const at = all.filter((one) => one.toJS() !== null)[index] as Document;
+  mergeYaml(at, before, document);
+  // A document that was not understood is written anew.
+  const isRight = JSON.stringify(meaningOf(at.toJS() as ConfigFields)) === JSON.stringify(document);
+  if (!isRight) at.contents = at.createNode(document, yamlOptions) as typeof at.contents;
+  return all.map((one) => one.toString(styleOf(text))).join('');
+}
+
+/** The style of a file, as far as it can be kept. */
+function styleOf(text: string): ToStringOptions {
+  return {
+    lineWidth: 0,
+    indentSeq: !/^[\w"']+:[ \t]*\n(?:[ \t]*#.*\n)*- /m.test(text),
+    flowCollectionPadding: !/\{\S/.test(text),
+  };
+}
+
+/** Replaces a file in one step, so that no reader sees half of it. */
+function write(file: string, text: string): void {
+  const draft = join(dirname(file), `.${basename(file)}.${process.pid}.draft`);
+  writeFileSync(draft, text);
+  renameSync(draft, file);
+}

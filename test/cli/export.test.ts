@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { parse, stringify } from 'yaml';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+const upstream = 'https://api.example.com';
+
+/** Texts that YAML could take for something else. */
+const text = fc.oneof(
+  fc.constantFrom('yes', 'no', 'null', '~', '0x1f', '1e3', '2026-01-01', '- a', 'a: b', 'a #b', '*a', '&a', '!a', '<<'),
+  fc.constantFrom(
+    '%a',
+    '@a',
+    '`a',
+    '"',
+    "'",
+    '{a',
+    '[a',
+    '|',
+    '>',
+    '---',
+    '...',
+    ':',
+    '# a',
+    'a\nb\n',
+    'ü€😀',
+    'a\tb',
+    '=',
+    '?',
+  ),
+  fc.string({ minLength: 1, maxLength: 120 }),
+);
+const visible = text.map((value) => `T ${value.replaceAll(/[\p{C}\u2028\u2029]/gu, '.')} .`.slice(0, 90));
+const argument = fc.record(
+  {
+    type: fc.constantFrom('string', 'integer', 'boolean'),
+    description: visible,
+    optional: fc.constant(true),
+  },
+  { requiredKeys: ['type'] },
+);
+const tool = fc.record(
+  {
+    description: visible,
+    method: fc.constantFrom('GET', 'post', 'PATCH'),
+    url: fc.constant(`${upstream}/thing`),
+    title: visible,
+    headers: fc.dictionary(
+      fc.constantFrom('X-A', 'X-B', 'X-C'),
+      visible.map((value) => value.replaceAll(/[^ -~]|[{}]/g, '.')),
+    ),
+    input_schema: fc.dictionary(fc.constantFrom('yes', 'a', 'b', 'null', '_1'), argument),
+    timeout_ms: fc.integer({ min: 1, max: 20_000 }),
+    response_fields: fc.uniqueArray(fc.constantFrom('a', 'b.c', 'on'), { minLength: 1 }),
+  },
+  { requiredKeys: ['description', 'method', 'url'] },
+);
+const config = fc.record(
+  {
+    name: visible,
+    description: text.map((value) => value.replaceAll('\0', '')),
+    authentication: fc.constantFrom({ type: 'Bearer' }, { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' }),
+    tools: fc
+      .dictionary(fc.constantFrom('a', 'b', 'c.d', 'null', '1'), tool, { maxKeys: 4 })
+      .map((tools) => Object.entries(tools).map(([name, one]) => ({ name, ...one }))),
+    limits: fc.record({ calls_per_day: fc.integer({ min: 1, max: 9 }) }),
+  },
+  { requiredKeys: ['name', 'tools'] },
+);
+
+describe('toolhost export', () => {
+  let running: TestToolhost;
+  let root: string;
+  let folder: string;
+  let env: Record<string, string>;
+  let count = 0;
+  before(async () => {
+    running = await startToolhost();
+    root = mkdtempSync(join(tmpdir(), 'toolhost-export-'));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+  });
+  beforeEach(() => {
+    folder = join(root, `test-${count++}`);
+    mkdirSync(folder);
+  });
+  after(async () => {
+    rmSync(root, { recursive: true, force: true });
+    await running.stop();
+  });
+  const run = (...args: string[]) => toolhost(args, { env });
+  const succeed = async (...args: string[]) => {
+    const ended = await run(...args);
+    assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+    return ended;
+  };
+  const write = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+
+  it('[imp 6] has everything but the values of secrets, and names the schema for editors', async () => {
+    await running.createServer(
+      serverAt('whole', upstream, {
+        oauth: {
+          authorization_url: 'https://login.example.com/authorize',
+          token_url: 'https://login.example.com/token',
+          client_id: 'client',
+          client_secret: 'cl1ent-secret',
+        },
+      }),
+    );
+    await running.rest('PUT', '/servers/whole/secrets/KEY', { body: { value: 'v4lue' } });
+    await running.rest('PATCH', '/servers/whole/limits', { body: { calls_per_second: 7 } });
+    const { stdout } = await succeed('export', 'whole');
+    assert.ok(
+      stdout.startsWith(`# yaml-language-server: $schema=${running.url}/schema/file.json\nname: whole\n`),
+      stdout,
+    );
+    assert.doesNotMatch(stdout, /cl1ent-secret|v4lue/);
+    const exported = parse(stdout) as Json;
+    assert.deepEqual(exported.secrets, { 'oauth.client_secret': 'stored', KEY: 'stored' });
+    assert.deepEqual(exported.limits, { calls_per_second: 7 });
+    const published = (await (await fetch(`${running.url}/schema/file.json`)).json()) as { properties: Json };
+    const printed = JSON.parse((await succeed('schema')).stdout) as { properties: Json };
+    assert.deepEqual(printed.properties, published.properties);
+    for (const field of Object.keys(exported)) assert.ok(field in published.properties, field);
+    const path = write('whole.yaml', stdout);
+    assert.match((await succeed('apply', path)).stdout, /^1 same$/m);
+    assert.match((await succeed('check', path)).stdout, /whole\.yaml: ok/);
+    assert.equal((await run('export', 'nothing-here')).code, 1);
+  });
+
+  it('[imp 6] keeps comments, order and style of a file where nothing changed', async () => {
+    const slug = 'commented';
+    const content = [
+      '# Owned by the weather team.',
+      `slug: ${slug} # never change it`,
+      'name: "Weather"',
+      '',
+      '# What agents may do',
+      'tools:',
+      '  # The first tool',
+      '  - name: get',
+      '    method: get # as the API says',
+      `    url: ${upstream}/thing`,
+      '    description: >-',
+      '      Gets the thing',
+      '      from the upstream.',
+      '  # The second tool',
+      '  - {name: other, method: GET, url: "https://api.example.com/other", description: "Gets the other thing."}',
+      'secrets:',
+      '  KEY: {env: NOT_SET} # from the vault',
+      '',
+    ].join('\n');
+    const path = write('any-name.yaml', content);
+    await running.createServer(parse(content.slice(0, content.indexOf('secrets:'))) as Json);
+    await succeed('export', slug, '--out', folder);
+    assert.equal(readFileSync(path, 'utf8'), content);
+    const tools = [
+      toolAt(`${upstream}/new`, { name: 'new' }),
+      toolAt(`${upstream}/other`, { name: 'other', description: 'Gets the other thing.', timeout_ms: 500 }),
+      toolAt(`${upstream}/thing`, { headers: { Accept: 'text/plain' } }),
+    ];
+    const changed = await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Forecasts', tools } });
+    assert.equal(changed.status, 200, changed.text);
+    await succeed('export', slug, '--out', folder);
+    const text = readFileSync(path, 'utf8');
+    for (const line of [
+      '# Owned by the weather team.',
+      `slug: ${slug} # never change it`,
+      'name: "Weather"',
+      '# What agents may do',
+      '  # The first tool',
+      '    method: get # as the API says',
+      '    description: >-',
+      '  # The second tool',
+      '  KEY: {env: NOT_SET} # from the vault',
+      'description: Forecasts',
+    ]) {
+      assert.ok(text.includes(`${line}\n`), `${line}\n\n${text}`);
+    }
+    assert.deepEqual(
+      (parse(text) as { tools: { name: string }[] }).tools.map(({ name }) => name),
+      ['new', 'other', 'get'],
+    );
+    assert.equal((await run('diff', path)).code, 0, text);
+  });
+
+  it('[imp 6] writes a server into its document of a file of several, also of JSON, and resolves anchors', async () => {
+    const [a, b, c] = ['multi-a', 'multi-b', 'multi-c'];
+    const anchored = [
+      '# second',
+      'name: A',
+      `slug: ${a}`,
+      'tools:',
+      '  - name: get # the first',
+      '    method: GET',
+      `    url: &url ${upstream}/thing`,
+      '    description: Gets the thing from the upstream.',
+      '  - { name: other, method: GET, url: *url, description: Gets the other thing. }',
+      '',
+    ].join('\n');
+    const yaml = write('several.yaml', `# first\n${stringify(serverAt(b, upstream))}---\n${anchored}`);
+    const json = write('list.json', JSON.stringify([serverAt(c, upstream)]));
+    await succeed('apply', folder);
+    const tools = [
+      toolAt(`${upstream}/moved`),
+      toolAt(`${upstream}/thing`, { name: 'other', description: 'Gets the other thing.' }),
+    ];
+    await running.rest('PATCH', `/servers/${a}`, { body: { tools } });
+    for (const slug of [b, c]) await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Changed.' } });
+    await succeed('export', a, b, c, '--out', folder);
+    assert.match(readFileSync(yaml, 'utf8'), /^# first\n[\s\S]*^---\n# second\n[\s\S]*- name: get # the first\n/m);
+    assert.equal((JSON.parse(readFileSync(json, 'utf8')) as Json[])[0]?.description, 'Changed.');
+    const { code, stdout } = await run('diff', folder);
+    assert.equal(code, 0, `${stdout}\n${readFileSync(yaml, 'utf8')}`);
+  });
+
+  it('[imp 6] refuses a folder with files that it cannot read, before anything is written', async () => {
+    await running.createServer(serverAt('refused', upstream));
+    write('broken.yaml', 'name: [');
+    const broken = await run('export', 'refused', '--out', folder);
+    assert.deepEqual([broken.code, broken.stdout], [1, '']);
+    assert.match(broken.stderr, /broken\.yaml: is not YAML: .*nothing was written/);
+    rmSync(join(folder, 'broken.yaml'));
+    write('refused.yaml', stringify(serverAt('somebody-else', upstream)));
+    const taken = await run('export', 'refused', '--out', folder);
+    assert.match(taken.stderr, /refused\.yaml: is there already and has another server/);
+  });
+
+  it('[imp 6] is undone by nothing: applying what was exported changes nothing, whatever the servers are', async () => {
+    let round = 0;
+    const servers = fc.array(fc.tuple(config, config), { minLength: 15, maxLength: 15 });
+    await fc.assert(
+      fc.asyncProperty(servers, async (pairs) => {
+        const here = join(folder, String(round));
+        mkdirSync(here);
+        const wanted = pairs.map(([first, second], index) => {
+          const slug = `any-${round}-${index}`;
+          return { slug, first: { ...first, slug }, second: { ...second, slug } };
+        });
+        round += 1;
+        for (const { slug, first } of wanted)
+          writeFileSync(join(here, `${slug}.yaml`), stringify(first, { lineWidth: 0 }));
+        await succeed('apply', here);
+        const exported = join(here, 'exported');
+        const slugs = wanted.map(({ slug }) => slug);
+        await succeed('export', ...slugs, '--out', exported);
+        assert.match((await succeed('apply', exported)).stdout, /^15 same$/m);
+        // Then every server becomes another one, and the first files follow.
+        const others = join(here, 'others');
+        mkdirSync(others);
+        for (const { slug, second } of wanted) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
+        await succeed('apply', others);
+        await succeed('export', ...slugs, '--out', here);
+        const { code, stdout } = await run('diff', here);
+        assert.equal(code, 0, stdout);
+      }),
+      { numRuns: 3 },
+    );
+  });
+});
