@@ -153,6 +153,7 @@ export const outcomes = [
   'malformed',
   'transform',
   'secret_missing',
+  'no_token',
   'limited',
   'circuit_open',
   'unavailable',

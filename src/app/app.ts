@@ -70,7 +70,7 @@ export async function createApp(
   const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
   const threads = startThreads(surroundings.clock);
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads) };
-  const callParts = { ...observability.ofCalls, ...shared, http: limited.http, record: callLog.add };
+  const callParts = { ...observability.ofCalls, ...caches.ofCalls, ...shared, http: limited.http, record: callLog.add };
   const endpointOf = hosting(config, callersOf(caches, addresses, log), callParts);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings, presence);

@@ -6,6 +6,7 @@ import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
 import type { Log } from '../log.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
+import { createClientTokens } from '../oauth/client-credentials/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients/client-document.ts';
 import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
@@ -73,7 +74,6 @@ export function createCaches(options: CachesOptions) {
   });
   const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, ownAddressOf: ownAddressOf(config), http, now });
   const signIn = signInOf(config, db, now);
-  const { managementLogin } = signIn;
   const handedOut = createHandedOutTokens(db, freshness);
   const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
   const oauthParts: OAuthParts = {
@@ -87,7 +87,7 @@ export function createCaches(options: CachesOptions) {
     now,
     baseUrl: config.baseUrl,
     async findServer(slug) {
-      if (slug === config.managementSlug) return managementLogin;
+      if (slug === config.managementSlug) return signIn.managementLogin;
       const server = await servers.find(slug);
       const login = server && loginServerOf(server);
       const workspace = login && (await findWorkspace(db, login.workspaceId));
@@ -98,6 +98,7 @@ export function createCaches(options: CachesOptions) {
     log: (message, fields) => log.info(fields, message),
     onEvent: onLoginEvent,
   };
+  const ofCalls = { clientTokens: createClientTokens({ ...oauthParts, userAgent }) };
   const grants = createGrantUse(oauthParts, freshness);
   const forget = {
     server: (ref: string) => {
@@ -112,7 +113,7 @@ export function createCaches(options: CachesOptions) {
     await unsaved.close();
     await changes.stop();
   };
-  return { keys, servers, grants, changes, time, loginServerOf, oauthParts, stop, ...signIn };
+  return { keys, servers, grants, ofCalls, changes, time, loginServerOf, oauthParts, stop, ...signIn };
 }
 
 /** Sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */

@@ -6,6 +6,7 @@ import type { Answer, HttpClient } from '../outbound/http-client.ts';
 import { challengeOf } from './credentials.ts';
 import { loggableCode, shownCode } from './login/error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
+import { checkTokenType, incomplete, isToken, readFields, spanOf } from './token-answer.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
@@ -131,62 +132,10 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
 
 type Reading = { oauth: OAuth; secrets: readonly string[]; now: number };
 
-/** Types of tokens that are sent as bearer tokens: RFC 6750, and Slack's names for tokens of bots and users. */
-const bearerTypes = new Set(['bearer', 'bot', 'user']);
-
-/** Refuses other types, such as mac or DPoP: they need a proof that we cannot make (RFC 6749, 7.1). */
-function checkTokenType(tokenType: unknown): void {
-  if (tokenType === undefined || tokenType === null || tokenType === '') return;
-  if (typeof tokenType !== 'string') throw incomplete('token_type');
-  if (bearerTypes.has(tokenType.toLowerCase())) return;
-  const type = /^[A-Za-z0-9_.-]{1,40}$/.test(tokenType) ? tokenType : 'unknown';
-  throw new OAuthError(
-    'server_error',
-    `the token endpoint gave a token of the type ${type} and only bearer tokens can be sent on`,
-  );
-}
-
-/** Characters that a header can carry. */
-const isToken = /^[\x21-\x7e]+$/;
-
-const maxSpanS = 10 * 365 * 24 * 60 * 60;
-
-/** `expires_in` in ms, given as a number or as digits in a string. Undefined for 0 and anything else. */
-function spanOf(seconds: unknown): number | undefined {
-  const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
-  const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
-  return number > 0 ? Math.min(number, maxSpanS) * 1000 : undefined;
-}
-
 function lookalike(): OAuthError {
   return new OAuthError(
     'server_error',
     'the token that the provider gave has the form of a credential of this service, so it cannot be passed on',
-  );
-}
-
-function incomplete(field: string): OAuthError {
-  return new OAuthError('server_error', `the token endpoint answered without a usable ${field}`);
-}
-
-function readFields(answer: Answer): { [name: string]: unknown } {
-  const text = answer.body.toString('utf8');
-  if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(answer.headers['content-type']))) {
-    const form = Object.fromEntries(new URLSearchParams(text));
-    if ('access_token' in form || 'error' in form) return form;
-  }
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
-  } catch {
-    // Not JSON: reported below.
-  }
-  // The status of an error page suffices.
-  if (answer.status >= 400) return {};
-  throw new OAuthError(
-    'server_error',
-    'the token endpoint answered with something that is neither JSON nor a form',
-    `status ${answer.status}`,
   );
 }
 

@@ -19,18 +19,19 @@ const rowsAtOnce = 100;
 
 /**
  * Discards values that are sealed with a lost key: secrets are deleted, with an audit event in their workspace; logins
- * end, so that agents log in again; captures are deleted. Returns the number of rows by table.
+ * end, so that agents log in again; captures and tokens of client credentials are deleted. Returns the number of rows by table.
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
-  const forget = async (table: 'authorizations' | 'captures', column: string) =>
+  const forget = async (table: 'authorizations' | 'captures' | 'client_tokens', column: string) =>
     Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
   const discarded = {
     secrets: await repeat(() => discardSecrets(db, options)),
     grants: await repeat(() => endGrants(db, options)),
     authorizations: await forget('authorizations', 'sealed_verifier'),
     captures: await forget('captures', 'sealed_document'),
+    client_tokens: await forget('client_tokens', 'sealed_token'),
   };
   await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
   await retireKeys(db, [keyId], now());

@@ -90,6 +90,22 @@ export type Tables = {
     created_by: string;
     updated_at: number;
   };
+  client_tokens: {
+    server_id: string;
+    workspace_id: string;
+    location: string;
+    fingerprint: string;
+    sealed_token: string;
+    version: number;
+    given_at: number | null;
+    renew_at: number | null;
+    expires_at: number | null;
+    requesting_until: number | null;
+    retry_at: number | null;
+    failures: number;
+    failure: string | null;
+    updated_at: number;
+  };
   calls: {
     id: string;
     workspace_id: string;

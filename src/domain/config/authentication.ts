@@ -174,3 +174,8 @@ export function sealedName(
 
 /** Fields of a credential that placeholders fill. */
 export const filledFields = [...sealedFieldNames, 'user', 'client_id', 'access_key_id'] as const;
+export type FilledField = (typeof filledFields)[number];
+
+export function isSealedField(field: FilledField): field is SealedFieldName {
+  return (sealedFieldNames as readonly string[]).includes(field);
+}

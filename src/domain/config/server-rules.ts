@@ -105,7 +105,7 @@ function credentialProblems(one: Authentication, { urlProblem, variables }: Cred
   if (fillVariables(one.user ?? '', variables).includes(':'))
     problems.push({ path: 'user', message: 'holds a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
   if (one.type === 'Basic') problems.push(...pairProblems(one));
-  if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem));
+  if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem, variables));
   return problems;
 }
 
@@ -121,7 +121,7 @@ function pairProblems({ token, user, password }: Authentication): Problem[] {
 }
 
 function fieldProblems(one: Authentication): Problem[] {
-  if (one.type === 'ClientCredentials' || one.type === 'AwsSigV4')
+  if (one.type === 'AwsSigV4')
     return [{ path: 'type', message: `${one.type} cannot be used yet; choose another type` }];
   const { required, optional } = fieldsOfType[one.type];
   const missing = required.filter((field) => one[field] === undefined);
@@ -144,8 +144,12 @@ function foreignMessage(field: keyof Authentication, type: Authentication['type'
     : `only together with type ${types.join(' or ')}; leave it out`;
 }
 
-function tokenRequestProblems({ token_url, extra_params }: Authentication, urlProblem: UrlRule): Problem[] {
-  const url = token_url ?? '';
+function tokenRequestProblems(
+  { token_url, extra_params }: Authentication,
+  urlProblem: UrlRule,
+  variables: ServerWide['variables'],
+): Problem[] {
+  const url = fillVariables(token_url ?? '', variables);
   const problems = Object.keys(extra_params ?? {})
     .filter((name) => isReadAs(name, clientTokenParams))
     .map((name) => ({ path: `extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' }));

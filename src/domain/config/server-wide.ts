@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { fillPlaceholders, placeholderNamesIn } from '../http/placeholders.ts';
-import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
+import { fillPlaceholders, placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import { type Authentications, credentialPath, credentialsOf, filledFields, sealedName } from './authentication.ts';
 import { constantsOf } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
@@ -77,6 +77,27 @@ export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url
   if (config.base_url !== undefined) urls.unshift(fillVariables(config.base_url, config.variables));
   return [...new Set(urls.map((url) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url).origin))];
 }
+
+/**
+ * The origins that each secret of a configuration may be sent to: those of the tools, and for a secret that a token is
+ * asked for with also that of the token endpoint.
+ */
+export function originsOfSecrets(config: OfSecrets): (name: string) => string[] {
+  const all = originsOf(config);
+  const { authentication, variables } = config;
+  const asking = new Map<string, string[]>();
+  for (const one of credentialsOf(authentication)) {
+    if (one.type !== 'ClientCredentials' || one.token_url === undefined) continue;
+    const { origin } = new URL(fillVariables(one.token_url, variables));
+    const texts = [one.client_id ?? '', one.client_secret ?? ''];
+    const names = [...texts.flatMap(placeholderNames), sealedName(authentication, one, 'client_secret')];
+    for (const name of names) asking.set(name, [...(asking.get(name) ?? all), origin]);
+  }
+  for (const [name, origins] of asking) asking.set(name, [...new Set(origins)]);
+  return (name) => asking.get(name) ?? all;
+}
+
+type OfSecrets = Parameters<typeof originsOf>[0] & { authentication?: Authentications | undefined };
 
 /** A field that refers to secrets, and their names. */
 export type SecretUse = { path: string; names: string[] };

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
+import type { ClientTokens } from '../../domain/token-request.ts';
 import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -18,12 +19,14 @@ import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCapturing } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
+import { getOwnTokens } from './own-tokens.ts';
 import { requestOf, send } from './send-request.ts';
 import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = FollowParts & {
   limits: Limits;
   threads: ThreadWork;
+  clientTokens: ClientTokens;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
   record: (row: CallRow, capture?: string) => void;
   observe: ObserveCall;
@@ -100,11 +103,12 @@ async function run(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
   if (asked.bytesIn > longBytes) await nextTurn();
+  if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
   const request = requestOf(call, args);
   call.host = tool.request.url.host;
   const sentClock = performance.now();
   try {
-    const answer = await send(call, request, args, parts.http);
+    const answer = await send(call, request, args, parts);
     call.upstreamMs = performance.now() - sentClock;
     noteAnswer(call, request, answer, parts);
     const last = isFollowed(call, answer) ? await follow(call, answer, sentClock, parts) : answer;

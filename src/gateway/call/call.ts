@@ -6,6 +6,7 @@ import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import type { OwnTokens } from './own-tokens.ts';
 
 /** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };
@@ -26,6 +27,8 @@ export type Call = {
   /** The same moment in ms of `performance.now()`. */
   readonly startedClock: number;
   readonly span: CallSpan | undefined;
+  /** Tokens that the service got for itself; undefined for a tool that needs none. */
+  ownTokens: OwnTokens | undefined;
   /** The credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
@@ -60,6 +63,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     startedAt,
     startedClock: performance.now(),
     span,
+    ownTokens: undefined,
     sensitive: [],
     outcome: 'ok',
     reason: undefined,

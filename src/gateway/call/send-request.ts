@@ -2,13 +2,14 @@ import type { RequestSpan } from '../../domain/call-observation.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import type { ClientTokens } from '../../domain/token-request.ts';
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import type { Caller } from '../callers/caller.ts';
 import { secretFor } from '../callers/secret-use.ts';
 import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
+import { renewOwnTokens } from './own-tokens.ts';
 import { refuseOwnKey } from './refuse-own-key.ts';
 import { tokensOf } from './tokens-of-call.ts';
 
@@ -44,25 +45,27 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   return call.request;
 }
 
+export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
+
 /**
- * Sends the request of a call. An upstream that refuses the token of a login has done nothing, so the request is sent
- * once more with a fresh token.
+ * Sends the request of a call. An upstream that refuses the token of a login, or one that the service got for itself, has
+ * done nothing, so the request is sent once more with a fresh token.
  * @throws OutboundError
  */
-export function send(call: Call, request: CallRequest, args: Arguments, client: HttpClient): Promise<Answer> {
-  const { renew } = call.caller;
-  const sent = sendOnce(call, request, client);
-  return renew ? sent.then((answer) => sendRenewed(call, answer, args, { renew, client })) : sent;
+export function send(call: Call, request: CallRequest, args: Arguments, parts: SendParts): Promise<Answer> {
+  const sent = sendOnce(call, request, parts.http);
+  if (!call.caller.renew && !call.ownTokens) return sent;
+  return sent.then((answer) => sendRenewed(call, answer, args, parts));
 }
 
-type Renewal = { renew: NonNullable<Caller['renew']>; client: HttpClient };
-
-async function sendRenewed(call: Call, answer: Answer, args: Arguments, { renew, client }: Renewal): Promise<Answer> {
+async function sendRenewed(call: Call, answer: Answer, args: Arguments, parts: SendParts): Promise<Answer> {
   if (answer.status !== 401) return answer;
-  const renewed = await renew();
-  if (renewed === undefined) return answer;
-  const second = await sendOnce(call, requestOf(call, args, renewed), client);
-  if (second.status === 401) await call.caller.giveUp?.(renewed);
+  const renewed = await call.caller.renew?.();
+  const own = call.ownTokens && (await renewOwnTokens(call, call.ownTokens, parts.clientTokens));
+  if (renewed === undefined && !own) return answer;
+  call.ownTokens = own ?? call.ownTokens;
+  const second = await sendOnce(call, requestOf(call, args, renewed), parts.http);
+  if (second.status === 401 && renewed !== undefined) await call.caller.giveUp?.(renewed);
   return second;
 }
 

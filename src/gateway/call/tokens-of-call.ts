@@ -1,13 +1,10 @@
-import { type Authentication, sealedName } from '../../domain/config/authentication.ts';
-import { mask } from '../../domain/config/server-config.ts';
-import { fillVariables } from '../../domain/config/server-wide.ts';
+import type { Authentication } from '../../domain/config/authentication.ts';
 import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
-import { fillPlaceholders } from '../../domain/http/placeholders.ts';
 import type { Tokens } from '../../domain/request/sent-credentials.ts';
 import { plainFailure } from '../../errors.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import { ownKeyFailure } from './refuse-own-key.ts';
+import { storedText } from './stored-text.ts';
 
 /** What fills the credentials of a call. `sent` collects what decides which connections may carry the request. */
 type Sources = { token: string | undefined; secret: (name: string) => string; sent: string[] };
@@ -25,7 +22,14 @@ export function tokensOf(call: Call, sources: Sources): Tokens {
   });
 }
 
-function tokenOf({ server, sensitive }: Call, one: Authentication, { token, secret }: Sources): string | undefined {
+function tokenOf(call: Call, one: Authentication, { token, secret }: Sources): string | undefined {
+  const { server, sensitive } = call;
+  if (one.type === 'AwsSigV4') return undefined;
+  if (one.type === 'ClientCredentials') {
+    const own = call.ownTokens?.get(one);
+    if (own !== undefined) sensitive.push(own);
+    return own;
+  }
   if (one.token !== undefined) {
     const stored = storedText(server, one, 'token', secret);
     sensitive.push(stored);
@@ -37,19 +41,6 @@ function tokenOf({ server, sensitive }: Call, one: Authentication, { token, secr
   const pair = basicPair(user, password);
   sensitive.push(password, pair);
   return pair;
-}
-
-/** The text of a field of a credential, with its placeholders filled. */
-function storedText(
-  server: HostedServer,
-  one: Authentication,
-  field: 'token' | 'user' | 'password',
-  secret: (name: string) => string,
-): string {
-  const { authentication, variables } = server.config;
-  const text = one[field] ?? '';
-  if (text === mask && field !== 'user') return secret(sealedName(authentication, one, field));
-  return fillPlaceholders(fillVariables(text, variables), secret);
 }
 
 /** The token of Basic (RFC 7617). @throws ToolFailure invalid_arguments */

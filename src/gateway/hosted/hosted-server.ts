@@ -1,4 +1,5 @@
 import { type Access, accessOf } from '../../domain/config/access.ts';
+import { type Authentication, credentialsOf } from '../../domain/config/authentication.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { resolvedTool } from '../../domain/config/server-wide.ts';
@@ -8,6 +9,7 @@ import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import type { TokenRequest } from '../../domain/token-request.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments } from '../arguments/prepare-arguments.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
@@ -25,6 +27,8 @@ export type HostedServer = {
   access: Access;
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
+  /** Requests for tokens with client credentials; filled by the first calls. */
+  tokenRequests: Map<Authentication, TokenRequest>;
   limits: { server: CallLimits; workspace: CallLimits };
   /** End of the capture of calls, in epoch ms; undefined when none is on. */
   captureUntil: number | undefined;
@@ -42,6 +46,8 @@ export type HostedTool = {
   name: string;
   request: RequestTemplate;
   args: ArgumentRules;
+  /** Credentials that the service gets tokens with; empty for most tools. */
+  clientCredentials: readonly Authentication[];
   reading: Reading;
   /** JSON texts for threads, written on first use. */
   texts: { inputSchema: () => string; reading: () => string };
@@ -94,6 +100,7 @@ export function compileServer(
     access,
     info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
     secrets,
+    tokenRequests: new Map(),
     limits,
     captureUntil: source.captureUntil,
     toolsJson: () => {
@@ -120,6 +127,7 @@ function compileTool(tool: Tool, { config, access, userAgent }: OfServer): Hoste
     name: tool.name,
     request: compileRequest(tool, config.authentication, userAgent),
     args: compileArguments(tool.input_schema, schema),
+    clientCredentials: credentialsOf(config.authentication).filter(({ type }) => type === 'ClientCredentials'),
     reading: compileReading(source),
     texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },
     credentialHash: access === 'api_key' ? createStoredCredentialHash() : credentialHash,

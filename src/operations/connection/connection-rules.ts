@@ -4,7 +4,7 @@ import { judgeTokens, judgeToolCount, judgeToolList, judgeToolNames } from '../.
 import { judgeInitialize, resultOf } from '../../doctor/session.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
-import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
+import { secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { toolList } from '../../domain/config/tool-list.ts';
 import { firstNames } from '../../domain/first-names.ts';
@@ -157,7 +157,7 @@ function judgeSecrets({ config, secrets }: Examined): Verdict {
   const stored = new Set(namesOf(secrets));
   const missing = wanted.filter((name) => !stored.has(name));
   if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);
-  const moved = movedSecrets(secrets, originsOf(config));
+  const moved = movedSecrets(secrets, config);
   if (moved.length > 0)
     return problem(`Set again, for hosts that the tools call by now: ${firstNames(namesOf(moved))}.`);
   return ok(wanted.length === 0 ? 'None is needed.' : `${firstNames(wanted)}.`);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { originsOf, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
+import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
@@ -56,7 +56,7 @@ const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
   description:
-    'The value fills {{NAME}} in headers, in authentication, and in paths and query values of URLs. It goes only to the hosts that the tools of the server call now.',
+    'The value fills {{NAME}} in headers, in authentication, and in paths and query values of URLs. It goes only to the hosts that the tools of the server call now, and to the token endpoint that it is for.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -64,7 +64,7 @@ const setSecret = operation({
   output: secretRecord.extend({ unchanged: unchangedShape }),
   async run(context, { slug, name, value }) {
     const server = await getServer(context, slug);
-    const origins = originsOf(server.config);
+    const origins = originsOfSecrets(server.config)(name);
     const used_by = (await usesIn(server.config)).get(name) ?? [];
     const record = { name, origins: origins.slice(0, mostOrigins), used_by };
     const { updatedAt, isUnchanged: isSame } = await storeSecret(context, server, name, value);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { originsOf } from '../../domain/config/server-wide.ts';
+import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { AppError } from '../../errors.ts';
@@ -44,7 +44,7 @@ export async function isSecretStored(
 }
 
 function isSame(known: FoundSecret | undefined, server: StoredServer, value: string): boolean {
-  return known?.value === value && sameOrigins(known.origins, originsOf(server.config));
+  return known?.value === value && sameOrigins(known.origins, originsOfSecrets(server.config)(known.name));
 }
 
 /** Stores a secret for the origins of the server's configuration, unless it is stored so. @throws AppError forbidden, conflict */
@@ -60,7 +60,13 @@ export async function storeSecret(
   if (known && isSame(known, server, value)) return { updatedAt: known.updatedAt, isUnchanged: true };
   if (!known) await refuseTooMany(context.db, server);
   const updatedAt = context.now();
-  const secret = { name, value, origins: originsOf(server.config), createdBy: context.actor.id, updatedAt };
+  const secret = {
+    name,
+    value,
+    origins: originsOfSecrets(server.config)(name),
+    createdBy: context.actor.id,
+    updatedAt,
+  };
   await withinSecretQuota(context, () => saveSecret(context.db, context.keyring, server, secret));
   return { updatedAt, isUnchanged: false };
 }

@@ -1,7 +1,7 @@
 import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { originsOf } from '../../domain/config/server-wide.ts';
+import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { firstNames } from '../../domain/first-names.ts';
 import { newId } from '../../domain/ids.ts';
 import { turnAfter } from '../../domain/next-turn.ts';
@@ -124,7 +124,7 @@ export async function areStored(
 
 /** Origins to which a secret of a configuration may be sent. */
 function originsOfSecret({ config }: StoredServer, name: string): string[] {
-  if (name !== configSecrets.clientSecret || !config.oauth) return originsOf(config);
+  if (name !== configSecrets.clientSecret || !config.oauth) return originsOfSecrets(config)(name);
   return [new URL(config.oauth.token_url).origin];
 }
 
@@ -221,7 +221,7 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
 
 /** Warnings about secrets that may not go to every host of the tools. */
 export async function movedWarnings({ db }: Context, server: StoredServer): Promise<Warning[]> {
-  return movedSecrets(await findSecrets(db, server), originsOf(server.config)).map((secret) => ({
+  return movedSecrets(await findSecrets(db, server), server.config).map((secret) => ({
     path: 'tools',
     message: `the secret ${secret.name} was set for ${firstNames(secret.origins) || 'no host'}; set it again to let it go to the other hosts too`,
   }));

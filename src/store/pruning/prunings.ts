@@ -11,6 +11,7 @@ import type { Pause } from '../delete-in-steps.ts';
 import { invitationsKeptMs } from '../people/members.ts';
 import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
+import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
 import { pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
@@ -58,6 +59,10 @@ export const prunings: readonly Pruning[] = [
     prune: ({ records, now, pause }) => pruneOAuth(records, now, dayMs, pause),
   },
   { tables: ['grants'], prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, pause) },
+  {
+    tables: ['client_tokens'],
+    prune: ({ records, now, pause }) => pruneClientTokens(records, now - clientTokensKeptMs, pause),
+  },
   { tables: ['sessions'], prune: ({ records, now, pause }) => pruneSessions(records, now, pause) },
   {
     tables: ['invitations'],

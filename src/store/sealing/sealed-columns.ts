@@ -4,6 +4,8 @@ import type { Tables } from '../schema.ts';
 export const contexts = {
   secret: (server: { workspaceId: string; id: string }, name: string) =>
     `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`,
+  clientToken: (server: { workspaceId: string; id: string }, location: string) =>
+    `client_tokens|sealed_token|${server.workspaceId}|${server.id}|${location}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
   grantTokens: (workspaceId: string, grantId: string) => `grants|sealed_tokens|${workspaceId}|${grantId}`,
   login: (id: string) => `authorizations|sealed_verifier|${id}`,
@@ -33,6 +35,14 @@ export const sealedColumns: readonly SealedColumn[] = [
     needs: ['workspace_id'],
     contextOf: ({ workspace_id: workspaceId = '', server_id: id = '', name = '' }) =>
       contexts.secret({ workspaceId, id }, name),
+  },
+  {
+    table: 'client_tokens',
+    column: 'sealed_token',
+    key: ['server_id', 'location'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id: workspaceId = '', server_id: id = '', location = '' }) =>
+      contexts.clientToken({ workspaceId, id }, location),
   },
   {
     table: 'grants',

@@ -5,6 +5,7 @@ import { turnAfter } from '../../domain/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Tables } from '../schema.ts';
+import { deleteClientTokens } from './client-tokens.ts';
 import { summaryText } from './server-list.ts';
 import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
 
@@ -183,6 +184,7 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
     .execute();
+  await deleteClientTokens(db, server);
   await deleteServerCaptures(db, server);
   await deleteVersions(db, server, server.version);
   await db

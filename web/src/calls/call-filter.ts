@@ -35,6 +35,7 @@ export const outcomes: { [outcome: string]: string } = {
   malformed: 'Answer not readable',
   transform: 'Part of the answer missing',
   secret_missing: 'Secret missing',
+  no_token: 'No token for the API',
   limited: 'Too many calls',
   circuit_open: 'API fails, not called',
   unavailable: 'Service unavailable',

@@ -1,0 +1,22 @@
+import {
+  type Authentication,
+  type FilledField,
+  isSealedField,
+  sealedName,
+} from '../../domain/config/authentication.ts';
+import { mask } from '../../domain/config/server-config.ts';
+import { fillVariables } from '../../domain/config/server-wide.ts';
+import { fillPlaceholders } from '../../domain/http/placeholders.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+
+/** The text of a field of a credential, with its placeholders filled. `secret` gives the value of a stored secret. */
+export function storedText(
+  { config }: HostedServer,
+  one: Authentication,
+  field: FilledField,
+  secret: (name: string) => string,
+): string {
+  const text = one[field] ?? '';
+  if (text === mask && isSealedField(field)) return secret(sealedName(config.authentication, one, field));
+  return fillPlaceholders(fillVariables(text, config.variables), secret);
+}

@@ -1,0 +1,189 @@
+import type { Kysely } from 'kysely';
+import type { ClientTokens, TokenRequest } from '../../domain/token-request.ts';
+import { isUnavailable, ToolFailure } from '../../errors.ts';
+import type { Tables } from '../../store/schema.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+import {
+  type ClientToken,
+  type ClientTokenKey,
+  claimClientToken,
+  failClientToken,
+  findClientToken,
+  prepareClientToken,
+  saveClientToken,
+} from '../../store/servers/client-tokens.ts';
+import { type AskParts, askTimeoutMs, askToken } from './ask-token.ts';
+
+export type ClientTokenParts = AskParts & {
+  db: Kysely<Tables>;
+  keyring: Keyring;
+  /** The database's time, epoch ms. */
+  now: () => number;
+  log: (message: string, fields: { [key: string]: unknown }) => void;
+};
+
+/** How long a claim lasts: longer than a request, so that only one process asks, and a dead one blocks for seconds. */
+const claimMs = askTimeoutMs + 2000;
+const waitMs = claimMs + 2000;
+const pollMs = 100;
+/** A token is renewed this long before its end, or in the last quarter of a short life. */
+const marginMs = 20_000;
+/** Life of a token whose endpoint does not say how long it lives. */
+const unstatedMs = 60 * 60_000;
+/** A token that is younger is not renewed after a 401: the upstream then has another reason to refuse. */
+const youngMs = 30_000;
+/** Pauses after the first and after many failures. */
+const pausesMs = { first: 1000, most: 30_000 };
+
+type Held = { value: string; renewAt: number; expiresAt: number | undefined };
+
+/** Gets the tokens of client credentials: one request at a time for all processes, remembered by each of them. */
+export function createClientTokens(parts: ClientTokenParts): ClientTokens {
+  const held = new WeakMap<TokenRequest, Held>();
+  const asking = new WeakMap<TokenRequest, Promise<Held>>();
+
+  /** One run for all who wait in this process. */
+  function obtainOnce(request: TokenRequest, refused?: string): Promise<Held> {
+    const underWay = asking.get(request);
+    if (underWay) return underWay;
+    const started = obtain(request, refused, parts).finally(() => asking.delete(request));
+    asking.set(request, started);
+    started.then(
+      (token) => held.set(request, token),
+      () => undefined,
+    );
+    return started;
+  }
+
+  return {
+    find(request) {
+      const known = held.get(request);
+      if (known && known.renewAt > parts.now()) return known.value;
+      return obtainOnce(request).then(
+        ({ value }) => value,
+        (error: unknown) => {
+          if (known && isValid(known, parts.now()) && error instanceof ToolFailure) return known.value;
+          throw error;
+        },
+      );
+    },
+    async renew(request, refused) {
+      try {
+        const { value } = await obtainOnce(request, refused);
+        return value === refused ? undefined : value;
+      } catch (error) {
+        if (error instanceof ToolFailure) return undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+function isValid({ expiresAt }: Held, now: number): boolean {
+  return expiresAt === undefined || expiresAt > now;
+}
+
+function keyOf(request: TokenRequest, keyring: Keyring): ClientTokenKey {
+  const { workspaceId, serverId, slug: _, location, ...asked } = request;
+  return { workspaceId, serverId, location, fingerprint: keyring.mac(JSON.stringify(asked), 'client token') };
+}
+
+/** The stored token, or a new one. Without a database a process asks for itself. */
+async function obtain(request: TokenRequest, refused: string | undefined, parts: ClientTokenParts): Promise<Held> {
+  const key = keyOf(request, parts.keyring);
+  const until = performance.now() + waitMs;
+  try {
+    for (;;) {
+      const stored = await prepared(key, parts);
+      const now = parts.now();
+      const usable = usableOf(stored, refused, now);
+      if (usable && (usable.renewAt > now || isPausing(stored, now))) return usable;
+      if (isPausing(stored, now)) throw pausing(stored, now);
+      if (await claimClientToken(parts.db, key, stored.version, { now, until: now + claimMs }))
+        return await askAndStore(request, { key, stored }, parts);
+      if (performance.now() > until)
+        throw new ToolFailure('no_token', 'a token for the API is being requested; try again in a moment');
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    const { value, lifetimeMs } = await askToken(request, parts);
+    return lifeOf(value, lifetimeMs, parts.now());
+  }
+}
+
+async function prepared(key: ClientTokenKey, { db, keyring, now }: ClientTokenParts): Promise<ClientToken> {
+  const known = await findClientToken(db, keyring, key);
+  if (known) return known;
+  await prepareClientToken(db, key, now());
+  return (await findClientToken(db, keyring, key)) ?? nothing;
+}
+
+/** A row that another process has replaced already, because it has another configuration. */
+const nothing: ClientToken = {
+  version: -1,
+  token: undefined,
+  givenAt: undefined,
+  renewAt: undefined,
+  expiresAt: undefined,
+  requestingUntil: undefined,
+  retryAt: undefined,
+  failures: 0,
+  failure: undefined,
+};
+
+/** The stored token, unless it has ended or the upstream refused it. */
+function usableOf(
+  { token, givenAt = 0, renewAt = 0, expiresAt }: ClientToken,
+  refused: string | undefined,
+  now: number,
+): Held | undefined {
+  if (token === undefined || (expiresAt !== undefined && expiresAt <= now)) return undefined;
+  if (token === refused && givenAt + youngMs <= now) return undefined;
+  return { value: token, renewAt, expiresAt };
+}
+
+function isPausing({ retryAt }: ClientToken, now: number): boolean {
+  return retryAt !== undefined && retryAt > now;
+}
+
+function pausing({ failure = '', retryAt = 0 }: ClientToken, now: number): ToolFailure {
+  const seconds = Math.ceil((retryAt - now) / 1000);
+  return new ToolFailure(
+    'no_token',
+    `${failure}; it is asked again in ${seconds} s`,
+    [],
+    'the token endpoint gave no token',
+  );
+}
+
+type Claimed = { key: ClientTokenKey; stored: ClientToken };
+
+async function askAndStore(request: TokenRequest, { key, stored }: Claimed, parts: ClientTokenParts): Promise<Held> {
+  const { db, keyring } = parts;
+  try {
+    const { value, lifetimeMs } = await askToken(request, parts);
+    const givenAt = parts.now();
+    const life = lifeOf(value, lifetimeMs, givenAt);
+    await saveClientToken(db, keyring, key, { ...life, givenAt });
+    return life;
+  } catch (error) {
+    if (!(error instanceof ToolFailure)) throw error;
+    parts.log('a token endpoint gave no token', { slug: request.slug, failure: error.forRecord });
+    const at = parts.now();
+    const pause = Math.min(pausesMs.first * 2 ** stored.failures, pausesMs.most);
+    await failClientToken(db, key, { at, retryAt: at + pause, failure: error.message });
+    const usable = usableOf(stored, undefined, at);
+    if (usable) return usable;
+    throw error;
+  }
+}
+
+function lifeOf(value: string, lifetimeMs: number | undefined, now: number): Held {
+  const life = lifetimeMs ?? unstatedMs;
+  return {
+    value,
+    renewAt: now + life - Math.min(marginMs, life / 4),
+    expiresAt: lifetimeMs === undefined ? undefined : now + lifetimeMs,
+  };
+}

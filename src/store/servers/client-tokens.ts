@@ -1,0 +1,161 @@
+import { type Selectable, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import type { Tables } from '../schema.ts';
+import { contexts } from '../sealing/sealed-columns.ts';
+import type { Keyring } from '../sealing/sealing.ts';
+
+/** Which token of a server: `location` is where it is sent, `fingerprint` stands for everything it is asked for with. */
+export type ClientTokenKey = { workspaceId: string; serverId: string; location: string; fingerprint: string };
+
+/** A stored token with its state. Times are epoch ms of the database. */
+export type ClientToken = {
+  version: number;
+  /** Undefined before the first one. */
+  token: string | undefined;
+  givenAt: number | undefined;
+  renewAt: number | undefined;
+  expiresAt: number | undefined;
+  requestingUntil: number | undefined;
+  retryAt: number | undefined;
+  failures: number;
+  failure: string | undefined;
+};
+
+/** How long a token stays that no process asks about. */
+export const clientTokensKeptMs = 30 * 24 * 60 * 60_000;
+
+function toToken(row: Selectable<Tables['client_tokens']>, keyring: Keyring): ClientToken {
+  const { workspace_id: workspaceId, server_id: id, location, sealed_token: sealed } = row;
+  return {
+    version: row.version,
+    token: sealed === '' ? undefined : keyring.open(sealed, contexts.clientToken({ workspaceId, id }, location)),
+    givenAt: row.given_at ?? undefined,
+    renewAt: row.renew_at ?? undefined,
+    expiresAt: row.expires_at ?? undefined,
+    requestingUntil: row.requesting_until ?? undefined,
+    retryAt: row.retry_at ?? undefined,
+    failures: row.failures,
+    failure: row.failure ?? undefined,
+  };
+}
+
+/** The token of a key; undefined when there is no row, or one that was asked for with something else. */
+export async function findClientToken(db: Db, keyring: Keyring, key: ClientTokenKey): Promise<ClientToken | undefined> {
+  const row = await db
+    .selectFrom('client_tokens')
+    .selectAll()
+    .where('workspace_id', '=', key.workspaceId)
+    .where('server_id', '=', key.serverId)
+    .where('location', '=', key.location)
+    .where('fingerprint', '=', key.fingerprint)
+    .executeTakeFirst();
+  return row && toToken(row, keyring);
+}
+
+/** Makes the row of a key, in place of one that was asked for with something else. */
+export async function prepareClientToken(db: Db, key: ClientTokenKey, now: number): Promise<void> {
+  const { workspaceId, serverId, location, fingerprint } = key;
+  const fresh = {
+    fingerprint,
+    sealed_token: '',
+    given_at: null,
+    renew_at: null,
+    expires_at: null,
+    requesting_until: null,
+    retry_at: null,
+    failures: 0,
+    failure: null,
+    updated_at: now,
+  };
+  await db
+    .insertInto('client_tokens')
+    .values({ workspace_id: workspaceId, server_id: serverId, location, version: 0, ...fresh })
+    .onConflict((c) =>
+      c
+        .columns(['server_id', 'location'])
+        .doUpdateSet({ ...fresh, version: sql`client_tokens.version + 1` })
+        .where('client_tokens.fingerprint', '<>', fingerprint),
+    )
+    .execute();
+}
+
+function rowOf(db: Db, { workspaceId, serverId, location, fingerprint }: ClientTokenKey) {
+  return db
+    .updateTable('client_tokens')
+    .where('workspace_id', '=', workspaceId)
+    .where('server_id', '=', serverId)
+    .where('location', '=', location)
+    .where('fingerprint', '=', fingerprint);
+}
+
+/** Claims the right to ask for a token until `until`; one of several concurrent callers gets it. */
+export async function claimClientToken(
+  db: Db,
+  key: ClientTokenKey,
+  version: number,
+  { now, until }: { now: number; until: number },
+): Promise<boolean> {
+  const result = await rowOf(db, key)
+    .set({ requesting_until: until, updated_at: now })
+    .where('version', '=', version)
+    .where((e) => e.or([e('requesting_until', 'is', null), e('requesting_until', '<', now)]))
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Stores a token and ends the claim. */
+export async function saveClientToken(
+  db: Db,
+  keyring: Keyring,
+  key: ClientTokenKey,
+  token: { value: string; givenAt: number; renewAt: number; expiresAt: number | undefined },
+): Promise<void> {
+  const context = contexts.clientToken({ workspaceId: key.workspaceId, id: key.serverId }, key.location);
+  await rowOf(db, key)
+    .set({
+      sealed_token: keyring.seal(token.value, context),
+      version: sql<number>`version + 1`,
+      given_at: token.givenAt,
+      renew_at: token.renewAt,
+      expires_at: token.expiresAt ?? null,
+      requesting_until: null,
+      retry_at: null,
+      failures: 0,
+      failure: null,
+      updated_at: token.givenAt,
+    })
+    .execute();
+}
+
+/** Notes that the token endpoint gave no token, and ends the claim. Nobody asks again before `retryAt`. */
+export async function failClientToken(
+  db: Db,
+  key: ClientTokenKey,
+  failed: { at: number; retryAt: number; failure: string },
+): Promise<void> {
+  await rowOf(db, key)
+    .set({
+      version: sql<number>`version + 1`,
+      requesting_until: null,
+      retry_at: failed.retryAt,
+      failures: sql<number>`failures + 1`,
+      failure: failed.failure,
+      updated_at: failed.at,
+    })
+    .execute();
+}
+
+export async function deleteClientTokens(db: Db, server: { workspaceId: string; id: string }): Promise<void> {
+  await db
+    .deleteFrom('client_tokens')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .execute();
+}
+
+/** Deletes tokens that nobody asked about for long. No workspace: age is the same in all of them. */
+export async function pruneClientTokens(db: Db, before: number, pause?: Pause): Promise<void> {
+  const table = { table: 'client_tokens', key: ['server_id', 'location'] } as const;
+  await deleteInSteps(db, { ...table, where: sql`updated_at < ${before}` }, pause);
+}

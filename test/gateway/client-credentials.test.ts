@@ -1,0 +1,335 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { errorOf, textOf } from '../support/one-tool.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  type Answer,
+  type Handler,
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const clientSecret = 'cl&ent+s=cret/ä:1';
+
+/** An API, and the token endpoint of its authorization server, whose tokens are t-1, t-2, … */
+type World = {
+  api: RecordingUpstream;
+  issuer: RecordingUpstream;
+  /** How the endpoint answers; t-1, t-2, … with a life of an hour unless a test says otherwise. */
+  answer: (handler?: Handler) => void;
+  authentication(more?: Json): Json;
+  /** The forms that the token endpoint received. */
+  asked(): URLSearchParams[];
+  stop(): Promise<void>;
+};
+
+async function startWorld(): Promise<World> {
+  const [api, issuer] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+  let count = 0;
+  const usual: Handler = () => ({ body: { access_token: `t-${++count}`, token_type: 'Bearer', expires_in: 3600 } });
+  return {
+    api,
+    issuer,
+    answer(handler = usual) {
+      count = 0;
+      issuer.on('POST /token', handler);
+    },
+    authentication: (more) => ({
+      type: 'ClientCredentials',
+      token_url: `${issuer.url}/token`,
+      client_id: 'client:1',
+      client_secret: '{{CLIENT_SECRET}}',
+      ...more,
+    }),
+    asked: () => issuer.take().map(({ body }) => new URLSearchParams(body.toString())),
+    stop: () => Promise.all([api.close(), issuer.close()]).then(() => undefined),
+  };
+}
+
+let servers = 0;
+
+async function serve(toolhost: TestToolhost, world: World, more: Json = {}, server: Json = {}): Promise<string> {
+  const slug = `client-${++servers}`;
+  const tools = [toolAt(`${world.api.url}/thing`)];
+  await toolhost.createServer({ name: 'C', slug, tools, authentication: world.authentication(more), ...server });
+  await setSecret(toolhost, slug);
+  world.api.take();
+  world.issuer.take();
+  return slug;
+}
+
+async function setSecret(toolhost: TestToolhost, slug: string, value = clientSecret): Promise<Json> {
+  const reply = await toolhost.rest('PUT', `/servers/${slug}/secrets/CLIENT_SECRET`, { body: { value } });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body;
+}
+
+const authorizations = (requests: readonly RecordedRequest[]) => requests.map(({ headers }) => headers.authorization);
+
+for (const engine of engines) {
+  describe(`client credentials on ${engine}`, () => {
+    let world: World;
+    let service: EngineToolhost;
+    let other: RecordingUpstream;
+    let key: string;
+    before(async () => {
+      world = await startWorld();
+      other = await startRecordingUpstream();
+      service = await startOn(engine, { egress: [world.api.port, world.issuer.port, other.port] });
+      key = await service.toolhost.key();
+    });
+    beforeEach(() => {
+      world.answer();
+      world.api.on('GET /thing', () => ({ body: {} }));
+    });
+    after(() => Promise.all([service.stop(), world.stop(), other.close()]));
+
+    const call = async (slug: string) => {
+      const result = await service.toolhost.callTool(slug, key, 'get');
+      assert.notEqual(result.isError, true, textOf(result));
+      return authorizations(world.api.take());
+    };
+    const failed = async (slug: string) => {
+      const text = errorOf(await service.toolhost.callTool(slug, key, 'get'));
+      assert.deepEqual(world.api.take(), []);
+      return text;
+    };
+
+    it('[conf 4] asks once with Basic, form-encoded, and uses the token until it is renewed before its end', async () => {
+      const slug = await serve(service.toolhost, world, {
+        scopes: ['read', 'write'],
+        audience: 'https://api',
+        resource: 'urn:r',
+        extra_params: { tenant: 'x y' },
+      });
+      assert.equal(((await service.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
+      assert.deepEqual(await call(slug), ['Bearer t-1']);
+      const [request] = world.issuer.take();
+      const encoded = 'client%3A1:cl%26ent%2Bs%3Dcret%2F%C3%A4%3A1';
+      assert.equal(request?.headers.authorization, `Basic ${Buffer.from(encoded).toString('base64')}`);
+      assert.deepEqual(Object.fromEntries(new URLSearchParams(request?.body.toString())), {
+        grant_type: 'client_credentials',
+        scope: 'read write',
+        audience: 'https://api',
+        resource: 'urn:r',
+        tenant: 'x y',
+      });
+      await service.wait(3_570_000);
+      assert.deepEqual(await call(slug), ['Bearer t-1']);
+      assert.deepEqual(world.asked(), []);
+      await service.wait(12_000);
+      assert.deepEqual(await call(slug), ['Bearer t-2']);
+      assert.equal(world.asked().length, 1);
+    });
+
+    it('[conf 4] sends id and secret in the body where the endpoint wants them there', async () => {
+      const slug = await serve(service.toolhost, world, { client_auth: 'body' });
+      await call(slug);
+      const [request] = world.issuer.take();
+      assert.equal(request?.headers.authorization, undefined);
+      assert.deepEqual(Object.fromEntries(new URLSearchParams(request?.body.toString())), {
+        grant_type: 'client_credentials',
+        client_id: 'client:1',
+        client_secret: clientSecret,
+      });
+    });
+
+    it('[conf 4] makes one token request for all calls that wait', async () => {
+      world.answer(() => 'hold');
+      const slug = await serve(service.toolhost, world);
+      const calls = Array.from({ length: 8 }, () => service.toolhost.callTool(slug, key, 'get'));
+      const request = await world.issuer.waitForRequest();
+      request.release({ body: { access_token: 'held', expires_in: 60 } });
+      for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
+      assert.deepEqual(new Set(authorizations(world.api.take())), new Set(['Bearer held']));
+      assert.equal(world.asked().length, 1);
+    });
+
+    it('[conf 4] renews a refused token once, and not again while it is young', async () => {
+      const slug = await serve(service.toolhost, world);
+      await call(slug);
+      await service.wait(60_000);
+      world.api.on('GET /thing', ({ headers }) => ({ status: headers.authorization === 'Bearer t-1' ? 401 : 200 }));
+      assert.deepEqual(await call(slug), ['Bearer t-1', 'Bearer t-2']);
+      assert.deepEqual(await call(slug), ['Bearer t-2']);
+      assert.equal(world.asked().length, 2);
+      world.api.on('GET /thing', () => ({ status: 401 }));
+      assert.match(errorOf(await service.toolhost.callTool(slug, key, 'get')), /HTTP 401/);
+      assert.deepEqual([authorizations(world.api.take()), world.asked()], [['Bearer t-2'], []]);
+    });
+
+    it('[conf 4] explains a refusal, and does not ask again before a pause that grows', async () => {
+      const refuse: Answer = { status: 401, body: { error: 'invalid_client', error_description: clientSecret } };
+      world.answer(() => refuse);
+      const slug = await serve(service.toolhost, world);
+      const said = await failed(slug);
+      assert.match(
+        said,
+        /^no token for the API: the token endpoint 127\.0\.0\.1:\d+ gave no token \(status 401, invalid_client\): it does not accept the client id or the client secret$/,
+      );
+      assert.match(await failed(slug), /invalid_client.*; it is asked again in 1 s$/);
+      assert.equal(world.asked().length, 1);
+      await service.wait(1001);
+      await failed(slug);
+      await service.wait(1500);
+      assert.match(await failed(slug), /asked again in 1 s$/);
+      assert.equal(world.asked().length, 1);
+      const { body } = await service.toolhost.rest('GET', `/servers/${slug}/calls`);
+      assert.deepEqual(new Set((body.calls as Json[]).map(({ outcome }) => outcome)), new Set(['no_token']));
+      world.answer();
+      await setSecret(service.toolhost, slug, 'corrected');
+      assert.deepEqual(await call(slug), ['Bearer t-1']);
+    });
+
+    it('[conf 4] uses a token to its end while the endpoint fails', async () => {
+      const slug = await serve(service.toolhost, world);
+      await call(slug);
+      world.answer(() => ({ status: 503 }));
+      await service.wait(3_590_000);
+      assert.deepEqual(await call(slug), ['Bearer t-1']);
+      await service.wait(11_000);
+      assert.match(await failed(slug), /gave no token \(status 503\)/);
+    });
+
+    it('[conf 4] says what is wrong with an answer, without a value of it', async () => {
+      const cases: [Answer, RegExp][] = [
+        [
+          { status: 400, body: { error: 'invalid_scope' } },
+          /\(status 400, invalid_scope\): it does not grant the scopes/,
+        ],
+        [
+          { status: 200, body: { error: 'unauthorized_client' } },
+          /\(status 200, unauthorized_client\): this client may not/,
+        ],
+        [{ body: {} }, /answered without a usable access_token/],
+        [{ body: { access_token: 'a b' } }, /answered without a usable access_token/],
+        [{ body: { access_token: key } }, /gave a token in the form of a credential of this service/],
+        [{ body: { access_token: 'x', token_type: 'DPoP' } }, /a token of the type DPoP/],
+        [{ body: '<html>' }, /neither JSON nor a form/],
+        [{ status: 307, headers: { location: 'https://evil.example/' } }, /status 307/],
+        [{ status: 500, body: clientSecret }, /\(status 500\)$/],
+      ];
+      for (const [answer, expected] of cases) {
+        world.answer(() => answer);
+        const said = await failed(await serve(service.toolhost, world));
+        assert.match(said, expected);
+        assert.ok(!said.includes(clientSecret));
+      }
+      const slug = await serve(service.toolhost, world, { token_url: 'https://token.example.com/token' });
+      assert.match(await failed(slug), /the token endpoint token\.example\.com could not be asked: /);
+    });
+
+    it('[conf 4] sends neither secret nor token to a host that the secret was not set for', async () => {
+      const slug = await serve(service.toolhost, world);
+      const { origins } = await setSecret(service.toolhost, slug);
+      assert.deepEqual(origins, [world.api.url, world.issuer.url]);
+      await call(slug);
+      world.asked();
+      const moved = async (body: Json) => {
+        const reply = await service.toolhost.rest('PATCH', `/servers/${slug}`, { body });
+        assert.equal(reply.status, 200, reply.text);
+        assert.match(JSON.stringify(reply.body.warnings), /the secret CLIENT_SECRET was set for/);
+        const text = await failed(slug);
+        assert.match(text, /the secret CLIENT_SECRET was set before this tool called/);
+      };
+      await moved({ tools: [toolAt('https://evil.example/thing')] });
+      await moved({
+        tools: [toolAt(`${world.api.url}/thing`)],
+        authentication: world.authentication({ token_url: 'https://evil.example/token' }),
+      });
+      await moved({ tools: [toolAt(`${other.url}/thing`)], authentication: world.authentication() });
+      assert.deepEqual([other.connections, world.asked()], [0, []]);
+    });
+
+    it('[conf 4] a literal secret is sealed and bound like a stored one; the stored token is sealed', async () => {
+      const slug = await serve(service.toolhost, world, { client_secret: clientSecret });
+      const { body } = await service.toolhost.rest('GET', `/servers/${slug}`);
+      assert.equal(((body.config as Json).authentication as Json).client_secret, '********');
+      assert.deepEqual(await call(slug), ['Bearer t-1']);
+      const { db } = await service.database();
+      const rows = await db.selectFrom('client_tokens').selectAll().execute();
+      assert.ok(rows.length > 0);
+      assert.ok(!JSON.stringify(rows).includes('t-1"') && !JSON.stringify(rows).includes(clientSecret));
+      assert.ok(rows.some(({ sealed_token }) => sealed_token.startsWith('v1.')));
+      assert.equal((await service.toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
+      const left = await db.selectFrom('client_tokens').selectAll().execute();
+      assert.equal(left.length, rows.length - 1);
+    });
+
+    it('[conf 4] its token stands beside other stored credentials, and a preview masks both', async () => {
+      const list = [world.authentication(), { type: 'ApiKey', header: 'X-Key', token: 'second-key' }];
+      const slug = await serve(service.toolhost, world, {}, { authentication: list });
+      const result = await service.toolhost.callTool(slug, key, 'get');
+      assert.notEqual(result.isError, true, textOf(result));
+      const [request] = world.api.take();
+      assert.deepEqual([request?.headers.authorization, request?.headers['x-key']], ['Bearer t-1', 'second-key']);
+      const preview = await service.toolhost.rest('POST', `/servers/${slug}/tools/get/preview`, { body: {} });
+      assert.match(preview.text, /\["Authorization","Bearer \*{8}"\],\["X-Key","\*{8}"\]/);
+    });
+
+    it('[conf 4] each mistake is a problem', async () => {
+      const cases: [Json, RegExp][] = [
+        [{ token_url: undefined }, /^authentication\.token_url: is missing; type ClientCredentials needs it/],
+        [{ token_url: 'nowhere' }, /^authentication\.token_url: found "nowhere"; allowed: an https URL/],
+        [{ token_url: 'https://10.0.0.1/token' }, /^authentication\.token_url: /],
+        [{ token_url: 'https://{{H}}/token' }, /^authentication\.token_url: \{\{NAME\}\} is not filled here/],
+        [{ token_url: `${world.issuer.url}/t?scope=x` }, /^authentication\.token_url: holds the parameter "scope"/],
+        [{ extra_params: { client_id: 'x' } }, /^authentication\.extra_params\.client_id: the service sets this/],
+        [{ token: 'x' }, /^authentication\.token: not together with type ClientCredentials/],
+        [{ client_auth: 'jwt' }, /^authentication\.client_auth: found "jwt"; allowed: "basic", "body"/],
+        [{ client_secret: key }, /^authentication\.client_secret: holds an API key/],
+      ];
+      for (const [more, expected] of cases) {
+        const body = { name: 'x', slug: 'never', tools: [], authentication: world.authentication(more) };
+        const reply = await service.toolhost.rest('POST', '/servers', { body });
+        assert.equal(reply.status, 400);
+        assert.match(
+          (reply.body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`).join('\n'),
+          expected,
+        );
+      }
+    });
+  });
+}
+
+describe('client credentials of two replicas', () => {
+  let postgres: TestPostgres;
+  let world: World;
+  let replicas: TestToolhost[];
+  before(async () => {
+    [postgres, world] = await Promise.all([startPostgres(), startWorld()]);
+    const env = {
+      DATABASE_URL: await postgres.createDatabase(),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+    };
+    const egress = [world.api.port, world.issuer.port];
+    replicas = [await startToolhost({ env, egress }), await startToolhost({ env, egress })];
+  });
+  after(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    await Promise.all([world.stop(), postgres.stop()]);
+  });
+
+  it('[conf 4] make one request, share its token, and share the pause after a refusal', async () => {
+    const [one, two] = replicas as [TestToolhost, TestToolhost];
+    world.answer(() => 'hold');
+    const slug = await serve(one, world);
+    const key = await one.key();
+    const calls = [one, two, one, two].map((replica) => replica.callTool(slug, key, 'get'));
+    (await world.issuer.waitForRequest()).release({ body: { access_token: 'shared', expires_in: 3600 } });
+    for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
+    assert.deepEqual(authorizations(world.api.take()), Array(4).fill('Bearer shared'));
+    assert.equal(world.asked().length, 1);
+    world.answer(() => ({ status: 400, body: { error: 'invalid_client' } }));
+    const broken = await serve(one, world);
+    errorOf(await one.callTool(broken, key, 'get'));
+    assert.match(errorOf(await two.callTool(broken, key, 'get')), /invalid_client.*asked again in 1 s/);
+    assert.equal(world.asked().length, 1);
+  });
+});
