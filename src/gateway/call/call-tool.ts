@@ -1,9 +1,9 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
+import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import { TooMuchWork } from '../../domain/steps.ts';
-import type { ClientTokens } from '../../domain/token-request.ts';
 import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -11,6 +11,7 @@ import { headOf } from '../answer/answer-head.ts';
 import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
+import { getOwnTokens } from '../credentials/own-tokens.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { beginCall, type Call, type CallRequest } from './call.ts';
@@ -19,7 +20,6 @@ import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCapturing } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
-import { getOwnTokens } from './own-tokens.ts';
 import { requestOf, send } from './send-request.ts';
 import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 

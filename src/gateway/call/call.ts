@@ -5,8 +5,8 @@ import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
+import type { OwnTokens } from '../credentials/own-tokens.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
-import type { OwnTokens } from './own-tokens.ts';
 
 /** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };

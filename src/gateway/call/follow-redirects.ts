@@ -3,8 +3,8 @@ import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { redact } from '../answer/redact.ts';
 import { shownRedirectTarget } from '../answer/redirect-target.ts';
+import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
 import type { Call, CallRequest } from './call.ts';
-import { refuseOwnKey } from './refuse-own-key.ts';
 import { type Hop, sendOnce } from './send-request.ts';
 
 const mostRedirects = 3;

@@ -1,17 +1,17 @@
 import type { RequestSpan } from '../../domain/call-observation.ts';
+import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import type { ClientTokens } from '../../domain/token-request.ts';
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { secretFor } from '../callers/secret-use.ts';
+import { renewOwnTokens } from '../credentials/own-tokens.ts';
+import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
+import { tokensOf } from '../credentials/tokens-of-call.ts';
 import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
-import { renewOwnTokens } from './own-tokens.ts';
-import { refuseOwnKey } from './refuse-own-key.ts';
-import { tokensOf } from './tokens-of-call.ts';
 
 /** What differs in a request that a redirect leads to. */
 export type Hop = {

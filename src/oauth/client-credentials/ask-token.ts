@@ -1,7 +1,7 @@
 import { clientTokenParams } from '../../domain/config/oauth.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import type { TokenRequest } from '../../domain/credentials/token-request.ts';
 import { withoutOwned } from '../../domain/http/parameter-names.ts';
-import type { TokenRequest } from '../../domain/token-request.ts';
 import { OAuthError, OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { ClientTokens, TokenRequest } from '../../domain/token-request.ts';
+import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
 import { isUnavailable, ToolFailure } from '../../errors.ts';
 import type { Tables } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';

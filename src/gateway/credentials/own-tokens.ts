@@ -1,20 +1,28 @@
 import { type Authentication, credentialLocation } from '../../domain/config/authentication.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
-import type { ClientTokens, TokenRequest } from '../../domain/token-request.ts';
+import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
 import { secretFor } from '../callers/secret-use.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Call } from './call.ts';
+import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import { storedText } from './stored-text.ts';
 
 /** Access tokens that the service got for itself, by the credential that they are for. */
 export type OwnTokens = ReadonlyMap<Authentication, string>;
+
+/** The part of a call that its credentials depend on; `sensitive` collects them. */
+export type CredentialUse = {
+  readonly server: HostedServer;
+  readonly tool: HostedTool;
+  readonly sensitive: string[];
+  /** Undefined for a tool that needs none. */
+  ownTokens: OwnTokens | undefined;
+};
 
 /**
  * Gets the tokens of client credentials that a call needs. A token goes only where the secret that it was got with may
  * go: to the hosts that the server had when that secret was set.
  * @throws ToolFailure secret_missing, no_token
  */
-export async function getOwnTokens(call: Call, tokens: ClientTokens): Promise<OwnTokens> {
+export async function getOwnTokens(call: CredentialUse, tokens: ClientTokens): Promise<OwnTokens> {
   const found = new Map<Authentication, string>();
   for (const one of call.tool.clientCredentials) found.set(one, await tokens.find(requestFor(call, one)));
   return found;
@@ -22,7 +30,7 @@ export async function getOwnTokens(call: Call, tokens: ClientTokens): Promise<Ow
 
 /** The tokens after the upstream refused a request; undefined when none of them could be renewed. */
 export async function renewOwnTokens(
-  call: Call,
+  call: CredentialUse,
   refused: OwnTokens,
   tokens: ClientTokens,
 ): Promise<OwnTokens | undefined> {
@@ -38,7 +46,7 @@ export async function renewOwnTokens(
 /** The request of a credential, made once per compiled server, because it is also the key of its token.
  * @throws ToolFailure secret_missing where the secret may not be used for this tool
  */
-function requestFor(call: Call, one: Authentication): TokenRequest {
+function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
   const { server, tool, sensitive } = call;
   const secrets: string[] = [];
   const tokenUrl = fillVariables(one.token_url ?? '', server.config.variables);

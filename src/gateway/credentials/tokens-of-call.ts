@@ -2,7 +2,7 @@ import type { Authentication } from '../../domain/config/authentication.ts';
 import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
 import type { Tokens } from '../../domain/request/sent-credentials.ts';
 import { plainFailure } from '../../errors.ts';
-import type { Call } from './call.ts';
+import type { CredentialUse } from './own-tokens.ts';
 import { ownKeyFailure } from './refuse-own-key.ts';
 import { storedText } from './stored-text.ts';
 
@@ -12,7 +12,7 @@ type Sources = { token: string | undefined; secret: (name: string) => string; se
 const noTokens: Tokens = [];
 
 /** The credential of each entry of `authentication`. @throws ToolFailure secret_missing */
-export function tokensOf(call: Call, sources: Sources): Tokens {
+export function tokensOf(call: CredentialUse, sources: Sources): Tokens {
   const { credentials } = call.tool.request;
   if (credentials.length === 0) return noTokens;
   return credentials.map((one) => {
@@ -22,7 +22,7 @@ export function tokensOf(call: Call, sources: Sources): Tokens {
   });
 }
 
-function tokenOf(call: Call, one: Authentication, { token, secret }: Sources): string | undefined {
+function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: Sources): string | undefined {
   const { server, sensitive } = call;
   if (one.type === 'AwsSigV4') return undefined;
   if (one.type === 'ClientCredentials') {
