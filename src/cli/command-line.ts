@@ -8,6 +8,7 @@ import { addCheck } from './commands/check.ts';
 import { addDiff } from './commands/diff.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExport } from './commands/export.ts';
+import { addImport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
 import { addMasterKey } from './commands/master-key.ts';
@@ -44,13 +45,14 @@ Examples:
   toolhost keys create --name me --scopes manage,call
   toolhost check server.yaml && toolhost servers create server.yaml
   toolhost apply servers --dry-run
+  toolhost import https://api.example.com/openapi.json --plan
   toolhost call projects list_projects --arg status=eq.active
 
 Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: something differs).`,
     );
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
-    ...[addServers, addTools, addSecrets, addCall, addCheck, addDoctor],
+    ...[addServers, addTools, addSecrets, addCall, addCheck, addImport, addDoctor],
     ...[addApply, addDiff, addExport, addSchema],
   ];
   for (const add of groups) add(program);

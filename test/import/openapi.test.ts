@@ -363,7 +363,7 @@ describe('the reader of API descriptions', () => {
       'OPTIONS /d: skipped; the method OPTIONS',
       'TRACE /d: skipped; the method TRACE',
       'GET /e/{date}_PI.xml: skipped; a path parameter that a letter follows',
-      'GET /f: skipped; the body of a GET request',
+      'GET /f: loosened; pattern; recursion',
       'GET /g: skipped; credentials of type "mutualtls"',
       'GET /h/../i: skipped; a path with . or .. segments',
     ]);

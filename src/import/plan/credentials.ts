@@ -79,14 +79,18 @@ function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes'
   const named = [...requirement.keys()].map((name) => schemes.get(name));
   if (named.length === 0 || named.some((scheme) => scheme === undefined || scheme.kind === 'unsupported'))
     return undefined;
-  const all = onePerLogin(named.filter((scheme) => scheme !== undefined));
+  const all = onePerTarget(named.filter((scheme) => scheme !== undefined));
   return all.length > 4 ? undefined : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0 };
 }
 
-/** Two OAuth schemes in one requirement are two names for one token. */
-function onePerLogin(schemes: readonly ApiScheme[]): ApiScheme[] {
-  const first = schemes.find(({ kind }) => kind === 'oauth2');
-  return schemes.filter((scheme) => scheme.kind !== 'oauth2' || scheme === first);
+/** Two schemes of one requirement that go to the same header are two names for one credential. */
+function onePerTarget(schemes: readonly ApiScheme[]): ApiScheme[] {
+  const first = new Map(schemes.toReversed().map((scheme) => [targetOf(scheme), scheme]));
+  return schemes.filter((scheme) => first.get(targetOf(scheme)) === scheme);
+}
+
+function targetOf({ kind, in: location, parameter }: ApiScheme): string {
+  return kind === 'key' ? `${location} ${parameter?.toLowerCase()}` : 'header authorization';
 }
 
 function missing(

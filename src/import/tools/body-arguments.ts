@@ -17,7 +17,15 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
   const content = operation.body && preferred(operation.body.contents);
   if (!operation.body || !content) return nothing;
   const kind = kindOf(content.mediaType);
-  if (operation.method === 'GET' || operation.method === 'HEAD') return bodyOfRead(operation.body, content, making);
+  const isRead = operation.method === 'GET' || operation.method === 'HEAD';
+  if (isRead && isEmptyBody(operation.body, content, making)) {
+    making.report.repairs.add(`a ${operation.method} request has no body`);
+    return nothing;
+  }
+  if (operation.method === 'HEAD') {
+    making.report.lose('the body of a HEAD request', operation.body.required);
+    return nothing;
+  }
   if (kind === 'json') return jsonBody(operation.body, content, making);
   if (kind === 'form' || kind === 'multipart') return formBody(content, kind, making);
   return rawBody(operation.body, content, kind, making);
@@ -48,12 +56,11 @@ function preferred(contents: readonly ApiContent[]): ApiContent | undefined {
 }
 
 /** Descriptions give bodies to GET that are mostly empty. */
-function bodyOfRead(body: ApiBody, content: ApiContent, { maker, report }: Making): BodyParts {
+function isEmptyBody(body: ApiBody, content: ApiContent, { maker }: Making): boolean {
   const { schema } = maker.flat(content.schema);
-  const isEmpty = entriesOf(schema.properties).length === 0 && !isFields(schema.items) && !body.required;
-  if (!isEmpty) report.lose('the body of a GET request', body.required || asTexts(schema.required).length > 0);
-  else report.repairs.add('a GET request has no body');
-  return nothing;
+  const hasFields =
+    entriesOf(schema.properties).length > 0 || hasAlternatives(schema) || schema.additionalProperties === true;
+  return !hasFields && schema.items === undefined && !body.required;
 }
 
 function contentTypeOf(mediaType: string, usual: string): { contentType?: string } {

@@ -1,0 +1,149 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { AppError } from '../../errors.ts';
+import type { PlannedImport } from '../../import/import-document.ts';
+import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { Input } from '../../operations/index.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
+import { type ImportSource, readImportSource } from '../import-source.ts';
+import { note, print, printJson } from '../print.ts';
+
+type Options = ConnectionOptions & {
+  include?: string[];
+  exclude?: string[];
+  readOnly?: true;
+  deprecated?: true;
+  server?: string;
+  set?: Record<string, string>;
+  name?: string;
+  slug?: string;
+  plan?: true;
+  out?: string;
+  force?: true;
+  list?: 'chosen' | 'all' | 'problems';
+  json?: true;
+};
+
+export function addImport(program: Command): void {
+  addConnectionOptions(program.command('import'))
+    .description('make a server of an API description: OpenAPI or Swagger, a Postman collection, curl commands or HAR')
+    .argument('<file|url>', 'JSON or YAML; - reads standard input')
+    .option(
+      '--include <what>',
+      'tags, operation ids, "METHOD /path" or /path, with * for any text; \'*\' is all',
+      collect,
+    )
+    .option('--exclude <what>', 'the same, to leave out; both may be given several times', collect)
+    .option('--read-only', 'only operations that read')
+    .option('--deprecated', 'deprecated operations too')
+    .option('--server <url>', 'address of the API, instead of the one in the description')
+    .addOption(new Option('--set <name=value>', 'answers to the questions of the plan').argParser(collectAnswer))
+    .option('--name <name>', 'name of the server')
+    .option('--slug <slug>', 'slug of the server')
+    .option('--plan', 'print what would be made, and stop')
+    .addOption(new Option('--list <which>', 'print operations one by one').choices(['chosen', 'all', 'problems']))
+    .option('--out <file>', 'write the configuration to a file instead of creating the server; - is standard output')
+    .option('--force', 'overwrite that file')
+    .addHelpText(
+      'after',
+      `
+Without --include the proposal of the plan is imported: what fits 40 tools and 10,000 tokens.
+With --plan or --out no service is needed.
+
+Examples:
+  toolhost import openapi.json --plan
+  toolhost import https://api.example.com/openapi.yaml --include pets --read-only --out pets.yaml
+  toolhost import openapi.json --include 'GET /pets*' --server https://pets.example.com --set credential=bearer`,
+    )
+    .action(runImport);
+}
+
+function collect(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+function collectAnswer(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const equals = text.indexOf('=');
+  if (equals < 1) throw new InvalidArgumentError('allowed: name=value, with a name from the plan');
+  return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
+}
+
+async function runImport(from: string, options: Options): Promise<void> {
+  const source = await readImportSource(from);
+  note(`Reading ${from} (${megabytes(source.text.length)})`);
+  if (!options.plan && options.out === undefined) return create(source, options);
+  const { importDocument } = await import('../../import/import-document.ts');
+  const plan = importDocument(source.text, choicesOf(source, options), options.list ?? 'none');
+  note(`Planned ${plan.operations.operations} operations`);
+  if (options.plan) await printPlan(plan, options);
+  else await write(plan, from, options);
+}
+
+function megabytes(characters: number): string {
+  return characters < 100_000 ? `${Math.ceil(characters / 1000)} kB` : `${(characters / 1_000_000).toFixed(1)} MB`;
+}
+
+function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
+  const { include, exclude, readOnly, deprecated, server, set, name, slug } = options;
+  return { include, exclude, readOnly, deprecated, server, answers: set, name, slug, documentUrl: url };
+}
+
+async function printPlan({ config, ...plan }: PlannedImport, options: Options): Promise<void> {
+  if (options.json) return printJson(plan);
+  const { planText } = await import('../import-text.ts');
+  print(planText({ ...plan, config }));
+}
+
+/** @throws AppError while a question must be answered, and when the file exists */
+async function write(plan: PlannedImport, from: string, options: Options): Promise<void> {
+  const { importHead, importReportLines, questionLines } = await import('../import-text.ts');
+  if (plan.config === undefined || plan.chosen.tools === 0) {
+    const why = plan.config === undefined ? 'a question must be answered' : 'no operation was chosen';
+    const required = { ...plan, questions: plan.questions.filter(({ required }) => required) };
+    throw new AppError(
+      'invalid',
+      [`nothing was written: ${why}`, ...questionLines(required), ...importReportLines(plan)].join('\n  '),
+    );
+  }
+  const config = JSON.parse(plan.config) as unknown;
+  const { out = '-' } = options;
+  if (out !== '-' && !options.force && existsSync(out)) {
+    throw new AppError('conflict', `${out} exists; name another file, or overwrite it with --force`);
+  }
+  const { stringify } = await import('yaml');
+  const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/\s+/g, ' ')}`);
+  const text = out.endsWith('.json')
+    ? `${JSON.stringify(config, undefined, 2)}\n`
+    : `${head.join('\n')}\n${stringify(config, { lineWidth: 0 })}`;
+  if (out === '-') process.stdout.write(text);
+  else writeFileSync(out, text);
+  for (const line of [...questionLines(plan), ...importReportLines(plan)]) note(line);
+  const { tools, tokens } = plan.chosen;
+  if (out === '-') return;
+  if (options.json) printJson({ file: out, tools, tokens });
+  else print(`${out}: ${tools} tools, about ${tokens} tokens; judge it with: toolhost check ${out}`);
+}
+
+async function create(source: ImportSource, options: Options): Promise<void> {
+  const connection = connectionOf(options, process.env);
+  const { createRestClient } = await import('../rest-client.ts');
+  const { include, exclude, readOnly, deprecated, server, set, name, slug, list } = options;
+  const input = {
+    mode: 'create' as const,
+    document: source.text,
+    url: source.url,
+    include,
+    exclude,
+    read_only: readOnly,
+    deprecated,
+    server,
+    answers: set,
+    name,
+    slug,
+    report: list,
+  };
+  const made = await createRestClient(connection).run('importApi', input as Input<'importApi'>);
+  if (options.json) return printJson(made);
+  const { operations } = await import('../../operations/index.ts');
+  print(operations.importApi.say?.(made) ?? '');
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { openApi } from '../support/import/plan-of.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+const operation = (tag: string, summary: string) => ({ tags: [tag], summary });
+const pets = openApi(
+  {
+    '/pets': { get: operation('pets', 'All pets of the shop'), post: operation('pets', 'A new pet of the shop') },
+    '/owners/{id}': { get: operation('owners', 'One owner of some pets') },
+  },
+  { servers: [{ url: 'https://{shop}.example.com', variables: { shop: { default: 'your-shop' } } }] },
+);
+
+describe('toolhost import', () => {
+  let folder: string;
+  let service: TestToolhost;
+  let key: string;
+  let description: string;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
+    description = join(folder, 'openapi.yaml');
+    writeFileSync(description, stringify(pets));
+    service = await startToolhost();
+    key = await service.key();
+  });
+  after(async () => {
+    await service.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('[imp 4] prints a plan without a service', async () => {
+    const { code, stdout } = await toolhost(['import', description, '--plan']);
+    assert.equal(code, 0);
+    assert.match(stdout, /3 operations: 3 whole/);
+    assert.match(stdout, /^2 +1 +0 +\d+ +pets$/m);
+    assert.match(stdout, /Must be answered with --set shop=…/);
+    const json = await toolhost(['import', '-', '--plan', '--json', '--list', 'all'], { input: JSON.stringify(pets) });
+    const plan = JSON.parse(json.stdout) as { report: { tool: string }[] };
+    assert.deepEqual(
+      plan.report.map(({ tool }) => tool),
+      ['list_pets', 'create_pet', 'get_owner'],
+    );
+  });
+
+  it('[imp 4] writes a file that passes the check, once everything is answered', async () => {
+    const out = join(folder, 'pets.yaml');
+    const command = ['import', description, '--out', out, '--include', 'pets', '--read-only'];
+    const open = await toolhost(command);
+    assert.equal(open.code, 1);
+    assert.match(open.stderr, /a question must be answered\n +Must be answered with --set shop=…/);
+    assert.equal((await toolhost([...command, '--set', 'shop=acme'])).code, 0);
+    assert.match(readFileSync(out, 'utf8'), /base_url: https:\/\/\{\{shop\}\}\.example\.com\n/);
+    const { code, stdout } = await toolhost(['check', out]);
+    assert.deepEqual([code, stdout], [0, `${out}: ok\n`]);
+    const again = await toolhost([...command, '--server', 'https://x.example.com']);
+    assert.deepEqual([again.code, /exists; name another file/.test(again.stderr)], [1, true]);
+  });
+
+  it('[imp 4] creates the server of a running service', async () => {
+    const { code, stdout, stderr } = await toolhost(
+      [
+        'import',
+        description,
+        '--set',
+        'shop=acme',
+        '--set',
+        'credential=bearer',
+        '--slug',
+        'acme-pets',
+        '--url',
+        service.url,
+      ],
+      { env: { TOOLHOST_API_KEY: key } },
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /Created the server "Things" \(version 1\)[\s\S]*Set the secret TOKEN[\s\S]*Imported 3 tools/);
+    assert.equal((await service.rest('GET', '/servers/acme-pets')).status, 200);
+  });
+
+  it('[imp 4] says what is wrong with a document, an answer and a word of include', async () => {
+    const errorOf = async (args: string[], input = '') => (await toolhost(['import', ...args], { input })).stderr;
+    assert.match(await errorOf(['-', '--plan'], '{"a":1}'), /not an API description/);
+    assert.match(await errorOf(['-', '--plan'], '<!doctype html><p>'), /a web page/);
+    assert.match(await errorOf([description, '--plan', '--set', 'shp=x']), /answers\.shp: .*did you mean `shop`/);
+    assert.match(
+      await errorOf([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']),
+      /no operation was chosen\n.*--include cats/,
+    );
+  });
+});
