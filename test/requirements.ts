@@ -285,6 +285,7 @@ const imports = of('docs/import.md', {
   'imp 2': 'An imported tool is one that every client takes and that sends what the description says.',
   'imp 3': 'A plan says what an import would make, what it costs, what has to be answered, and what is not whole.',
   'imp 4': 'People and agents import over REST, the management server and the command line, within bounds.',
+  'imp 5': 'Importing again keeps every edit, follows the document elsewhere, and can be undone.',
 });
 
 /** What an operator gets and can rely on. */

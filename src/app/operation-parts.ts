@@ -41,7 +41,9 @@ export function operationParts(
     keyring,
     rules: rulesOf(rules),
     judgeOnThread: serving && judgeWork(serving.threads, rules),
-    importing: serving ? createImporting({ ...serving, urlProblem: rulesOf(rules).urlProblem }) : notServing,
+    importing: serving
+      ? createImporting({ ...serving, urlProblem: rulesOf(rules).urlProblem })
+      : { plan: notServing, again: notServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     ownAddress: ownAddressOf(config),

@@ -1,3 +1,5 @@
+import { generatedOf } from './again/generated.ts';
+import { documentHash } from './again/import-again.ts';
 import type { Finding } from './model.ts';
 import type { NeededSecret } from './plan/authentication-fields.ts';
 import type { ImportChoices, Question } from './plan/choices.ts';
@@ -37,6 +39,9 @@ export type PlannedImport = {
   findings: Finding[];
   report: ImportLine[];
   config: string | undefined;
+  /** What was generated, for importing again, as JSON. */
+  generated: string | undefined;
+  documentHash: string;
 };
 
 /** Most entries of each list of a plan. */
@@ -63,6 +68,8 @@ export function importDocument(text: string, choices: ImportChoices, report: Rep
     findings: firstFindings(findings),
     report: linesOf(plan, report),
     config: config && JSON.stringify(config),
+    generated: config && JSON.stringify(generatedOf(config)),
+    documentHash: documentHash(text),
   };
 }
 

@@ -81,6 +81,16 @@ export type Tables = {
     created_by: string;
     created_at: number;
   };
+  imports: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    created_at: number;
+    document_url: string | null;
+    document_hash: string;
+    choices: string;
+    generated: string;
+  };
   secrets: {
     server_id: string;
     workspace_id: string;

@@ -2,12 +2,13 @@ import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ContentJob } from '../gateway/answer/content-job.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
-import type { ImportJob } from '../operations/imports/import-job.ts';
+import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
 import type { ConfigurationJob } from '../operations/servers/judged.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
   'check-arguments': ArgumentJob;
+  'import-again': ImportAgainJob;
   'judge-configuration': ConfigurationJob;
   'plan-import': ImportJob;
   'read-answer': AnswerJob;
@@ -25,6 +26,7 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 /** Loaded by a thread with its first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
+  'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
   'judge-configuration': async () => (await import('../operations/servers/configuration-job.ts')).judgeConfiguration,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,

@@ -53,6 +53,7 @@ describe('the reader of API descriptions', () => {
           method: 'GET',
           url: '/pets/:petId',
           input_schema: { petId: { type: 'string' } },
+          imported_from: 'GET /pets/{petId}',
         },
         {
           name: 'pets_update',
@@ -64,6 +65,7 @@ describe('the reader of API descriptions', () => {
             name: { type: 'string', description: 'Its name.' },
             tags: { type: 'array', items: { type: 'string' }, optional: true },
           },
+          imported_from: 'PATCH /pets/{petId}',
         },
       ],
     });
@@ -230,6 +232,7 @@ describe('the reader of API descriptions', () => {
         required: ['id'],
         additionalProperties: false,
       },
+      imported_from: 'GET /a/{id}//b',
     });
     assert.equal(configOf(plan).base_url, 'https://api.example.com/v1');
     assert.deepEqual(made?.repairs.toSorted(), [

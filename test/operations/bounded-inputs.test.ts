@@ -62,7 +62,7 @@ const boundedByRules = [
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
-  /^importApi\.answers: a record/,
+  /^import(Api|Again)\.answers: a record/,
 ];
 
 describe('the inputs of the operations', () => {

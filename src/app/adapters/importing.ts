@@ -1,6 +1,5 @@
-import { AppError, invalid, JobError, OutboundError } from '../../errors.ts';
-import type { ImportJob } from '../../operations/imports/import-job.ts';
-import type { Importing } from '../../operations/imports/importing.ts';
+import { AppError, invalid, JobError, OutboundError, type Problem } from '../../errors.ts';
+import type { Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { userAgentOf } from '../../version.ts';
@@ -20,10 +19,32 @@ type ImportParts = {
 };
 
 /** Imports of documents: fetched by the guarded client, read on a thread. */
-export function createImporting({ threads, http, urlProblem }: ImportParts): Importing {
+export function createImporting(parts: ImportParts): Importing {
+  const { threads } = parts;
+  const inTurn = createTurns();
+  const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
+    text ?? (await fetchDocument(url ?? '', { ...parts, workspaceId }));
+  return {
+    plan: (request, workspaceId) =>
+      inTurn(workspaceId, async () => {
+        const { choices, report } = request;
+        const input = { text: await documentOf(request, workspaceId), choices, report };
+        return doneOf(await threads.run({ kind: 'plan-import', input, workspaceId, limitMs }).catch(refusedJob));
+      }),
+    again: (request, workspaceId) =>
+      inTurn(workspaceId, async () => {
+        const { choices, imported, again } = request;
+        const input = { text: await documentOf(request, workspaceId), choices, imported, again };
+        return doneOf(await threads.run({ kind: 'import-again', input, workspaceId, limitMs }).catch(refusedJob));
+      }),
+  };
+}
+
+/** Bounds the imports under way. @throws AppError tooMany */
+function createTurns() {
   const running = new Map<string, number>();
   let all = 0;
-  return async ({ text, url, choices, report }, workspaceId) => {
+  return async <Result>(workspaceId: string, work: () => Promise<Result>): Promise<Result> => {
     const ofWorkspace = running.get(workspaceId) ?? 0;
     if (all >= most.ofAll || ofWorkspace >= most.ofWorkspace) {
       throw new AppError('tooMany', 'other imports are under way; try again in a few seconds', { retryAfterS: 5 });
@@ -31,9 +52,7 @@ export function createImporting({ threads, http, urlProblem }: ImportParts): Imp
     all++;
     running.set(workspaceId, ofWorkspace + 1);
     try {
-      const document = text ?? (await fetchDocument(url ?? '', { http, urlProblem, workspaceId }));
-      const job = { kind: 'plan-import' as const, input: { text: document, choices, report }, workspaceId, limitMs };
-      return planned(await threads.run(job).catch(refusedJob));
+      return await work();
     } finally {
       all--;
       const left = (running.get(workspaceId) ?? 1) - 1;
@@ -44,8 +63,8 @@ export function createImporting({ threads, http, urlProblem }: ImportParts): Imp
 }
 
 /** @throws AppError invalid */
-function planned(output: ImportJob['output']) {
-  if ('plan' in output) return output.plan;
+function doneOf<Done>(output: { done: Done } | { refused: string; problems: readonly Problem[] }): Done {
+  if ('done' in output) return output.done;
   throw new AppError('invalid', output.refused, { problems: output.problems });
 }
 

@@ -49,6 +49,13 @@ export const serverConfigSchema = z.strictObject({
     .describe(
       'list (the default): agents get all tools. search: they get search_tools, describe_tool and call_tool, which find and run the tools of a large server at a small cost, and the pinned tools.',
     ),
+  imported: z
+    .strictObject({
+      id: z.string().min(1).max(100).describe('The import that this configuration is based on.'),
+      document: z.string().max(2048).optional().describe('Address of the API description.'),
+    })
+    .optional()
+    .describe('Written by an import, so that importing again keeps the edits made since. Leave it as it is.'),
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
 });
 
@@ -60,6 +67,7 @@ export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 const keysByPlace: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
   [/^authentication(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
+  [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],

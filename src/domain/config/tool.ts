@@ -121,6 +121,12 @@ export const toolSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('true lists the tool also when tool_mode is search, for the few that agents use most.'),
+  imported_from: z
+    .string()
+    .min(1)
+    .max(2200)
+    .optional()
+    .describe('Operation of the API description that the tool was imported from, such as GET /pets/{id}.'),
   disabled: z
     .boolean()
     .optional()

@@ -7,11 +7,16 @@ import { variableName } from './server-address.ts';
 
 const always = ['server', 'credential', 'client_id', 'client_secret', 'region', 'service'];
 
-/** Checks that every answer belongs to a question of the document. @throws AppError invalid */
-export function judgeAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
+/** Names of everything that a document may ask. */
+export function questionsOf(description: ApiDescription): string[] {
   const servers = [...description.servers, ...description.operations.flatMap((operation) => operation.servers ?? [])];
   const variables = servers.flatMap((one) => one.variables.flatMap(({ name }) => [name, variableName(name)]));
-  const known = [...new Set([...always, ...variables])];
+  return [...new Set([...always, ...variables])];
+}
+
+/** Checks that every answer belongs to a question of the document. @throws AppError invalid */
+export function judgeAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
+  const known = questionsOf(description);
   const problems: Problem[] = [];
   for (const [name, value] of Object.entries(answers)) {
     const path = `answers.${name.slice(0, 64)}`;

@@ -9,6 +9,7 @@ import type { NeededSecret } from './authentication-fields.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredential } from './credentials.ts';
 import { judgeAnswers } from './judge-answers.ts';
+import { operationKeys } from './operation-keys.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { ownAddress, serverAddress } from './server-address.ts';
 
@@ -52,12 +53,14 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
   const address = serverAddress(description, choices);
   const credential = chooseCredential(description, description.operations, choices);
   const names = toolNames(description.operations);
+  const keys = operationKeys(description.operations);
   const source = { root: description.root, credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
     const missing = credential.missingFor(operation);
     const own = ownAddress(operation.servers, choices);
     const made = makeTool(operation, names[index] as string, own ?? '', source);
-    return missing === undefined ? made : { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
+    if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
+    return made.tool ? { ...made, tool: { ...made.tool, imported_from: keys[index] as string } } : made;
   });
   const order = description.tags.map(({ name }) => name);
   const proposal = propose(all, order);

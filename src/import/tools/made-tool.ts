@@ -24,6 +24,8 @@ export type ImportedTool = {
   body?: string;
   response_headers?: string[];
   redirects?: 'follow';
+  /** The operation that it was made of. */
+  imported_from?: string;
 };
 
 export const importOutcomes = ['whole', 'loosened', 'partial', 'skipped'] as const;

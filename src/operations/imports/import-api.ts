@@ -2,12 +2,15 @@ import { z } from 'zod';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { foresee } from '../servers/judge-config.ts';
 import { createServer } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
+import { importAgain } from './import-again-operation.ts';
 import { importInput, mostDocumentCharacters, planOutput } from './import-shapes.ts';
 import { saidOfImport } from './said-of-import.ts';
+import { choicesText, newImport, storeImport } from './stored-imports.ts';
 
 type Input = z.output<typeof importInput>;
 
@@ -33,7 +36,7 @@ const importApi = operation({
     const plan = context.prepared as PlannedImport;
     const output = { mode: input.mode, ...shownPlan(plan) };
     if (input.mode === 'plan') return output;
-    const server = await createServer(context, configOf(plan));
+    const server = await createImported(context, plan, input);
     return { ...output, created: await storedAnswer(context, { server, isUnchanged: false }) };
   },
   isUnchanged: ({ created }) => created === undefined,
@@ -43,6 +46,16 @@ const importApi = operation({
   }),
   say: saidOfImport,
 });
+
+/** Creates the server, which names the import that it is based on. */
+async function createImported(context: Context, plan: PlannedImport, input: Input): Promise<StoredServer> {
+  const read = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
+  const imported = newImport(context, read);
+  const choices = choicesText({ server: input.server, answers: input.answers, documentUrl: input.url });
+  return createServer(context, { ...configOf(plan), imported }, (server) =>
+    storeImport(context, server, imported, { ...read, choices }),
+  );
+}
 
 /** Reads the document and plans, before the transaction. @throws AppError */
 async function planOf({ importing, actor }: Context, input: Input): Promise<PlannedImport> {
@@ -63,11 +76,11 @@ async function planOf({ importing, actor }: Context, input: Input): Promise<Plan
     slug,
     documentUrl: url,
   };
-  return importing({ text: document, url, choices, report: input.report }, actor.workspaceId);
+  return importing.plan({ text: document, url, choices, report: input.report }, actor.workspaceId);
 }
 
 /** @throws AppError invalid while a question must be answered, and when nothing was chosen */
-function configOf({ config, questions, chosen, unmatched }: PlannedImport): unknown {
+function configOf({ config, questions, chosen, unmatched }: PlannedImport): object {
   const open = questions.filter(({ required }) => required);
   if (config === undefined) {
     const problems = open.map(({ name, question }) => ({ path: `answers.${name}`, message: `required: ${question}` }));
@@ -77,12 +90,12 @@ function configOf({ config, questions, chosen, unmatched }: PlannedImport): unkn
     const message = `no operation fits${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; plan lists the tags and, with report "all", the operations`;
     throw invalid([{ path: 'include', message }], 'The server was not created');
   }
-  return JSON.parse(config) as unknown;
+  return JSON.parse(config) as object;
 }
 
-function shownPlan({ config: _, proposal, ...plan }: PlannedImport) {
+function shownPlan({ config: _, generated: _generated, documentHash: _hash, proposal, ...plan }: PlannedImport) {
   const { readOnly, ...rest } = proposal;
   return { ...plan, proposal: { ...rest, read_only: readOnly } };
 }
 
-export const importOperations = { importApi };
+export const importOperations = { importApi, importAgain };

@@ -1,16 +1,39 @@
 import { AppError, type Problem } from '../../errors.ts';
+import {
+  type AgainChoices,
+  type ImportedAgain,
+  type ImportedServer,
+  mergeImport,
+} from '../../import/again/import-again.ts';
 import { importDocument, type PlannedImport, type ReportKind } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+
+type Refused = { refused: string; problems: readonly Problem[] };
 
 /** Planning of an import on a thread. A refusal is an output, because errors lose their class between threads. */
 export type ImportJob = {
   input: { text: string; choices: ImportChoices; report: ReportKind };
-  output: { plan: PlannedImport } | { refused: string; problems: readonly Problem[] };
+  output: { done: PlannedImport } | Refused;
+};
+
+/** Reading a document again, and merging it into a server. */
+export type ImportAgainJob = {
+  input: { text: string; choices: ImportChoices; imported: ImportedServer; again: AgainChoices };
+  output: { done: ImportedAgain } | Refused;
 };
 
 export function runImport({ text, choices, report }: ImportJob['input']): { output: ImportJob['output'] } {
+  return outputOf(() => importDocument(text, choices, report));
+}
+
+export function runImportAgain(input: ImportAgainJob['input']): { output: ImportAgainJob['output'] } {
+  const { text, choices, imported, again } = input;
+  return outputOf(() => mergeImport(text, choices, imported, again));
+}
+
+function outputOf<Done>(work: () => Done): { output: { done: Done } | Refused } {
   try {
-    return { output: { plan: importDocument(text, choices, report) } };
+    return { output: { done: work() } };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { output: { refused: error.message, problems: error.problems } };

@@ -1,3 +1,4 @@
+import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
 import type { PlannedImport, ReportKind } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 
@@ -9,5 +10,14 @@ export type ImportRequest = {
   report: ReportKind;
 };
 
-/** Fetches the document if need be, and plans its import. @throws AppError invalid, tooLarge, tooMany, unavailable */
-export type Importing = (request: ImportRequest, workspaceId: string) => Promise<PlannedImport>;
+/** A document to import again into a server. */
+export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'choices'> & {
+  imported: ImportedServer;
+  again: AgainChoices;
+};
+
+/** Fetches the document if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
+export type Importing = {
+  plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
+  again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;
+};

@@ -19,8 +19,12 @@ import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
 import type { Foreseen } from './judged.ts';
 import { movedSecrets } from './moved-secrets.ts';
 
-/** @throws AppError invalid, conflict when the slug was ever used */
-export async function createServer(context: Context, raw: unknown): Promise<StoredServer> {
+/** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
+export async function createServer(
+  context: Context,
+  raw: unknown,
+  beforeStoring?: (server: StoredServer) => Promise<void>,
+): Promise<StoredServer> {
   const config = await validConfig(context, raw);
   const { masked, secrets } = splitSecrets(config);
   checkMasks(config, []);
@@ -37,6 +41,7 @@ export async function createServer(context: Context, raw: unknown): Promise<Stor
     updatedAt: at,
   };
   checkToolQuota(context, config.tools.length, 0);
+  await beforeStoring?.(server);
   if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
   await checkNewServer(context);
   await sealConfigSecrets(context, server, secrets);
@@ -80,6 +85,7 @@ export async function storeConfig(
   current: StoredServer,
   config: ServerConfig,
   expectedVersion: number | undefined,
+  beforeStoring?: () => Promise<void>,
 ): Promise<Stored> {
   refuseOtherVersion(current, expectedVersion);
   checkToolQuota(context, config.tools.length, current.config.tools.length);
@@ -100,6 +106,7 @@ export async function storeConfig(
     updatedAt: context.now(),
   };
   const bytesBefore = await bytesOfServer(context.db, current);
+  await beforeStoring?.();
   if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions)))
     throw changedMeanwhile(undefined);
   await checkGrowth(context, next, bytesBefore);

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { inSteps, type Pause } from '../delete-in-steps.ts';
 import { findSetQuotas } from '../quotas.ts';
+import { bytesOfImports } from '../servers/imports.ts';
 import { deleteVersions, trimVersions } from '../servers/server-versions.ts';
 import { tombstone } from '../servers/servers.ts';
 
@@ -29,7 +30,7 @@ async function measureSome(db: Db, mostVersions: number): Promise<number> {
       const most = (await findSetQuotas(db, server.workspaceId)).versions ?? mostVersions;
       const bytes = await trimVersions(db, server, most);
       await changing(db, server.id)
-        .set({ stored_bytes: sql<number>`octet_length(config) + ${bytes}` })
+        .set({ stored_bytes: sql<number>`octet_length(config) + ${bytes} + ${bytesOfImports(server.id)}` })
         .execute();
     } else {
       await deleteVersions(db, server, server.version);

@@ -6,6 +6,7 @@ import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Tables } from '../schema.ts';
 import { deleteClientTokens } from './client-tokens.ts';
+import { bytesOfImports, deleteImports } from './imports.ts';
 import { summaryText } from './server-list.ts';
 import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
 
@@ -81,7 +82,7 @@ async function storeVersion(db: Db, server: StoredServer, stored: NewVersion, mo
   await turnAfter(stored.config);
   await db
     .updateTable('servers')
-    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes}` })
+    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes} + ${bytesOfImports(server.id)}` })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .execute();
@@ -187,6 +188,7 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
   await deleteClientTokens(db, server);
   await deleteServerCaptures(db, server);
   await deleteVersions(db, server, server.version);
+  await deleteImports(db, server);
   await db
     .updateTable('servers')
     .set({ deleted_at: at, updated_at: at, ...tombstone })

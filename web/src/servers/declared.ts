@@ -12,6 +12,7 @@ export const names: Record<string, readonly string[]> = {
     "headers",
     "variables",
     "tool_mode",
+    "imported",
     "tools"
   ],
   "oauth": [
@@ -28,6 +29,10 @@ export const names: Record<string, readonly string[]> = {
     "value",
     "description",
     "enum"
+  ],
+  "imported": [
+    "id",
+    "document"
   ],
   "tools.*": [
     "name",
@@ -50,6 +55,7 @@ export const names: Record<string, readonly string[]> = {
     "redirects",
     "tags",
     "pinned",
+    "imported_from",
     "disabled"
   ],
   "tools.*.input_schema.*": [

@@ -1,0 +1,125 @@
+import { field, isFields } from '../document/lenient.ts';
+import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
+
+/** A tool as a configuration has it. `imported_from` is the operation it was made of, such as `GET /pets/{id}`. */
+export type AnyTool = { name: string; imported_from?: string; disabled?: boolean; [field: string]: Value };
+
+/** Tools by the operation that they were made of. */
+export type ToolsByOperation = ReadonlyMap<string, AnyTool>;
+
+export type ToolChange = { tool: string; operation: string; fields: { path: string; before: Value; after: Value }[] };
+export type ToolConflict = Conflict & { tool: string; operation: string };
+
+export type MergedTools = {
+  tools: AnyTool[];
+  changed: ToolChange[];
+  conflicts: ToolConflict[];
+  /** Names of tools that were added. */
+  added: string[];
+  /** Operations that have no tool: not there at the last import, or removed since by people. */
+  offered: { operation: string; tool: AnyTool; wasRemoved: boolean }[];
+  /** Names of tools whose operation is gone; they are disabled. */
+  gone: string[];
+  unchanged: number;
+};
+
+export type MergeChoices = {
+  /** Whether to add the tool of an operation that has none. */
+  adds: (operation: string) => boolean;
+  /** Which side decides a conflict. */
+  choose: (conflict: ToolConflict) => 'yours' | 'theirs';
+};
+
+/**
+ * Merges the tools of a new import into the tools of a server. `before` are the tools as the last import generated them,
+ * `now` as they are generated from the document today. Edits stay, fields that nobody edited follow the document, and
+ * tools that were not imported are left as they are.
+ */
+export function mergeTools(
+  yours: readonly AnyTool[],
+  before: ToolsByOperation,
+  now: ToolsByOperation,
+  choices: MergeChoices,
+): MergedTools {
+  const merged: MergedTools = { tools: [], changed: [], conflicts: [], added: [], offered: [], gone: [], unchanged: 0 };
+  const results = yours.map((tool) => mergeTool(tool, before, now, { choices, merged }));
+  merged.tools.push(...withNamesApart(yours, results));
+  for (const [index, tool] of merged.tools.entries()) noteChanges(yours[index] as AnyTool, tool, merged);
+  const present = new Set(yours.map(({ imported_from: operation }) => operation));
+  const names = new Set(merged.tools.map(({ name }) => name));
+  for (const [operation, tool] of now) {
+    if (present.has(operation)) continue;
+    if (!choices.adds(operation)) {
+      merged.offered.push({ operation, tool, wasRemoved: before.has(operation) });
+      continue;
+    }
+    const name = freeName(tool.name, names);
+    names.add(name);
+    merged.tools.push({ ...tool, name });
+    merged.added.push(name);
+  }
+  return merged;
+}
+
+type Into = { choices: MergeChoices; merged: MergedTools };
+
+function mergeTool(tool: AnyTool, before: ToolsByOperation, now: ToolsByOperation, { choices, merged }: Into): AnyTool {
+  const operation = tool.imported_from;
+  if (operation === undefined) return tool;
+  const theirs = now.get(operation);
+  if (!theirs) {
+    merged.gone.push(tool.name);
+    return { ...tool, disabled: true };
+  }
+  const own = (conflict: Conflict): ToolConflict => ({ ...conflict, tool: tool.name, operation });
+  return mergeRecords({ before: before.get(operation) ?? {}, yours: tool, theirs }, '', {
+    choose: (conflict) => choices.choose(own(conflict)),
+    onConflict: (conflict) => merged.conflicts.push(own(conflict)),
+  }) as AnyTool;
+}
+
+function noteChanges(before: AnyTool, after: AnyTool, merged: MergedTools): void {
+  const fields = changedFields(before, after);
+  if (fields.length === 0) merged.unchanged++;
+  else merged.changed.push({ tool: after.name, operation: after.imported_from ?? '', fields });
+}
+
+/** The values that differ, as deep as objects are. */
+function changedFields(before: AnyTool, after: AnyTool): ToolChange['fields'] {
+  const found: ToolChange['fields'] = [];
+  const compare = (one: Value, other: Value, path: string): void => {
+    if (isEqual(one, other)) return;
+    if (!isFields(one) || !isFields(other)) {
+      found.push({ path, before: one, after: other });
+      return;
+    }
+    for (const name of new Set([...Object.keys(one), ...Object.keys(other)]))
+      compare(field(one, name), field(other, name), path === '' ? name : `${path}.${name}`);
+  };
+  compare(before, after, '');
+  return found;
+}
+
+/** A document may give a tool the name that another tool has by now; then tools keep their names. */
+function withNamesApart(yours: readonly AnyTool[], results: readonly AnyTool[]): AnyTool[] {
+  const named = (name: (tool: AnyTool, index: number) => string) =>
+    results.map((tool, index) => ({ ...tool, name: name(tool, index) }));
+  const oldName = (index: number) => (yours[index] as AnyTool).name;
+  const shared = new Set(duplicates(results.map(({ name }) => name)));
+  const kept = named((tool, index) => (shared.has(tool.name) ? oldName(index) : tool.name));
+  return duplicates(kept.map(({ name }) => name)).length === 0 ? kept : named((_, index) => oldName(index));
+}
+
+function duplicates(names: readonly string[]): string[] {
+  const seen = new Set<string>();
+  return names.filter((name) => seen.size === seen.add(name).size);
+}
+
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(name)) return name;
+  for (let count = 2; ; count++) {
+    const ending = `_${count}`;
+    const candidate = name.slice(0, 64 - ending.length) + ending;
+    if (!taken.has(candidate)) return candidate;
+  }
+}

@@ -1,0 +1,58 @@
+import { field, isFields, type JsonFields } from '../document/lenient.ts';
+
+/** JSON, or undefined where there is nothing. */
+export type Value = unknown;
+
+/** Both sides changed a value, and differently. `path` has dots. */
+export type Conflict = { path: string; before: Value; yours: Value; theirs: Value };
+
+/** The three versions of a value: as it was generated, as people edited it, and as it is generated now. */
+export type ThreeWay = { before: Value; yours: Value; theirs: Value };
+
+export type Merging = {
+  /** Decides a conflict. */
+  choose: (conflict: Conflict) => 'yours' | 'theirs';
+  onConflict: (conflict: Conflict) => void;
+};
+
+/**
+ * Merges a value: what one side left as it was follows the other side. Objects are merged by property, everything else
+ * as a whole. The order of properties is that of `yours`, followed by new ones of `theirs`.
+ */
+export function mergeValues(values: ThreeWay, path: string, merging: Merging): Value {
+  const { before, yours, theirs } = values;
+  if (isEqual(yours, theirs) || isEqual(theirs, before)) return yours;
+  if (isEqual(yours, before)) return theirs;
+  if (isFields(yours) && isFields(theirs)) {
+    return mergeRecords({ before: isFields(before) ? before : {}, yours, theirs }, path, merging);
+  }
+  const conflict = { path, before, yours, theirs };
+  merging.onConflict(conflict);
+  return merging.choose(conflict) === 'yours' ? yours : theirs;
+}
+
+type Records = { before: JsonFields; yours: JsonFields; theirs: JsonFields };
+
+export function mergeRecords({ before, yours, theirs }: Records, path: string, merging: Merging): JsonFields {
+  const names = new Set([...Object.keys(yours), ...Object.keys(theirs)]);
+  const merged: [string, Value][] = [];
+  for (const name of names) {
+    const values = { before: field(before, name), yours: field(yours, name), theirs: field(theirs, name) };
+    const value = mergeValues(values, path === '' ? name : `${path}.${name}`, merging);
+    if (value !== undefined) merged.push([name, value]);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** Whether two values are the same JSON; the order of properties does not count. */
+export function isEqual(one: Value, other: Value): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((entry, index) => isEqual(entry, other[index]));
+  if (!isFields(one) || !isFields(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name]))
+  );
+}

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { mostDocumentCharacters } from './import-shapes.ts';
+
+const selectors = z.array(z.string().min(1).max(500)).max(1000);
+const text = z.string().optional();
+const count = z.int();
+const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
+
+export const againInput = {
+  mode: z
+    .enum(['plan', 'apply'])
+    .default('plan')
+    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe('Address of the description; that of the last import when absent.'),
+  document: z
+    .string()
+    .min(1)
+    .max(mostDocumentCharacters)
+    .optional()
+    .describe('Text of the description instead of its address.'),
+  add: selectors
+    .optional()
+    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
+  take: selectors
+    .optional()
+    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  answers: z
+    .record(z.string().min(1).max(200), z.string().max(4096))
+    .optional()
+    .describe('Answers to questions, besides those of the last import.'),
+};
+
+export const againOutput = {
+  mode: z.enum(['plan', 'apply']),
+  slug: z.string(),
+  title: z.string(),
+  same_document: z.boolean().describe('Whether the document is the one of the last import, byte for byte.'),
+  counts: z.object({
+    changed: count,
+    conflicts: count,
+    added: count,
+    offered: count,
+    gone: count,
+    unchanged: count,
+  }),
+  server: z
+    .array(z.object({ path: z.string(), before: text, after: text }))
+    .describe('Fields of the server that change.'),
+  changed: z
+    .array(z.object({ tool: z.string(), operation: z.string(), fields }))
+    .max(500)
+    .describe('Tools that change, with the fields that follow the document.'),
+  conflicts: z
+    .array(
+      z.object({
+        tool: text,
+        path: z.string(),
+        key: z.string().describe('Name of the conflict in take.'),
+        before: text.describe('As it was imported last.'),
+        yours: text,
+        document: text,
+      }),
+    )
+    .max(500)
+    .describe('Values that were edited and that the document changed differently.'),
+  added: z.array(z.string()).max(500),
+  offered: z
+    .array(
+      z.object({
+        operation: z.string(),
+        tool: z.string(),
+        tokens: count,
+        removed: z.literal(true).optional().describe('Its tool was removed since the last import.'),
+      }),
+    )
+    .max(500)
+    .describe('Operations without a tool; add names those that are wanted.'),
+  gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
+  questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })),
+};

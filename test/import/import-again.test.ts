@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openApi } from '../support/import/plan-of.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
+
+type Tool = Json & { name: string; description: string; disabled?: boolean; imported_from?: string };
+type Again = Json & {
+  counts: Record<string, number>;
+  conflicts: { key: string; yours?: string; document?: string }[];
+  offered: { operation: string; removed?: true }[];
+  gone: string[];
+  added: string[];
+  same_document: boolean;
+  changed_server?: { server: { version: number } };
+};
+
+const text = { type: 'string' };
+const pet = (more: Json = {}) => ({
+  get: { operationId: 'getPet', summary: 'Get one pet by its id', parameters: [id], ...more },
+});
+const id = { name: 'id', in: 'path', required: true, schema: text, description: 'The id of a pet' };
+const list = (more: Json = {}) => ({
+  get: { operationId: 'listPets', summary: 'List all the pets there are', parameters: [limit], ...more },
+});
+const limit = { name: 'limit', in: 'query', schema: { type: 'integer' }, description: 'How many' };
+
+/** The description of an API of pets, with these paths. */
+const documentOf = (paths: Json, more: Json = {}) =>
+  JSON.stringify(openApi(paths, { servers: [{ url: 'https://pets.example.com' }], ...more }));
+const first = documentOf({ '/pets/{id}': pet(), '/pets': list() });
+
+for (const engine of engines) {
+  describe(`importing again, on ${engine}`, () => {
+    let running: EngineToolhost;
+    let toolhost: TestToolhost;
+    let key: string;
+    let count = 0;
+    before(async () => {
+      running = await startOn(engine);
+      toolhost = running.toolhost;
+      key = await toolhost.key();
+    });
+    after(() => running?.stop());
+
+    const rest = (method: string, path: string, body?: Json) =>
+      toolhost.rest(method, path, { key, ...(body && { body }) });
+    async function imported(document = first, more: Json = {}): Promise<string> {
+      const slug = `pets-${engine}-${++count}`;
+      const body = { mode: 'create', document, slug, include: ['*'], ...more };
+      const reply = await rest('POST', '/import', body);
+      assert.equal(reply.status, 200, reply.text);
+      return slug;
+    }
+    const again = (slug: string, body: Json) => rest('POST', `/servers/${slug}/import`, body) as Promise<Reply<Again>>;
+    const configOf = async (slug: string) =>
+      (await rest('GET', `/servers/${slug}`)).body.config as Json & { tools: Tool[] };
+    const toolOf = async (slug: string, name: string) =>
+      (await configOf(slug)).tools.find((tool) => tool.name === name);
+    const edit = (slug: string, tool: string, fields: Json) => rest('PATCH', `/servers/${slug}/tools/${tool}`, fields);
+
+    it('[imp 5] keeps edits, and follows the document elsewhere', async () => {
+      const slug = await imported();
+      const edited = await edit(slug, 'get_pet', { description: 'Finds a pet by its number.' });
+      assert.equal(edited.status, 200, edited.text);
+      const document = documentOf({
+        '/pets/{id}': pet({
+          summary: 'Get one pet by its id',
+          parameters: [{ ...id, description: 'Number of the pet' }],
+        }),
+        '/pets': list({ summary: 'List the pets of the shop' }),
+      });
+      const plan = await again(slug, { document });
+      assert.equal(plan.status, 200, plan.text);
+      assert.deepEqual([plan.body.counts.changed, plan.body.counts.conflicts], [2, 0]);
+      assert.equal((await toolOf(slug, 'list_pets'))?.description, 'List all the pets there are');
+      const applied = await again(slug, { mode: 'apply', document });
+      assert.equal(applied.body.changed_server?.server.version, 3, applied.text);
+      const pets = await toolOf(slug, 'get_pet');
+      assert.equal(pets?.description, 'Finds a pet by its number.');
+      assert.match(JSON.stringify(pets), /Number of the pet/);
+      assert.equal((await toolOf(slug, 'list_pets'))?.description, 'List the pets of the shop');
+    });
+
+    it('[imp 5] shows a conflict, in which the edit stays unless the document is taken', async () => {
+      const slug = await imported();
+      await edit(slug, 'get_pet', { description: 'Mine, and long enough to say something.' });
+      const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
+      const { body } = await again(slug, { document });
+      assert.deepEqual(
+        body.conflicts.map(({ key: name, yours, document: theirs }) => [name, yours, theirs]),
+        [['get_pet.description', 'Mine, and long enough to say something.', 'Theirs, which is new']],
+      );
+      await again(slug, { mode: 'apply', document });
+      assert.equal((await toolOf(slug, 'get_pet'))?.description, 'Mine, and long enough to say something.');
+      assert.deepEqual((await again(slug, { document })).body.conflicts, [], 'a decided conflict is not asked again');
+      const other = await imported();
+      await edit(other, 'get_pet', { description: 'Mine, and long enough to say something.' });
+      await again(other, { mode: 'apply', document, take: ['get_pet.description'] });
+      assert.equal((await toolOf(other, 'get_pet'))?.description, 'Theirs, which is new');
+    });
+
+    it('[imp 5] offers new operations, and disables tools whose operation is gone', async () => {
+      const slug = await imported();
+      const document = documentOf({
+        '/pets': list(),
+        '/owners': { get: { operationId: 'listOwners', summary: 'List owners' } },
+      });
+      const { body } = await again(slug, { mode: 'apply', document });
+      assert.deepEqual(
+        body.offered.map(({ operation }) => operation),
+        ['GET /owners'],
+      );
+      assert.deepEqual([body.gone, body.added], [['get_pet'], []]);
+      assert.equal((await toolOf(slug, 'get_pet'))?.disabled, true);
+      const added = await again(slug, { mode: 'apply', document, add: ['GET /owners'] });
+      assert.deepEqual(added.body.added, ['list_owners'], added.text);
+      assert.equal((await toolOf(slug, 'list_owners'))?.imported_from, 'GET /owners');
+      await rest('DELETE', `/servers/${slug}/tools/list_owners`);
+      const [offered] = (await again(slug, { document })).body.offered;
+      assert.deepEqual([offered?.operation, offered?.removed], ['GET /owners', true]);
+    });
+
+    it('[imp 5] makes one version, which restoring undoes together with what it was based on', async () => {
+      const slug = await imported();
+      const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
+      await again(slug, { mode: 'apply', document });
+      assert.equal((await rest('POST', `/servers/${slug}/versions/1/restore`)).status, 200);
+      assert.equal((await toolOf(slug, 'get_pet'))?.description, 'Get one pet by its id');
+      const { body } = await again(slug, { document });
+      assert.deepEqual(
+        [body.counts.changed, body.counts.conflicts],
+        [1, 0],
+        'the restored text is not taken for an edit',
+      );
+    });
+
+    it('[imp 5] changes nothing for the same document, and stores no version', async () => {
+      const slug = await imported();
+      await edit(slug, 'get_pet', { title: 'A pet' });
+      const { body } = await again(slug, { mode: 'apply', document: first });
+      assert.deepEqual([body.same_document, body.changed_server], [true, undefined]);
+      assert.equal(((await rest('GET', `/servers/${slug}`)).body.server as Json).version, 2);
+    });
+
+    it('[imp 5] refuses servers that were not imported, and documents that cannot be read', async () => {
+      await toolhost.createServer({ name: 'By hand', slug: `by-hand-${engine}`, tools: [] });
+      assert.match((await again(`by-hand-${engine}`, { document: first })).text, /was not imported/);
+      const slug = await imported();
+      assert.equal((await again(slug, {})).status, 400);
+      assert.equal((await again(slug, { document: '{}' })).status, 400);
+      assert.equal((await again(slug, { mode: 'apply', document: first, expected_version: 7 })).status, 200);
+      const changed = documentOf({ '/pets': list({ summary: 'Changed once more' }) });
+      assert.equal((await again(slug, { mode: 'apply', document: changed, expected_version: 7 })).status, 409);
+    });
+
+    it('[imp 5] is part of a workspace of its own', async () => {
+      const slug = await imported();
+      const stranger = await toolhost.key({ workspace: 'strangers' });
+      const reply = await toolhost.rest('POST', `/servers/${slug}/import`, {
+        key: stranger,
+        body: { document: first },
+      });
+      assert.equal(reply.status, 404);
+    });
+  });
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import {
+  type AnyTool,
+  mergeTools,
+  type ToolConflict,
+  type ToolsByOperation,
+} from '../../src/import/again/merge-tools.ts';
+
+type Fields = { [name: string]: unknown };
+
+const words = fc.constantFrom('a', 'b', 'c', 'd', 'toString');
+const text = fc.constantFrom('one', 'two', 'three', 'four');
+const field = fc.record(
+  { type: fc.constantFrom('string', 'integer'), description: text, enum: fc.array(text, { maxLength: 2 }) },
+  { requiredKeys: ['type'] },
+);
+const fields = fc.record(
+  {
+    description: text,
+    url: text,
+    title: text,
+    headers: fc.dictionary(words, text, { maxKeys: 3 }),
+    input_schema: fc.dictionary(words, field, { maxKeys: 3 }),
+  },
+  { requiredKeys: ['description', 'url', 'input_schema'] },
+);
+const operations = ['GET /a', 'GET /b', 'POST /a', 'DELETE /a', 'GET /c'];
+const generated = fc
+  .subarray(operations)
+  .chain((some) => fc.tuple(...some.map((operation) => fields.map((more) => [operation, more] as const))));
+
+/** The tools that a document gives; names follow from operations. */
+function toolsOf(made: readonly (readonly [string, Fields])[]): ToolsByOperation {
+  return new Map(
+    made.map(([operation, more]) => [
+      operation,
+      { name: operation.replaceAll(/\W+/g, '_').toLowerCase(), imported_from: operation, ...more },
+    ]),
+  );
+}
+
+type Edit = { of: number; kind: 'replace' | 'remove' | 'rename' | 'disable'; more: Fields; name: string };
+const edit: fc.Arbitrary<Edit> = fc.record({
+  of: fc.nat(6),
+  kind: fc.constantFrom('replace', 'remove', 'rename', 'disable'),
+  more: fields,
+  name: fc.constantFrom('mine', 'get_c', 'other'),
+});
+
+/** The tools of a server after people have edited them. */
+function edited(before: ToolsByOperation, edits: readonly Edit[]): AnyTool[] {
+  const tools: AnyTool[] = [...before.values()].map((tool) => structuredClone(tool));
+  tools.push({ name: 'by_hand', description: 'Written by hand.', url: 'one' });
+  for (const { of, kind, more, name } of edits) {
+    const index = of % Math.max(1, tools.length);
+    const tool = tools[index];
+    if (!tool) continue;
+    if (kind === 'remove') tools.splice(index, 1);
+    if (kind === 'replace') tools[index] = { ...tool, ...structuredClone(more) };
+    if (kind === 'disable') tools[index] = { ...tool, disabled: true };
+    if (kind === 'rename' && !tools.some((other) => other.name === name)) tools[index] = { ...tool, name };
+  }
+  return tools;
+}
+
+/** Every value in a tool with its path; arrays count as one value. */
+function leaves(value: unknown, path = ''): Map<string, string> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return new Map(value === undefined ? [] : [[path, JSON.stringify(value)]]);
+  return new Map(Object.entries(value).flatMap(([name, entry]) => [...leaves(entry, `${path}/${name}`)]));
+}
+
+/** Whether a conflict of an operation is about this path or something around it. */
+function isIn(conflicts: readonly ToolConflict[], operation: string, path: string): boolean {
+  return conflicts.some(
+    (conflict) => conflict.operation === operation && `${path}/`.startsWith(`/${conflict.path.replaceAll('.', '/')}/`),
+  );
+}
+
+const keepYours = { adds: () => false, choose: () => 'yours' as const };
+const runs = { numRuns: 2000 };
+const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
+
+describe('importing again', () => {
+  it('[imp 5] loses no edit, and follows the document where nobody edited', () => {
+    fc.assert(
+      fc.property(...cases, (first, second, edits) => {
+        const before = toolsOf(first);
+        const now = toolsOf(second);
+        const yours = edited(before, edits);
+        const { tools, conflicts } = mergeTools(yours, before, now, keepYours);
+        for (const [index, mine] of yours.entries()) {
+          const after = leaves(tools[index]);
+          const operation = mine.imported_from;
+          const theirs = operation === undefined ? undefined : now.get(operation);
+          if (operation === undefined) {
+            assert.deepEqual(tools[index], mine);
+            continue;
+          }
+          if (!theirs) {
+            assert.deepEqual(tools[index], { ...mine, disabled: true });
+            continue;
+          }
+          const [a, b, c] = [leaves(before.get(operation) ?? {}), leaves(mine), leaves(theirs)];
+          for (const path of new Set([...a.keys(), ...b.keys(), ...c.keys()])) {
+            if (path === '/name') continue;
+            const isEdited = a.get(path) !== b.get(path);
+            if (isEdited) assert.equal(after.get(path), b.get(path), path);
+            else if (!isIn(conflicts, operation, path)) assert.equal(after.get(path), c.get(path), path);
+          }
+        }
+      }),
+      runs,
+    );
+  });
+
+  it('[imp 5] reports a conflict exactly where both sides changed a value differently', () => {
+    fc.assert(
+      fc.property(...cases, (first, second, edits) => {
+        const before = toolsOf(first);
+        const now = toolsOf(second);
+        const yours = edited(before, edits);
+        const { conflicts } = mergeTools(yours, before, now, keepYours);
+        const { tools: taken } = mergeTools(yours, before, now, { ...keepYours, choose: () => 'theirs' });
+        for (const { tool, operation, path, yours: mine, theirs } of conflicts) {
+          assert.notDeepEqual(mine, theirs);
+          const index = yours.findIndex(({ name }) => name === tool);
+          const at = path
+            .split('.')
+            .reduce<unknown>(
+              (value, name) => (Object.hasOwn(value as Fields, name) ? (value as Fields)[name] : undefined),
+              taken[index],
+            );
+          if (path !== 'name') assert.deepEqual(at, theirs, `${operation} ${path}`);
+        }
+        for (const mine of yours) {
+          const operation = mine.imported_from ?? '';
+          const theirs = now.get(operation);
+          if (!theirs) continue;
+          const [a, b, c] = [leaves(before.get(operation) ?? {}), leaves(mine), leaves(theirs)];
+          for (const path of new Set([...b.keys(), ...c.keys()])) {
+            const differ = new Set([a.get(path), b.get(path), c.get(path)]).size === 3;
+            if (differ) assert.ok(isIn(conflicts, operation, path), path);
+          }
+        }
+      }),
+      runs,
+    );
+  });
+
+  it('[imp 5] changes nothing when the document did not change, nor when it is done twice', () => {
+    fc.assert(
+      fc.property(...cases, (first, second, edits) => {
+        const before = toolsOf(first);
+        const now = toolsOf(second);
+        const yours = edited(before, edits);
+        const same = mergeTools(yours, before, before, keepYours);
+        assert.deepEqual(same.tools, yours);
+        assert.deepEqual([same.changed, same.conflicts, same.added, same.gone], [[], [], [], []]);
+        const once = mergeTools(yours, before, now, { ...keepYours, adds: () => true });
+        const twice = mergeTools(once.tools, now, now, { ...keepYours, adds: () => true });
+        assert.deepEqual(twice.tools, once.tools);
+        assert.deepEqual([twice.added, twice.conflicts], [[], []]);
+      }),
+      runs,
+    );
+  });
+
+  it('[imp 5] keeps the names of tools apart, and offers new operations without adding them', () => {
+    fc.assert(
+      fc.property(...cases, fc.subarray(operations), (first, second, edits, wanted) => {
+        const before = toolsOf(first);
+        const now = toolsOf(second);
+        const yours = edited(before, edits);
+        const merged = mergeTools(yours, before, now, {
+          adds: (operation) => wanted.includes(operation),
+          choose: () => 'theirs',
+        });
+        const names = merged.tools.map(({ name }) => name);
+        assert.equal(new Set(names).size, names.length);
+        const present = new Set(yours.map((tool) => tool.imported_from));
+        const without = [...now.keys()].filter((operation) => !present.has(operation));
+        assert.equal(merged.added.length, without.filter((operation) => wanted.includes(operation)).length);
+        assert.deepEqual(
+          merged.offered.map(({ operation }) => operation),
+          without.filter((operation) => !wanted.includes(operation)),
+        );
+      }),
+      runs,
+    );
+  });
+});
