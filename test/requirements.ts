@@ -275,6 +275,7 @@ const configurations = of('docs/configuration.md', {
     'An agent gets the headers, files and targets of redirects that the tool asks for, and nothing secret with them.',
   'conf 3': 'base_url, headers, variables and secrets in URLs are written once and go only where they may.',
   'conf 4': 'Each kind of credential that APIs ask for reaches them, alone or beside others, and nobody else.',
+  'conf 6': 'What a configuration cannot do is a problem or a warning that says what to do.',
   'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
 });
 

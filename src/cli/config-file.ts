@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { foreignText } from '../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../errors.ts';
 
-/** The value that a JSON or YAML file holds; `-` is standard input. @throws AppError that names the file */
+/** The value that a JSON or YAML file holds, or the text of a document of another program; `-` is standard input. @throws AppError that names the file */
 export async function readConfigFile(path: string): Promise<unknown> {
   const content = await readConfigText(path);
+  // A command line may be valid YAML, too.
+  if (foreignText(content) !== undefined) return content;
   // JSON is valid YAML too, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {

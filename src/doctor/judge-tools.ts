@@ -1,5 +1,6 @@
 import { firstNames } from '../domain/first-names.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
+import { schemaFaults } from '../domain/warnings/client-schemas.ts';
 import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
 
 const maxTokens = 10_000;
@@ -59,18 +60,13 @@ export function judgeTokens(tokens: number): Verdict {
   return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
 }
 
-const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
-const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
-const claude = ['Claude', 'Claude Code'];
-const openai = ['ChatGPT', 'Codex'];
-
 /**
  * Judges input schemas by what clients refuse. The whole request of a conversation fails for one such tool, so the
  * other servers of the client fail with it.
  */
 export function judgeSchemas(tools: readonly Fields[]): Verdict {
-  const faults = schemaFaults.flatMap(({ what, clients, isIn }) => {
-    const found = tools.filter(({ inputSchema }) => isIn(objectOf(inputSchema)));
+  const faults = schemaFaults.flatMap(({ what, clients, find }) => {
+    const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
     return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients }];
   });
   if (faults.length === 0) return ok('No schema has anything that a known client refuses.');
@@ -80,48 +76,6 @@ export function judgeSchemas(tools: readonly Fields[]): Verdict {
     everyClient.filter((name) => concerned.has(name)),
   );
 }
-
-type SchemaFault = { what: string; clients: string[]; isIn: (schema: Fields) => boolean };
-
-const schemaFaults: readonly SchemaFault[] = [
-  {
-    what: 'Arguments whose names have characters other than letters, digits, _ . -',
-    clients: claude,
-    isIn: ({ properties }) => Object.keys(objectOf(properties)).some((name) => !propertyName.test(name)),
-  },
-  {
-    what: 'oneOf, anyOf, allOf or not at the root of the schema',
-    clients: [...claude, ...openai],
-    isIn: (schema) => combinators.some((keyword) => keyword in schema),
-  },
-  {
-    what: '$ref, which clients do not follow',
-    clients: claude,
-    isIn: (schema) => hasSchema(schema, (inner) => typeof inner.$ref === 'string'),
-  },
-  {
-    what: 'Arrays without items',
-    clients: ['VS Code', ...openai],
-    isIn: (schema) => hasSchema(schema, (inner) => inner.type === 'array' && inner.items === undefined),
-  },
-];
-
-const deepest = 40;
-
-/** Whether a schema, or one inside it, fits. The work is proportional to the text of the schema. */
-function hasSchema(schema: Fields, fits: (schema: Fields) => boolean, depth = 0): boolean {
-  if (fits(schema)) return true;
-  if (depth > deepest) return false;
-  const inner = [
-    ...Object.values(objectOf(schema.properties)),
-    ...Object.values(objectOf(schema.$defs)),
-    ...[schema.items, schema.additionalProperties],
-    ...['oneOf', 'anyOf', 'allOf'].flatMap((keyword) => (Array.isArray(schema[keyword]) ? schema[keyword] : [])),
-  ];
-  return inner.some((value) => isObject(value) && hasSchema(value, fits, depth + 1));
-}
-
-const isObject = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
 
 const namesOf = (tools: readonly Fields[]) => tools.map(({ name }) => String(name));
 const clientNames = (clients: readonly { name: string }[]) => clients.map((client) => client.name);

@@ -129,8 +129,9 @@ describe('building the upstream request: URL and body', () => {
     assert.equal(await builtUrl(url, input_schema), '/items?x=1&y');
     assert.equal(await builtUrl(url, input_schema, { id: '5', a: '1', b: '' }), '/items?x=1&id=eq.5&range=1-&y');
     assert.equal(await builtUrl('/items?id=eq.:id', input_schema), '/items');
+    const nullable = { type: 'object', properties: { id: { type: ['string', 'null'] } }, required: ['id'] };
     assert.match(
-      await one.refused(await one.serve({ url: '/items/:id', input_schema })),
+      await one.refused(await one.serve({ url: '/items/:id', input_schema: nullable }), { id: null }),
       /^id: is missing; it is part of the path/,
     );
     assert.match(

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
@@ -89,6 +90,8 @@ function summary({ server, secrets, callback_url, warnings }: Shown): string[] {
 
 async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string, options: Options): Promise<void> {
   const config = await readConfigFile(file);
+  const foreign = foreignDocument(config);
+  if (foreign !== undefined) throw new AppError('invalid', `${file}: ${foreign}`);
   if (typeof config !== 'object' || config === null || Array.isArray(config)) {
     throw new AppError('invalid', `${file}: is not a configuration; allowed: an object with name, slug and tools`);
   }

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
@@ -105,6 +106,8 @@ async function show(name: Change, options: Options, changed: Output<Change>): Pr
 
 async function fieldsFrom(file: string): Promise<Fields> {
   const value = await readConfigFile(file);
+  const foreign = foreignDocument(value);
+  if (foreign !== undefined) throw new AppError('invalid', `${file}: ${foreign}`);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
   throw new AppError(
     'invalid',

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { unfilledPlaceholders } from '../mistakes/literal-text.ts';
+import { unknownRequired } from '../mistakes/required-names.ts';
 import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
@@ -79,6 +81,11 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
     judgeSchema(toJsonSchema(schema), problems);
     judgeNames(names, 'properties.', problems);
     judgeProperties(schema, problems);
+    judgeLiterals(
+      schema,
+      problems,
+      problems.within((path) => `properties.${path}`),
+    );
     return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
@@ -91,6 +98,18 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
   // Problems of the JSON Schema made from a flat map are reported at the path in the flat map.
   const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
   judgeSchema(toJsonSchema(schema), inFlatMap);
+  judgeLiterals(toJsonSchema(schema), inFlatMap, problems, propertiesOf(schema));
+}
+
+/** Names and texts that would have no effect, or be sent as they stand. */
+function judgeLiterals(
+  schema: JsonSchema,
+  problems: ProblemList,
+  ofProperties: ProblemList,
+  properties = propertiesOf(schema),
+): void {
+  for (const problem of unknownRequired(schema)) problems.add(() => problem);
+  for (const problem of unfilledPlaceholders(properties)) ofProperties.add(() => problem);
 }
 
 /** The keywords of the service beside those of JSON Schema. */

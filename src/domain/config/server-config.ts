@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
+import { foreignDocument } from '../mistakes/foreign-document.ts';
 import { addIssues, ProblemList } from '../problems.ts';
 import { slugProblem } from '../slug.ts';
 import {
@@ -83,6 +84,8 @@ function keysAt(path: string): readonly string[] {
  * problems; rules across fields are checked where the fields they need are well-formed.
  */
 export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
+  const foreign = foreignDocument(raw);
+  if (foreign !== undefined) return { problems: [{ path: '', message: foreign }] };
   const input = forgivingConfig(raw);
   const problems = new ProblemList();
   const result = serverConfigSchema.safeParse(input, { reportInput: false });

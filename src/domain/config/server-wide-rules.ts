@@ -1,5 +1,6 @@
 import { secretNamePattern } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
+import { bracesInUrl } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems.ts';
 import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { maxUrlLength } from './tool.ts';
@@ -24,7 +25,7 @@ export function judgeServerWide(
   if (headers) judgeHeaders(headers, { ...surroundings, wide }, inHeaders);
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
-  const faults = baseUrlProblems(fillVariables(base, variables), surroundings);
+  const faults = [...bracesInUrl(base, new Set()), ...baseUrlProblems(fillVariables(base, variables), surroundings)];
   for (const message of faults) problems.add(() => ({ path: 'base_url', message }));
   return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
 }

@@ -2,14 +2,15 @@ import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder } from '../http/placeholders.ts';
-import { parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
+import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan } from '../json/json.ts';
+import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { judgeSchema } from '../schema/schema-rules.ts';
 import { judgeAnswerFields } from './answer-rules.ts';
 import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
-import { argumentsOf, judgeInputSchema, maxArguments } from './input-schema.ts';
+import { argumentsOf, type InputSchema, isJsonSchemaForm, judgeInputSchema, maxArguments } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
 import { argumentProblems } from './sending/argument-rules.ts';
 import { bodyProblems, contentTypeProblem, deepestTemplate } from './sending/body-rules.ts';
@@ -60,6 +61,17 @@ export function judgeTool(raw: RawTool, surroundings: ToolSurroundings, problems
   }
   judgePaths(raw, problems);
   judgeAnswerFields(raw, problems);
+  const unfilled = argumentsInHeaders(headers.data ?? {}, names);
+  addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
+  const inPath = new Set(template?.segments.flatMap(argumentsIn));
+  addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
+}
+
+/** A JSON Schema without `required` requires nothing. */
+function withNeed(schema: unknown): (argument: Argument) => Argument {
+  const { required } = (schema ?? {}) as { required?: unknown };
+  const requiresNothing = isJsonSchemaForm((schema ?? {}) as InputSchema) && !Array.isArray(required);
+  return (argument) => (requiresNothing ? { ...argument, required: false } : argument);
 }
 
 /** The template of a URL, and why it cannot be used. */
@@ -76,12 +88,14 @@ function judgeUrl(
       problems: ['begins with a slash, which needs base_url; set base_url on the server, or write the whole URL'],
     };
   if (filled.startsWith('//')) return { problems: ['begins with two slashes; allowed: one, or a whole URL'] };
+  const braces = bracesInUrl(raw, new Set(names));
   const url = absoluteUrl(raw, wide);
   if (url.length > maxUrlLength)
     return { problems: [`has ${url.length} characters when filled; allowed: ${maxUrlLength}`] };
   const { template, problems } = parseUrlTemplate(url, names);
   const hostFault = isRelative ? undefined : hostProblem(url, urlProblem);
   if (hostFault) problems.push(hostFault);
+  problems.push(...braces);
   if (!template) return { problems };
   return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
 }

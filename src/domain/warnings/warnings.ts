@@ -6,6 +6,9 @@ import { enabledTools, type Tool } from '../config/tool.ts';
 import { listedTools, toolList } from '../config/tool-list.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
+import { knownClients } from '../known-clients.ts';
+import { clientWarnings } from './client-warnings.ts';
+import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
@@ -13,6 +16,10 @@ export type Warning = { path: string; message: string };
 
 const manyTools = 40;
 const manyTokens = 10_000;
+const limitsOfClients = knownClients
+  .filter(({ maxTools }) => maxTools !== undefined)
+  .map(({ name, maxTools }) => `${name} takes ${maxTools}`)
+  .join(', ');
 
 /** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
 export function estimatedTokens(config: ServerConfig): number {
@@ -22,15 +29,21 @@ export function estimatedTokens(config: ServerConfig): number {
 
 /** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
+  const listed = new Set(listedTools(config));
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
     ...toolWarnings(tool, `tools[${index}]`, config),
     ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
+    ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
+    ...hintWarnings(tool, `tools[${index}]`),
+    ...answerWarnings(tool, `tools[${index}]`),
+    ...bracesInHeaders(tool.headers, `tools[${index}].headers`),
   ]);
   warnings.push(...warningsOfList(config), ...loginWarnings(config));
   warnings.push(
     ...secretWarnings(secretUsesOfServer(config), '', storedSecrets),
     ...clearCredentials(config, 'headers'),
+    ...bracesInHeaders(config.headers, 'headers'),
     ...variableWarnings(config, storedSecrets),
   );
   if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
@@ -48,7 +61,7 @@ export function warningsOfList(config: ServerConfig): Warning[] {
   if (listed > manyTools) {
     warnings.push({
       path: 'tools',
-      message: `${listed} tools: some clients cut off above ${manyTools}; consider several servers, or tool_mode search`,
+      message: `${listed} tools: some clients cut off above ${manyTools} (${limitsOfClients}, over all their servers); consider several servers, or tool_mode search`,
     });
   }
   const tokens = estimatedTokens(config);

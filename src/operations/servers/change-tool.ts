@@ -1,4 +1,5 @@
 import type { Tool } from '../../domain/config/tool.ts';
+import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { nearestOrAll } from '../../domain/near-names.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
 import { type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
@@ -44,6 +45,8 @@ export async function foreseeTool(
 
 /** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
 export async function validTool(context: Context, current: StoredServer, raw: RawTool): Promise<Tool> {
+  const foreign = foreignDocument(raw);
+  if (foreign !== undefined) throw invalid([{ path: '', message: foreign }], 'Nothing was stored');
   const { config, problems } = await judge(context, withOnly(current, raw), []);
   const tool = config?.tools[0];
   if (tool) return tool;

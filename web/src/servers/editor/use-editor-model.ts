@@ -1,4 +1,5 @@
 import { useCallback, useMemo, useState } from 'react';
+import { foreignText } from '../../../../src/domain/mistakes/foreign-document.ts';
 import type { FieldProblem } from '../../answers.ts';
 import { visible, visibleJson } from '../../ui/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../config.ts';
@@ -16,6 +17,8 @@ function parsed(text: string): { config: Config } | { problem: string } {
     if (isObject(value)) return { config: value };
     return { problem: 'a configuration is an object: { … }' };
   } catch (error) {
+    const foreign = foreignText(text);
+    if (foreign !== undefined) return { problem: foreign };
     return { problem: error instanceof Error ? visible(error.message) : 'this is not JSON' };
   }
 }

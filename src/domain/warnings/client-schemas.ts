@@ -1,0 +1,78 @@
+/** What clients and the models behind them refuse in the input schemas of tools; from their issue trackers. */
+
+type Schema = { readonly [keyword: string]: unknown };
+
+/** `find` gives the places in an input schema, such as `properties.a[b]`; the root is "". */
+export type SchemaFault = {
+  what: string;
+  clients: readonly string[];
+  advice: string;
+  find: (schema: Schema) => string[];
+};
+
+const claude = ['Claude', 'Claude Code'];
+const openai = ['ChatGPT', 'Codex'];
+const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
+const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
+
+/** One such tool makes the whole request of a conversation fail, and with it the other servers of the client. */
+export const schemaFaults: readonly SchemaFault[] = [
+  {
+    what: 'Arguments whose names have characters other than letters, digits, _ . -',
+    clients: claude,
+    advice: 'rename the argument and give the name that the API expects as its "wire_name"',
+    find: ({ properties }) => Object.keys(objectOf(properties)).filter((name) => !propertyName.test(name)),
+  },
+  {
+    what: 'oneOf, anyOf, allOf or not at the root of the schema',
+    clients: [...claude, ...openai],
+    advice: 'declare the arguments in properties, and describe in words which of them go together',
+    find: (schema) => combinators.filter((keyword) => Object.hasOwn(schema, keyword)),
+  },
+  {
+    what: '$ref, which clients do not follow',
+    clients: claude,
+    advice: 'write the schema where it is used',
+    find: (schema) => placesOf(schema, (inner) => typeof inner.$ref === 'string'),
+  },
+  {
+    what: 'Arrays without items',
+    clients: ['VS Code', ...openai],
+    advice: 'say what the entries are, for example "items": {"type": "string"}',
+    find: (schema) =>
+      placesOf(schema, ({ type, items, prefixItems }) => {
+        return [type].flat().includes('array') && items === undefined && prefixItems === undefined;
+      }),
+  },
+];
+
+const deepest = 40;
+
+/** Where a schema, or one inside it, fits. The work is proportional to the text of the schema. */
+function placesOf(schema: Schema, fits: (schema: Schema) => boolean, path = '', depth = 0): string[] {
+  const own = fits(schema) ? [path] : [];
+  if (depth > deepest) return own;
+  const below = (name: string) => (path ? `${path}.${name}` : name);
+  const inner: [string, unknown][] = [
+    ...Object.entries(objectOf(schema.properties)).map(([name, value]): [string, unknown] => [below(name), value]),
+    ...Object.entries(objectOf(schema.$defs)).map(([name, value]): [string, unknown] => [
+      below(`$defs.${name}`),
+      value,
+    ]),
+    [below('items'), schema.items],
+    [below('additionalProperties'), schema.additionalProperties],
+    ...combinators.flatMap((keyword) => {
+      const schemas = schema[keyword];
+      return Array.isArray(schemas)
+        ? schemas.map((value, i): [string, unknown] => [below(`${keyword}[${i}]`), value])
+        : [];
+    }),
+  ];
+  return [...own, ...inner.flatMap(([at, value]) => (isObject(value) ? placesOf(value, fits, at, depth + 1) : []))];
+}
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const objectOf = (value: unknown): Schema => (isObject(value) ? value : {});

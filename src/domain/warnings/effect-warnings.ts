@@ -1,0 +1,87 @@
+import { argumentsOf } from '../config/input-schema.ts';
+import { annotationsOf, type Tool } from '../config/tool.ts';
+import { foldedHeader } from '../http/parameter-names.ts';
+import { didYouMean } from '../problems.ts';
+
+type Remark = { path: string; message: string };
+
+/** Warnings about hints that the request contradicts: clients decide by them what to repeat and what to ask about. */
+export function hintWarnings(tool: Tool, at: string): Remark[] {
+  const { method } = tool;
+  const hints = annotationsOf(tool);
+  const remarks: Remark[] = [];
+  const warn = (hint: string, message: string) => remarks.push({ path: `${at}.annotations.${hint}`, message });
+  if (hints.readOnlyHint && hints.destructiveHint) {
+    warn('destructiveHint', 'contradicts readOnlyHint; clients then ignore it, so say false to one of the two');
+  } else if (hints.readOnlyHint && (method === 'DELETE' || method === 'PUT' || method === 'PATCH')) {
+    warn('readOnlyHint', `calls ${method} a reading request, so clients send it without asking the person`);
+  }
+  if (method === 'GET' && (hints.destructiveHint || !hints.readOnlyHint)) {
+    const hint = hints.destructiveHint ? 'destructiveHint' : 'readOnlyHint';
+    warn(
+      hint,
+      'says that this GET changes something; a GET whose connection was lost is sent again, so use the method that the API has for changes',
+    );
+  }
+  if (
+    (method === 'POST' || method === 'PATCH') &&
+    hints.idempotentHint &&
+    !hints.readOnlyHint &&
+    !hasIdempotencyKey(tool)
+  ) {
+    warn(
+      'idempotentHint',
+      `says that this ${method} may be repeated; without an Idempotency-Key, in headers or as an argument, make sure that the API does nothing twice`,
+    );
+  }
+  return remarks;
+}
+
+const key = /^(x-)?(idempotency|idempotent|request|client-request|client-token)(-key|-id)?$/;
+
+function hasIdempotencyKey({ headers, input_schema }: Tool): boolean {
+  const names = argumentsOf(input_schema).flatMap(({ name, wire }) => [name, wire.wire_name ?? name]);
+  return [...Object.keys(headers), ...names].some((name) => key.test(foldedHeader(name)));
+}
+
+/** Warnings about `response_fields` that leave out what `output_schema` describes, or name what it does not have. */
+export function answerWarnings(tool: Tool, at: string): Remark[] {
+  const { response_fields: fields, output_schema: schema } = tool;
+  if (!fields || !schema || typeof schema.properties !== 'object' || schema.properties === null) return [];
+  const known = Object.keys(schema.properties);
+  const isOpen = schema.additionalProperties !== false && known.length === 0;
+  if (isOpen) return [];
+  const remarks: Remark[] = [];
+  for (const [index, field] of fields.entries()) {
+    const first = field.split('.')[0] ?? '';
+    if (known.includes(first)) continue;
+    const path = `${at}.response_fields[${index}]`;
+    remarks.push({
+      path,
+      message: `output_schema has no property ${first}, so this matches nothing that it describes${didYouMean(first, known)}`,
+    });
+  }
+  const kept = new Set(fields.map((field) => field.split('.')[0]));
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const lost = required.filter((name): name is string => typeof name === 'string' && !kept.has(name));
+  if (lost.length > 0) {
+    const names = lost.slice(0, 3).join(', ');
+    const message = `leave out ${names}, which output_schema requires, so every answer would be refused; keep it, or take it out of required`;
+    remarks.push({ path: `${at}.response_fields`, message });
+  }
+  return remarks;
+}
+
+/** Warnings about text in braces in header values, which is sent as it stands. `at` is the path of the headers. */
+export function bracesInHeaders(headers: Readonly<Record<string, string>> | undefined, at: string): Remark[] {
+  return Object.entries(headers ?? {}).flatMap(([name, value]) => {
+    const found = /(?<![{\w$])[$]?\{([A-Za-z_]\w*)\}(?!\})/.exec(value);
+    if (!found) return [];
+    return [
+      {
+        path: `${at}.${name}`,
+        message: `\`${found[0]}\` is sent as it stands; write {{${found[1]}}} for a variable or a secret`,
+      },
+    ];
+  });
+}
