@@ -113,10 +113,11 @@ describe('warnings about clients, hints and answers', () => {
   });
 
   it('[conf 6] braces in the value of a header', async () => {
+    const shell = ['$', '{TOKEN}'].join('');
     for (const [value, found] of [
       ['{TOKEN}', '{TOKEN}'],
-      ['Bearer ${TOKEN}', '${TOKEN}'],
-    ] as const) {
+      [`Bearer ${shell}`, shell],
+    ]) {
       assert.deepEqual(await ofTool({ headers: { 'X-Auth': value } }), [
         `tools[0].headers.X-Auth: \`${found}\` is sent as it stands; write {{TOKEN}} for a variable or a secret`,
       ]);
