@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { readConfigText } from '../config-file.ts';
 
@@ -35,6 +36,8 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
 }
 
 async function valuesOf(file: string, text: string): Promise<unknown[]> {
+  // A command line may be valid YAML, too.
+  if (foreignText(text) !== undefined) return [text];
   // JSON is valid YAML too, but the JSON parser gives better messages.
   if (isJsonText(file, text)) {
     const value = parsed(file, 'JSON', () => JSON.parse(text) as unknown);

@@ -1,5 +1,6 @@
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { problemsOf } from '../../domain/problems.ts';
 import type { Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
@@ -39,6 +40,8 @@ export async function readServerFiles(
 
 /** Splits a document into the configuration and the other sections. */
 export function serverOf({ file, at, value }: FileDocument): { server?: ServerFile; problems: FileProblem[] } {
+  const foreign = foreignDocument(value);
+  if (foreign !== undefined) return { problems: [{ at, path: '', message: foreign }] };
   if (!isDocument(value)) {
     const message = 'is not a configuration; allowed: an object with name, slug and tools';
     return { problems: [{ at, path: '', message }] };
