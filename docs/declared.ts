@@ -10,6 +10,7 @@ type JsonSchema = {
   items?: JsonSchema;
   anyOf?: JsonSchema[];
   enum?: unknown[];
+  const?: unknown;
   default?: unknown;
   maximum?: number;
 };
@@ -53,6 +54,7 @@ type Found<Value> = Record<string, Value[]>;
 
 function collect(schema: JsonSchema, path: string, names: Found<string>, values: Found<unknown>): void {
   if (schema.enum) values[path] = schema.enum;
+  if (schema.const !== undefined) values[path] = [schema.const];
   const { properties, items, additionalProperties: entries, anyOf = [] } = schema;
   const below = (name: string) => (path === '' ? name : `${path}.${name}`);
   // Where one of several shapes is a map of entries, its entries are what people write.

@@ -134,6 +134,9 @@ export const values: Record<string, readonly string[]> = {
     "deep",
     "json"
   ],
+  "tools.*.input_schema.*.content": [
+    "base64"
+  ],
   "tools.*.array_format": [
     "repeat",
     "comma",

@@ -1,4 +1,4 @@
-import { Select, SimpleGrid, Textarea, TextInput } from '@mantine/core';
+import { Select, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../answers.ts';
 import { usePress } from '../../ui/press.ts';
@@ -6,6 +6,8 @@ import { sentence } from '../../ui/problem-alert.tsx';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { visibleJson } from '../../ui/visible.ts';
 import { isObject, type PathPart, textOf } from '../config.ts';
+import { ArgumentSending } from './argument-sending.tsx';
+import { shownValue, typedValue } from './argument-value.ts';
 import { useBlock } from './editor-context.ts';
 
 type Props = {
@@ -23,25 +25,20 @@ const locations = [
   { value: 'body', label: 'Body' },
 ];
 
-/** The value of a typed text, by the argument's type. */
-function typedValue(text: string, type: unknown): unknown {
-  if (text === '') return undefined;
-  if (type === 'string') return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-function shownValue(value: unknown): string {
-  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
-}
-
+/** What an argument may be, and how it is sent. */
 export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Props) {
+  return (
+    <Stack gap="xs" mt="sm">
+      <ArgumentGeneral path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
+      <ArgumentSending name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
+    </Stack>
+  );
+}
+
+function ArgumentGeneral({ path, name, field, isReadOnly, onChange }: Props) {
   const options = Array.isArray(field.enum) ? field.enum.map(shownValue) : [];
   return (
-    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       <TextInput
         label="Default"
         description="Sent when the agent leaves it out."
@@ -80,7 +77,10 @@ export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Pro
   );
 }
 
-const own = new Set(['type', 'description', 'optional', 'default', 'enum', 'in', 'format']);
+const own = new Set([
+  ...['type', 'description', 'optional', 'default', 'enum', 'in', 'format'],
+  ...['wire_name', 'style', 'value', 'allow_slashes', 'content', 'file_name', 'media_type'],
+]);
 
 function objectIn(text: string): JsonObject | undefined {
   try {

@@ -130,6 +130,11 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
         <HintField path={at('annotations', 'idempotentHint')} label="Safe to repeat" />
         <HintField path={at('annotations', 'openWorldHint')} label="Reaches the open world" />
       </SimpleGrid>
+      <JsonField
+        path={at('body_template')}
+        label="Template of the body"
+        text='JSON body in which ":name" is the value of an argument.'
+      />
       <JsonField path={at('output_schema')} label="Output schema" text="JSON Schema of the structured answer." />
     </>
   );

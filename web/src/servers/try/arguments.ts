@@ -19,24 +19,27 @@ function isJsonSchema(schema: JsonObject): boolean {
   return ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
 }
 
-/** The arguments that an `input_schema` declares, in either of its forms. */
+/** The arguments that an `input_schema` declares, in either of its forms, without constants. */
 export function argumentsOf(schema: unknown): Argument[] {
   if (!isObject(schema)) return [];
   const isWhole = isJsonSchema(schema);
   const properties = isWhole ? (isObject(schema.properties) ? schema.properties : {}) : schema;
   const required = isWhole && Array.isArray(schema.required) ? schema.required : [];
-  return Object.entries(properties).map(([name, given]) => {
-    const field = isObject(given) ? given : {};
-    return {
-      name,
-      type: typeof field.type === 'string' ? field.type : 'object',
-      text: typeof field.description === 'string' ? field.description : '',
-      isRequired: (isWhole ? required.includes(name) : field.optional !== true) && field.default === undefined,
-      options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
-      fallback: field.default,
-      isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
-    };
-  });
+  const isGiven = ([, field]: [string, unknown]) => !isObject(field) || field.value === undefined;
+  return Object.entries(properties)
+    .filter(isGiven)
+    .map(([name, given]) => {
+      const field = isObject(given) ? given : {};
+      return {
+        name,
+        type: typeof field.type === 'string' ? field.type : 'object',
+        text: typeof field.description === 'string' ? field.description : '',
+        isRequired: (isWhole ? required.includes(name) : field.optional !== true) && field.default === undefined,
+        options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
+        fallback: field.default,
+        isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
+      };
+    });
 }
 
 function typedValue(argument: Argument, typed: string): unknown {
