@@ -1,24 +1,25 @@
 import { execFileSync } from 'node:child_process';
 import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
-import { addApply } from './commands/apply.ts';
 import { addBackup } from './commands/backup.ts';
 import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
-import { addDiff } from './commands/diff.ts';
 import { addDoctor } from './commands/doctor.ts';
-import { addExport } from './commands/export.ts';
 import { addImport } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
 import { addMasterKey } from './commands/master-key.ts';
 import { addQuotas } from './commands/quotas.ts';
-import { addSchema } from './commands/schema.ts';
 import { addSecrets } from './commands/secrets.ts';
 import { addServe } from './commands/serve.ts';
 import { addServers } from './commands/servers.ts';
 import { addTools } from './commands/tools.ts';
 import { reportFailure } from './failure.ts';
+import { addApply } from './file-commands/apply.ts';
+import { addDev } from './file-commands/dev.ts';
+import { addDiff } from './file-commands/diff.ts';
+import { addExport } from './file-commands/export.ts';
+import { addSchema } from './file-commands/schema.ts';
 
 /** Runs one command and sets the exit code: 0 success, 1 failure or refusal, 2 wrong usage. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
@@ -53,7 +54,7 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: so
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
     ...[addServers, addTools, addSecrets, addCall, addCheck, addImport, addDoctor],
-    ...[addApply, addDiff, addExport, addSchema],
+    ...[addApply, addDiff, addExport, addSchema, addDev],
   ];
   for (const add of groups) add(program);
   return program;

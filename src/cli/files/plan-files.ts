@@ -19,7 +19,11 @@ type Reading = {
 export type Planning = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
 
 /** Reads the servers of files and compares each with the service. Nothing is changed. */
-export async function planFiles(client: RestClient, paths: readonly string[], reading: Reading): Promise<Planning> {
+export async function planFiles(
+  client: Pick<RestClient, 'run'>,
+  paths: readonly string[],
+  reading: Reading,
+): Promise<Planning> {
   const { servers, problems } = await readServerFiles(paths);
   const unknown = [...(reading.more?.keys() ?? [])].filter((slug) => !servers.some((server) => server.slug === slug));
   const strayed = unknown.map((slug) => ({
@@ -33,7 +37,7 @@ export async function planFiles(client: RestClient, paths: readonly string[], re
 
 /** Compares servers of files with the service, one after the other. */
 export async function planServers(
-  client: RestClient,
+  client: Pick<RestClient, 'run'>,
   servers: readonly ServerFile[],
   reading: Reading,
 ): Promise<Planning> {
@@ -63,7 +67,7 @@ function adviceFor(path: string, message: string): string {
 }
 
 async function planOf(
-  client: RestClient,
+  client: Pick<RestClient, 'run'>,
   server: ReadyServer,
   label: string | undefined,
 ): Promise<Plan | { failure: FileProblem }> {

@@ -197,6 +197,16 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
     .execute();
 }
 
+/** Lets the slug of a deleted server be used again, in a database that is thrown away. */
+export async function freeSlug(db: Db, workspaceId: string, slug: string): Promise<void> {
+  await db
+    .deleteFrom('servers')
+    .where('workspace_id', '=', workspaceId)
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is not', null)
+    .execute();
+}
+
 export async function findServer(db: Db, workspaceId: string, slug: string): Promise<StoredServer | undefined> {
   const row = await findRow(db, slug);
   if (row?.workspace_id !== workspaceId) return undefined;

@@ -24,8 +24,9 @@ const ownProgram = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost'
 export async function startChildToolhost(
   env: Record<string, string>,
   program: string = ownProgram,
+  args: readonly string[] = ['serve'],
 ): Promise<ChildToolhost> {
-  const child = spawn(program, ['serve'], {
+  const child = spawn(program, args, {
     env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDevServers, type DevServers } from '../local/dev-servers.ts';
+import { createLog } from '../log.ts';
+import { stopOnSignals } from './signals.ts';
+import { start } from './start.ts';
+
+/** A service for development: local mode, with a database that ends with it. */
+export type DevService = { baseUrl: string; servers: DevServers; stop(): Promise<boolean> };
+
+/** Settings that a service for development takes from the environment. */
+const taken = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
+
+/** @throws ConfigError, AppError conflict */
+export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevService> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-dev-'));
+  const own = Object.fromEntries(taken.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
+  const settings = { LOG_LEVEL: 'warn', ...own, DATA_DIR: dataDir, DEMO: '0', QUOTAS: 'writes=0' };
+  const forget = () => rmSync(dataDir, { recursive: true, force: true });
+  try {
+    const running = await start(settings);
+    return {
+      baseUrl: running.baseUrl,
+      servers: createDevServers(running.app.runner),
+      async stop() {
+        const isComplete = await running.stop();
+        forget();
+        return isComplete;
+      },
+    };
+  } catch (error) {
+    forget();
+    throw error;
+  }
+}
+
+/** Ends the process with 0 at a signal, after `close` and the service's running calls. */
+export function stopDevOnSignals(service: DevService, close: () => void): void {
+  stopOnSignals(createLog('warn'), () => {
+    close();
+    return service.stop();
+  });
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { binary } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('toolhost dev', () => {
+  let upstream: RecordingUpstream;
+  let folder: string;
+  let serving: ChildToolhost;
+  let key: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-dev-files-'));
+    write('first.yaml', config('first'));
+    write('sealed.yaml', { ...config('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
+    const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
+    serving = await startChildToolhost(env, binary, ['dev', folder]);
+    key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
+  });
+  after(async () => {
+    await serving?.end();
+    await upstream.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const config = (slug: string, more: object = {}) =>
+    serverAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
+  /** Saves as careful editors do: under another name first. */
+  const write = (name: string, value: object | string) => {
+    const draft = join(folder, `.${name}.draft`);
+    writeFileSync(draft, typeof value === 'string' ? value : stringify(value));
+    renameSync(draft, join(folder, name));
+  };
+  const toolsOf = async (slug: string): Promise<string[] | number> => {
+    const response = await fetch(`${serving.url}/mcp/${slug}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+    });
+    if (!response.ok) return response.status;
+    return ((await response.json()) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name);
+  };
+  const becomes = (slug: string, expected: string[] | number) =>
+    eventually(async () => assert.deepEqual(await toolsOf(slug), expected));
+
+  it('[imp 6] serves the files of a folder, with secrets from the environment', async () => {
+    assert.deepEqual(await toolsOf('first'), ['get']);
+    const response = await fetch(`${serving.url}/api/v1/servers/sealed/tools/get/call`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: '{"arguments": {}}',
+    });
+    assert.equal(response.status, 200);
+    assert.equal(upstream.take().at(-1)?.headers.authorization, 'Bearer dev-value');
+    assert.doesNotMatch(serving.output(), /dev-value/);
+  });
+
+  it('[imp 6] follows changes of several files, new files and files that are gone and come back', async () => {
+    const other = [toolAt(`${upstream.url}/other`, { name: 'other' })];
+    write('first.yaml', config('first', { tools: other }));
+    write('second.json', JSON.stringify(config('second')));
+    await becomes('first', ['other']);
+    await becomes('second', ['get']);
+    rmSync(join(folder, 'second.json'));
+    await becomes('second', 404);
+    write('second.json', JSON.stringify(config('second', { tools: other })));
+    await becomes('second', ['other']);
+    // Another slug in the same file is another server.
+    write('second.json', JSON.stringify(config('third')));
+    await becomes('third', ['get']);
+    await becomes('second', 404);
+  });
+
+  it('[imp 6] keeps the previous version of a file with a problem, and prints the problem', async () => {
+    write('kept.yaml', config('kept'));
+    await becomes('kept', ['get']);
+    for (const [broken, message] of [
+      ['name: [', /kept\.yaml: is not YAML: /],
+      [config('kept', { tools: [{ name: 'x' }] }), /kept\.yaml: tools\[0\]\.url: /],
+      [{ ...config('kept'), secrets: { KEY: { env: 'NOT_SET' } } }, /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/],
+      [config('first'), /kept\.yaml: slug: "first" is the slug in .*first\.yaml already/],
+    ] as const) {
+      write('kept.yaml', broken);
+      await eventually(() => assert.match(serving.output('stderr'), message));
+      assert.deepEqual(await toolsOf('kept'), ['get'], String(message));
+      write('kept.yaml', config('kept'));
+    }
+    const tools = [toolAt(`${upstream.url}/fixed`, { name: 'fixed' })];
+    write('kept.yaml', config('kept', { tools }));
+    await becomes('kept', ['fixed']);
+  });
+});
