@@ -57,9 +57,9 @@ function collect(schema: JsonSchema, path: string, names: Found<string>, values:
   if (schema.const !== undefined) values[path] = [schema.const];
   const { properties, items, additionalProperties: entries, anyOf = [] } = schema;
   const below = (name: string) => (path === '' ? name : `${path}.${name}`);
-  // Where one of several shapes is a map of entries, its entries are what people write.
+  // Where one of several shapes is a map of entries, its entries are what people write; otherwise all shapes count.
   const chosen = anyOf.find((one) => typeof one.additionalProperties === 'object');
-  if (chosen) collect(chosen, path, names, values);
+  for (const one of chosen ? [chosen] : anyOf) collect(one, path, names, values);
   if (properties) {
     names[path] = Object.keys(properties);
     for (const [name, field] of Object.entries(properties)) collect(field, below(name), names, values);

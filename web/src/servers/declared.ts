@@ -15,6 +15,50 @@ export const names: Record<string, readonly string[]> = {
     "imported",
     "tools"
   ],
+  "authentication": [
+    "type",
+    "header",
+    "query_key",
+    "cookie",
+    "token",
+    "user",
+    "password",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scopes",
+    "audience",
+    "resource",
+    "client_auth",
+    "extra_params",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "service"
+  ],
+  "authentication.*": [
+    "type",
+    "header",
+    "query_key",
+    "cookie",
+    "token",
+    "user",
+    "password",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scopes",
+    "audience",
+    "resource",
+    "client_auth",
+    "extra_params",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "service"
+  ],
   "oauth": [
     "authorization_url",
     "token_url",
@@ -83,6 +127,12 @@ export const names: Record<string, readonly string[]> = {
     "media_type",
     "x-mcp-header"
   ],
+  "tools.*.input_schema.*.file_name": [
+    "argument"
+  ],
+  "tools.*.input_schema.*.media_type": [
+    "argument"
+  ],
   "tools.*.annotations": [
     "title",
     "readOnlyHint",
@@ -94,6 +144,32 @@ export const names: Record<string, readonly string[]> = {
 
 /** The values that a text may have, by its path. */
 export const values: Record<string, readonly string[]> = {
+  "authentication.type": [
+    "Bearer",
+    "ApiKey",
+    "Basic",
+    "QueryParam",
+    "Cookie",
+    "ClientCredentials",
+    "AwsSigV4"
+  ],
+  "authentication.client_auth": [
+    "basic",
+    "body"
+  ],
+  "authentication.*.type": [
+    "Bearer",
+    "ApiKey",
+    "Basic",
+    "QueryParam",
+    "Cookie",
+    "ClientCredentials",
+    "AwsSigV4"
+  ],
+  "authentication.*.client_auth": [
+    "basic",
+    "body"
+  ],
   "oauth.token_mode": [
     "issued",
     "passthrough"
