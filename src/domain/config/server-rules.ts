@@ -104,6 +104,11 @@ function credentialProblems(one: Authentication, { urlProblem, variables }: Cred
   }
   if (fillVariables(one.user ?? '', variables).includes(':'))
     problems.push({ path: 'user', message: 'holds a colon, which Basic cannot send in a user name (RFC 7617, 2)' });
+  for (const field of ['region', 'service'] as const) {
+    const value = fillVariables(one[field] ?? 'x', variables);
+    if (!/^[a-z0-9-]+$/.test(value))
+      problems.push({ path: field, message: `found ${shown(value)}; allowed: lower-case letters, digits and -` });
+  }
   if (one.type === 'Basic') problems.push(...pairProblems(one));
   if (one.type === 'ClientCredentials') problems.push(...tokenRequestProblems(one, urlProblem, variables));
   return problems;
@@ -121,8 +126,6 @@ function pairProblems({ token, user, password }: Authentication): Problem[] {
 }
 
 function fieldProblems(one: Authentication): Problem[] {
-  if (one.type === 'AwsSigV4')
-    return [{ path: 'type', message: `${one.type} cannot be used yet; choose another type` }];
   const { required, optional } = fieldsOfType[one.type];
   const missing = required.filter((field) => one[field] === undefined);
   const foreign = (Object.keys(one) as (keyof Authentication)[]).filter(

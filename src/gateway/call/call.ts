@@ -6,6 +6,7 @@ import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { OwnTokens } from '../credentials/own-tokens.ts';
+import type { Signing } from '../credentials/sign-request.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 
 /** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
@@ -29,6 +30,8 @@ export type Call = {
   readonly span: CallSpan | undefined;
   /** Tokens that the service got for itself; undefined for a tool that needs none. */
   ownTokens: OwnTokens | undefined;
+  /** The keys that sign the request; undefined unless it is signed. */
+  signing: Signing | undefined;
   /** The credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
@@ -64,6 +67,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     startedClock: performance.now(),
     span,
     ownTokens: undefined,
+    signing: undefined,
     sensitive: [],
     outcome: 'ok',
     reason: undefined,

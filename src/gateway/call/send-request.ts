@@ -9,6 +9,7 @@ import type { HttpClient } from '../../outbound/http-client.ts';
 import { secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
+import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
 import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
@@ -79,14 +80,16 @@ export function sendOnce(
   const { server, tool, asked, caller } = call;
   const isElsewhere = hop?.isElsewhere === true;
   const span = call.span?.request(request.method, request.origin);
-  const { body, headers } = contentOf(request);
+  const content = contentOf(request);
+  const signed = call.signing && !isElsewhere ? signedContent(call, call.signing, request, content) : undefined;
+  const { body, headers } = signed ?? content;
   const traceparent = isElsewhere ? undefined : (span?.traceparent ?? asked.traceparent);
   const sent = client.send({
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,
     caller: isElsewhere ? { id: caller.id, network: caller.network } : caller,
-    path: request.path,
+    path: signed?.path ?? request.path,
     method: request.method,
     headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],
     body,
@@ -102,8 +105,19 @@ function traceHeaders(traceparent: string, tracestate: string | undefined): stri
   return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
 }
 
+type Content = { body: string | Buffer | undefined; headers: string[] };
+
+/** The same content with a signature, which is made last; the trace context that follows is not signed. */
+function signedContent(call: Call, signing: Signing, request: UpstreamRequest, content: Content) {
+  const path = signablePath(request.path);
+  const at = call.startedAt + performance.now() - call.startedClock;
+  const signature = signatureOf({ ...request, ...content, path }, signing, at);
+  call.sensitive.push(signature.at(-1)?.split('Signature=')[1] ?? '');
+  return { ...content, path, headers: [...content.headers, ...signature] };
+}
+
 /** The body of a request, and its headers including those that depend on the body. */
-function contentOf({ body, headers }: UpstreamRequest): { body: string | Buffer | undefined; headers: string[] } {
+function contentOf({ body, headers }: UpstreamRequest): Content {
   const parts = formParts(body);
   if (!parts) return { body: body as string | Buffer | undefined, headers };
   const multipart = multipartBody(parts);

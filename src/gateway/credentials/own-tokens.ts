@@ -3,6 +3,7 @@ import { fillVariables } from '../../domain/config/server-wide.ts';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
 import { secretFor } from '../callers/secret-use.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import type { Signing } from './sign-request.ts';
 import { storedText } from './stored-text.ts';
 
 /** Access tokens that the service got for itself, by the credential that they are for. */
@@ -15,6 +16,8 @@ export type CredentialUse = {
   readonly sensitive: string[];
   /** Undefined for a tool that needs none. */
   ownTokens: OwnTokens | undefined;
+  /** Undefined unless the request is to be signed. */
+  signing: Signing | undefined;
 };
 
 /**

@@ -4,6 +4,7 @@ import type { Tokens } from '../../domain/request/sent-credentials.ts';
 import { plainFailure } from '../../errors.ts';
 import type { CredentialUse } from './own-tokens.ts';
 import { ownKeyFailure } from './refuse-own-key.ts';
+import { signingOf } from './sign-request.ts';
 import { storedText } from './stored-text.ts';
 
 /** What fills the credentials of a call. `sent` collects what decides which connections may carry the request. */
@@ -24,7 +25,7 @@ export function tokensOf(call: CredentialUse, sources: Sources): Tokens {
 
 function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: Sources): string | undefined {
   const { server, sensitive } = call;
-  if (one.type === 'AwsSigV4') return undefined;
+  if (one.type === 'AwsSigV4') return keysOf(call, one, secret);
   if (one.type === 'ClientCredentials') {
     const own = call.ownTokens?.get(one);
     if (own !== undefined) sensitive.push(own);
@@ -41,6 +42,15 @@ function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: So
   const pair = basicPair(user, password);
   sensitive.push(password, pair);
   return pair;
+}
+
+/** Keeps the keys that sign the request; together they identify its connections, as a token does. */
+function keysOf(call: CredentialUse, one: Authentication, secret: (name: string) => string): string {
+  const signing = signingOf(call.server, one, secret);
+  const keys = [signing.accessKeyId, signing.secretAccessKey, signing.sessionToken ?? ''].filter((key) => key !== '');
+  call.sensitive.push(...keys);
+  call.signing = signing;
+  return keys.join(' ');
 }
 
 /** The token of Basic (RFC 7617). @throws ToolFailure invalid_arguments */

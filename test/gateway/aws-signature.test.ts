@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { createHmac, hash } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { signatureOf } from '../../src/gateway/credentials/sign-request.ts';
+import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+import suite from './aws-sigv4-vectors.json' with { type: 'json' };
+
+const keys = { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'secret/Access+Key', session_token: 'session/Token==' };
+
+/** Percent-encodes as AWS does (RFC 3986). */
+const encoded = (text: string) =>
+  encodeURIComponent(text).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+
+/** The signature that a receiver of AWS computes for a request, written after the description of Signature Version 4. */
+function expectedSignature(
+  request: RecordedRequest,
+  { secret, scope, signed }: { secret: string; scope: string; signed: string },
+) {
+  const [path = '', query = ''] = request.url.split('?');
+  const isS3 = scope.includes('/s3/');
+  // S3 encodes the name of an object once, and leaves its slashes.
+  const named = isS3 ? decodeURIComponent(path) : path;
+  const canonicalPath = named.split('/').map(encoded).join('/');
+  const canonicalQuery = query
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [name = '', value = ''] = pair.split('=');
+      return `${encoded(decodeURIComponent(name))}=${encoded(decodeURIComponent(value))}`;
+    })
+    .sort()
+    .join('&');
+  const lines = signed.split(';').map((name) => {
+    const values = request.rawHeaders.filter(
+      (_, i) => i % 2 === 1 && request.rawHeaders[i - 1]?.toLowerCase() === name,
+    );
+    return `${name}:${values.map((value) => value.trim().replaceAll(/ +/g, ' ')).join(',')}\n`;
+  });
+  const canonical = [
+    request.method,
+    canonicalPath,
+    canonicalQuery,
+    lines.join(''),
+    signed,
+    hash('sha256', request.body, 'hex'),
+  ].join('\n');
+  const text = ['AWS4-HMAC-SHA256', request.headers['x-amz-date'], scope, hash('sha256', canonical, 'hex')].join('\n');
+  const step = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
+  const key = scope.split('/').reduce<string | Buffer>((before, part) => step(before, part), `AWS4${secret}`);
+  return step(key, text).toString('hex');
+}
+
+function assertSigned(request: RecordedRequest, service: string, region = 'eu-central-1'): void {
+  const match = /^AWS4-HMAC-SHA256 Credential=([^/]+)\/([^,]+), SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(
+    request.headers.authorization ?? '',
+  );
+  assert.ok(match, String(request.headers.authorization));
+  const [, id = '', scope = '', signed = '', signature = ''] = match;
+  const date = String(request.headers['x-amz-date']);
+  assert.match(date, /^\d{8}T\d{6}Z$/);
+  assert.deepEqual([id, scope], [keys.access_key_id, `${date.slice(0, 8)}/${region}/${service}/aws4_request`]);
+  assert.equal(signature, expectedSignature(request, { secret: keys.secret_access_key, scope, signed }));
+  for (const name of ['host', 'x-amz-date', 'x-amz-security-token'])
+    assert.ok(signed.split(';').includes(name), signed);
+}
+
+describe('AWS Signature Version 4', () => {
+  it('[conf 4] signs every request of the published test suite as published', () => {
+    const { accessKeyId, secretAccessKey, region, service } = suite;
+    assert.ok(suite.vectors.length > 25);
+    for (const vector of suite.vectors) {
+      const pairs = Array.from({ length: vector.headers.length / 2 }, (_, i) => vector.headers.slice(2 * i, 2 * i + 2));
+      const host = pairs.find(([name]) => name?.toLowerCase() === 'host')?.[1];
+      const others = pairs.filter(([name]) => name?.toLowerCase() !== 'host');
+      const request = {
+        method: vector.method,
+        origin: `https://${host}`,
+        path: vector.path,
+        headers: others.flat().map((text) => text.trim()),
+        body: vector.body === '' ? undefined : vector.body,
+      };
+      const signing = { accessKeyId, secretAccessKey, region, service, sessionToken: vector.sessionToken };
+      const lines = signatureOf(request, signing, Date.parse(suite.time), vector.signsBody === true);
+      assert.equal(lines.at(-1), vector.authorization, vector.name);
+    }
+  });
+});
+
+describe('tools of an upstream that wants AWS signatures', () => {
+  let one: OneTool;
+  let key: string;
+  before(async () => {
+    one = await startOneTool();
+    key = await one.toolhost.key();
+  });
+  after(() => one.stop());
+
+  const authentication = (service: string, more: Json = {}) => ({
+    type: 'AwsSigV4',
+    access_key_id: '{{AWS_ID}}',
+    secret_access_key: '{{AWS_SECRET}}',
+    session_token: keys.session_token,
+    region: 'eu-central-1',
+    service,
+    ...more,
+  });
+  const secret = async (slug: string, name: string, value: string) => {
+    const reply = await one.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+    assert.equal(reply.status, 200, reply.text);
+  };
+  const serve = async (service: string, tool: Json, more: Json = {}, server: Json = {}) => {
+    const slug = await one.serve(tool, { authentication: authentication(service, more), ...server });
+    await secret(slug, 'AWS_ID', keys.access_key_id);
+    await secret(slug, 'AWS_SECRET', keys.secret_access_key);
+    return slug;
+  };
+  const sent = async (slug: string, args: Json = {}) => {
+    one.upstream.take();
+    const result = await one.toolhost.callTool(slug, key, 'run', args);
+    assert.notEqual(result.isError, true, textOf(result));
+    return one.upstream.take()[0] ?? assert.fail('nothing was sent');
+  };
+  const text = { type: 'string', optional: true };
+
+  it('[conf 4] get one over what was sent: path, query, headers and every kind of body', async () => {
+    const odd = "a b/c+d&e=f ~!*'()ü→%41[]|";
+    const tools: [Json, Json][] = [
+      [{ url: '/v1/things' }, {}],
+      [
+        { url: '/v1/:id/x?b=2&a=:q', input_schema: { id: text, q: text, z: text } },
+        { id: odd, q: odd, z: odd },
+      ],
+      [{ url: '/v1/[static]|x?{y}=a[b]&empty=&flag', input_schema: { z: text } }, { z: '1' }],
+      [{ url: '/', input_schema: { list: { type: 'array' } } }, { list: ['b', 'a', 'B'] }],
+      [{ method: 'POST', input_schema: { a: text } }, { a: odd }],
+      [{ method: 'PUT', body: 'form', input_schema: { a: text } }, { a: odd }],
+      [{ method: 'POST', body: 'multipart', input_schema: { a: text } }, { a: odd }],
+      [
+        { method: 'PUT', body: 'file', input_schema: { file: { type: 'string', content: 'base64' } } },
+        { file: Buffer.from([0, 255, 128, 10, 13]).toString('base64') },
+      ],
+      [{ method: 'DELETE', headers: { 'X-Amz-Meta-A': 'a  b', 'My-Header': 'x' } }, {}],
+    ];
+    for (const [tool, args] of tools) assertSigned(await sent(await serve('execute-api', tool), args), 'execute-api');
+  });
+
+  it('[conf 4] for S3 have the hash of the body in a header, and a path that is encoded once', async () => {
+    const tool = { method: 'PUT', url: '/bucket/:key', body: 'content', input_schema: { key: text, content: text } };
+    const request = await sent(await serve('s3', tool), { key: 'a b+c/ü.txt', content: 'hello' });
+    assertSigned(request, 's3');
+    assert.equal(request.headers['x-amz-content-sha256'], hash('sha256', 'hello', 'hex'));
+  });
+
+  it('[conf 4] take their region from a variable, and mask everything that is secret', async () => {
+    const slug = await serve(
+      'execute-api',
+      {},
+      { region: '{{region}}' },
+      { variables: { region: { value: 'us-west-2' } } },
+    );
+    assertSigned(await sent(slug), 'execute-api', 'us-west-2');
+    const { text: shown } = await one.toolhost.rest('GET', `/servers/${slug}`);
+    const { text: preview } = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, { body: {} });
+    assert.match(preview, /\["Authorization","\*{8}"\]/);
+    for (const answer of [shown, preview])
+      for (const value of Object.values(keys)) assert.ok(!answer.includes(value), answer);
+    assert.equal(((await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
+  });
+
+  it('[conf 4] get no signature at a host that the keys were not set for', async () => {
+    const slug = await serve('execute-api', {});
+    const config = (await one.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] };
+    const tools = config.tools.map((tool) => ({ ...tool, url: 'https://evil.example/x' }));
+    assert.equal((await one.toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools } })).status, 200);
+    one.upstream.take();
+    assert.match(
+      errorOf(await one.toolhost.callTool(slug, key, 'run')),
+      /the secret AWS_ID was set before this tool called/,
+    );
+  });
+
+  it('[conf 4] do not show what an upstream echoes of the keys or of the signature', async () => {
+    one.upstream.on('GET /v1/things', ({ headers }) => ({
+      status: 403,
+      body: `${JSON.stringify(headers)} ${Object.values(keys).join(' ')}`,
+    }));
+    const slug = await serve('execute-api', {});
+    one.upstream.take();
+    const said = errorOf(await one.toolhost.callTool(slug, key, 'run'));
+    const [request] = one.upstream.take();
+    const signature = request?.headers.authorization?.split('Signature=')[1] ?? assert.fail('no signature');
+    for (const value of [...Object.values(keys), signature]) assert.ok(!said.includes(value), said);
+    one.upstream.on('GET /v1/things', () => ({ body: {} }));
+  });
+
+  it('[conf 4] sign each redirect of the same origin anew, and none to another', async () => {
+    one.upstream.on('GET /v1/things', () => ({ status: 302, headers: { location: '/elsewhere?x=1' } }));
+    const slug = await serve('execute-api', { redirects: 'follow' });
+    one.upstream.take();
+    await one.toolhost.callTool(slug, key, 'run');
+    const requests = one.upstream.take();
+    assert.deepEqual(
+      requests.map(({ url }) => url),
+      ['/v1/things', '/elsewhere?x=1'],
+    );
+    for (const request of requests) assertSigned(request, 'execute-api');
+    one.upstream.on('GET /v1/things', () => ({ body: {} }));
+  });
+});
