@@ -28,6 +28,10 @@ const pages: RouteObject[] = [
     lazy: async () => ({ Component: (await import('./servers/new-server-page.tsx')).NewServerPage }),
   },
   {
+    path: 'servers/new/import',
+    lazy: async () => ({ Component: (await import('./servers/import/import-page.tsx')).ImportPage }),
+  },
+  {
     path: 'servers/:slug',
     lazy: async () => ({ Component: (await import('./servers/server-page.tsx')).ServerPage }),
     children: serverTabs,

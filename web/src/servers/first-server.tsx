@@ -3,7 +3,7 @@ import { useCanEdit } from '../frame/session.ts';
 import { Empty } from '../ui/empty.tsx';
 import { StartChoices } from './start-choices.tsx';
 
-/** The empty list: three ways to the first server. */
+/** The empty list: the ways to the first server. */
 export function FirstServer() {
   const canEdit = useCanEdit();
   return (

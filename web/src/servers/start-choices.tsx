@@ -1,8 +1,14 @@
 import { Box, Group, SimpleGrid, Text, ThemeIcon } from '@mantine/core';
-import { IconBraces, IconForms, IconSparkles } from '@tabler/icons-react';
+import { IconBraces, IconFileImport, IconForms, IconSparkles } from '@tabler/icons-react';
 import { Link } from 'react-router';
 
 const choices = [
+  {
+    to: '/servers/new/import',
+    title: 'From an API description',
+    text: 'OpenAPI, Swagger, Postman or curl: choose operations, and they become tools.',
+    Icon: IconFileImport,
+  },
   {
     to: '/servers/new?from=example',
     title: 'From the worked example',
@@ -25,7 +31,7 @@ const choices = [
 
 export function StartChoices() {
   return (
-    <SimpleGrid cols={{ base: 1, md: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
+    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
       {choices.map(({ to, title, text, Icon }) => (
         <Box key={to} component={Link} to={to} className="th-card th-choice" p="lg">
           <Group gap="sm" wrap="nowrap" align="flex-start">

@@ -1,0 +1,48 @@
+import type { ImportPlan } from '../../answers.ts';
+
+export type Operation = ImportPlan['report'][number];
+export type PickGroup = { name: string; operations: Operation[] };
+
+/** Operations of which a tool can be made, by their group, in the order of the plan. */
+export function groupsOf(plan: ImportPlan): PickGroup[] {
+  const groups = new Map(plan.groups.map(({ name }) => [name, { name, operations: [] as Operation[] }]));
+  for (const operation of plan.report) {
+    if (operation.outcome === 'skipped') continue;
+    const group = groups.get(operation.group) ?? { name: operation.group, operations: [] };
+    groups.set(operation.group, group);
+    group.operations.push(operation);
+  }
+  return [...groups.values()].filter(({ operations }) => operations.length > 0);
+}
+
+/** The groups with the operations that have all words of a search. */
+export function searched(groups: readonly PickGroup[], search: string): PickGroup[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return [...groups];
+  const fits = ({ operation, tool, group }: Operation) => {
+    const text = `${operation} ${tool} ${group}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  return groups
+    .map(({ name, operations }) => ({ name, operations: operations.filter(fits) }))
+    .filter(({ operations }) => operations.length > 0);
+}
+
+/** Names of the tools that the plan proposes. */
+export function proposedOf(plan: ImportPlan): Set<string> {
+  return new Set(plan.report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
+}
+
+export function tokensOf(plan: ImportPlan, chosen: ReadonlySet<string>): number {
+  return plan.report.reduce((sum, { tool, tokens }) => sum + (chosen.has(tool) ? tokens : 0), 0);
+}
+
+/** The chosen tools with these added, or without them. */
+export function changed(chosen: ReadonlySet<string>, tools: readonly string[], isChosen: boolean): Set<string> {
+  const next = new Set(chosen);
+  for (const tool of tools) {
+    if (isChosen) next.add(tool);
+    else next.delete(tool);
+  }
+  return next;
+}

@@ -1,0 +1,100 @@
+import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
+import { IconFileUpload } from '@tabler/icons-react';
+import { type DragEvent, type FormEvent, useState } from 'react';
+import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
+import type { Refusal } from '../../ui/refusal.ts';
+import { Section } from '../../ui/section.tsx';
+
+/** Where the description comes from: an address, or a text. */
+export type Source = { url?: string; document?: string };
+
+type Props = { onRead: (source: Source) => void; isReading: boolean; refusal: Refusal };
+
+const mostBytes = 16 * 1024 * 1024;
+
+export function SourceForm({ onRead, isReading, refusal: { problems, failure } }: Props) {
+  const [url, setUrl] = useState('');
+  const [text, setText] = useState('');
+  const [tooLarge, setTooLarge] = useState<string>();
+  const [isOver, setOver] = useState(false);
+  const read = async (file: File | null | undefined) => {
+    if (!file) return;
+    setTooLarge(file.size > mostBytes ? file.name : undefined);
+    if (file.size <= mostBytes) onRead({ document: await file.text() });
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const source = text.trim() === '' ? { url: url.trim() } : { document: text };
+    if (source.document !== undefined || source.url !== '') onRead(source);
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    void read(event.dataTransfer.files[0]);
+  };
+  const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  return (
+    <Section
+      title="API description"
+      text="OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR. Nothing is stored yet."
+    >
+      <form
+        onSubmit={submit}
+        noValidate
+        onDragOver={(event) => {
+          event.preventDefault();
+          setOver(true);
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={drop}
+        className={isOver ? 'th-drop th-drop-over' : 'th-drop'}
+      >
+        <Stack gap="sm">
+          {failure && <ProblemAlert error={failure} title="The description was not read" />}
+          {faults.length > 0 && (
+            <Alert color="red" role="alert" title="The description was not read">
+              {faults.map((fault) => (
+                <div key={fault}>{sentence(fault)}</div>
+              ))}
+            </Alert>
+          )}
+          {tooLarge && (
+            <Alert color="red" role="alert" title="The file is too large">
+              {tooLarge} has more than 16 MB. Give its address, or import it with the command line.
+            </Alert>
+          )}
+          <TextInput
+            label="Address of the description"
+            placeholder="https://api.example.com/openapi.json"
+            type="url"
+            value={url}
+            onChange={(event) => setUrl(event.currentTarget.value)}
+          />
+          <Textarea
+            label="Or its text"
+            description="Paste JSON, YAML or a curl command."
+            className="th-mono"
+            autosize
+            minRows={3}
+            maxRows={10}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+            spellCheck={false}
+          />
+          <Group gap="sm">
+            <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
+              Read the description
+            </Button>
+            <FileButton onChange={(file) => void read(file)} accept=".json,.yaml,.yml,.har,.txt">
+              {(props) => (
+                <Button {...props} variant="default" leftSection={<IconFileUpload size={16} />} disabled={isReading}>
+                  Choose a file
+                </Button>
+              )}
+            </FileButton>
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
+}
