@@ -158,7 +158,8 @@ function hasType(value: unknown, type: Field['type']): boolean {
   return typeof value === type;
 }
 
-function propertiesOf(schema: InputSchema): Record<string, unknown> {
+/** The definitions of the arguments by name. */
+export function propertiesOf(schema: InputSchema): Record<string, unknown> {
   if (!isJsonSchemaForm(schema)) return schema;
   const properties = schema.properties;
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};
