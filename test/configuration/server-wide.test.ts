@@ -250,4 +250,47 @@ describe('base_url, headers and variables of a server', () => {
     await call(slug, 'get', {}, callerToken);
     assert.equal(only(staging).url, '/x?a=from-variable');
   });
+
+  it('[conf 3] variables and secrets fill constants and bodies, as text and encoded for where they stand', async () => {
+    const input_schema = {
+      account: { type: 'string', value: '{{account}}/{{KEY}}', in: 'query' },
+      region: { type: 'string', value: '{{region}}', in: 'header', wire_name: 'X-Region' },
+      nested: { type: 'object', value: { key: '{{KEY}}', list: ['{{account}}', 1] } },
+    };
+    const body_template = { account: '{{account}}', auth: { key: '{{KEY}}', text: 'k={{KEY}}; :q' }, q: ':q' };
+    const { slug } = await create({
+      base_url: staging.url,
+      variables: { account: { value: 'a"b&c' }, region: { value: 'eu' } },
+      tools: [
+        { ...toolAt('/post', { input_schema }), method: 'POST' },
+        {
+          ...toolAt('/template', { body_template, input_schema: { q: { type: 'string' } } }),
+          name: 'template',
+          method: 'POST',
+        },
+      ],
+    });
+    const secret = 'x"{{account}}:q';
+    const set = await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: secret } });
+    assert.deepEqual(set.body.used_by, [
+      'get: input_schema.account.value',
+      'get: input_schema.nested.value',
+      'template: body_template',
+    ]);
+    await call(slug);
+    const { url, headers, body } = only(staging);
+    assert.equal(url, `/post?account=${encodeURIComponent(`a"b&c/${secret}`)}`);
+    assert.equal(headers['x-region'], 'eu');
+    assert.deepEqual(JSON.parse(body.toString()), { nested: { key: secret, list: ['a"b&c', 1] } });
+    await call(slug, 'template', { q: 'given' });
+    assert.deepEqual(JSON.parse(only(staging).body.toString()), {
+      account: 'a"b&c',
+      auth: { key: secret, text: `k=${secret}; given` },
+      q: 'given',
+    });
+    const preview = await toolhost.rest('POST', `/servers/${slug}/tools/template/preview`, {
+      body: { arguments: { q: 'x' } },
+    });
+    assert.ok(!preview.text.includes('x\\"{{'), preview.text);
+  });
 });

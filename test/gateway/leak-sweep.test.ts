@@ -43,6 +43,21 @@ function findsIn(text: string, secrets: Record<string, string>): string[] {
   );
 }
 
+/** A text in the forms in which an upstream may repeat it. */
+function answersOf(text: string): string {
+  const decoded = decodeURIComponent(text.replaceAll('%%', ''));
+  return [text, decoded, Buffer.from(decoded.split('=').at(-1) ?? '').toString('base64')].join(' ');
+}
+
+/** A tool with a secret in its path, its query and a constant. */
+const located = {
+  name: 'get',
+  description: 'Posts with secrets in every location.',
+  method: 'POST',
+  url: '/x?key={{QUERY}}',
+  input_schema: { fixed: { type: 'string', value: 'v-{{CONSTANT}}' } },
+};
+
 describe('[sec A10] secrets are found nowhere', () => {
   let dataDir: string;
   let upstream: RecordingUpstream;
@@ -62,6 +77,16 @@ describe('[sec A10] secrets are found nowhere', () => {
     triedToken: canary('tried'),
     argument: canary('argument'),
     answer: canary('answer'),
+    inPath: canary('path'),
+    inQuery: canary('in-query'),
+    inConstant: canary('constant'),
+    password: canary('password'),
+    cookie: canary('cookie').replaceAll('/', '.'),
+    clientCredential: canary('client-credential'),
+    serviceToken: canary('service-token').replaceAll('+', '.'),
+    awsId: canary('aws-id').replaceAll(/[/+~]/g, ''),
+    awsSecret: canary('aws-secret'),
+    awsSession: canary('aws-session'),
     // What an upstream says about its answer, and what a caller calls an argument.
     said: `said-${randomBytes(9).toString('hex')}`,
     master: masterKey.toString('base64'),
@@ -226,6 +251,98 @@ describe('[sec A10] secrets are found nowhere', () => {
       }
     }
     assert.ok(upstream.requests.some((request) => request.url.includes(encodeURIComponent(queryToken))));
+  });
+
+  it('[conf 3] [conf 4] while credentials of every other kind are set, sent, echoed and refused', async () => {
+    const { inPath, inQuery, inConstant, password, cookie, clientCredential, awsId, awsSecret, awsSession } = secrets;
+    upstream.on('POST /token', () => ({ body: { access_token: secrets.serviceToken, expires_in: 60 } }));
+    upstream.on('*', ({ url, headers, body }) => ({
+      status: 403,
+      body: `${answersOf(url)} ${JSON.stringify(headers)} ${body.toString()} ${Buffer.from(
+        String(headers.authorization ?? '').replace(/^Basic /, ''),
+        'base64',
+      ).toString()}`,
+    }));
+    const token_url = `${upstream.url}/token`;
+    const kinds: [string, Json][] = [
+      ['pair', { authentication: { type: 'Basic', user: 'someone', password } }],
+      [
+        'cookies',
+        {
+          authentication: [
+            { type: 'Cookie', cookie: 'sid', token: cookie },
+            { type: 'QueryParam', token: inQuery },
+          ],
+        },
+      ],
+      [
+        'client',
+        { authentication: { type: 'ClientCredentials', token_url, client_id: 'c', client_secret: clientCredential } },
+      ],
+      [
+        'client-body',
+        {
+          authentication: {
+            type: 'ClientCredentials',
+            token_url,
+            client_id: 'c',
+            client_secret: clientCredential,
+            client_auth: 'body',
+          },
+        },
+      ],
+      [
+        'signed',
+        {
+          authentication: {
+            type: 'AwsSigV4',
+            access_key_id: '{{ID}}',
+            secret_access_key: awsSecret,
+            session_token: awsSession,
+            region: 'r',
+            service: 's3',
+          },
+        },
+      ],
+      ['located', { base_url: `${upstream.url}/bot{{PATH}}`, tools: [located] }],
+    ];
+    for (const [slug, more] of kinds)
+      assert.equal((await rest('POST', '/servers', serverAt(slug, upstream.url, more))).status, 201, slug);
+    await rest('PUT', '/servers/signed/secrets/ID', { value: awsId });
+    for (const [name, value] of Object.entries({ PATH: inPath, QUERY: inQuery, CONSTANT: inConstant }))
+      assert.equal((await rest('PUT', `/servers/located/secrets/${name}`, { value })).status, 200);
+    for (const [slug] of kinds) {
+      assert.equal((await rest('POST', `/servers/${slug}/capture`, { hours: 1 })).status, 200, slug);
+      upstream.take();
+      assert.match((await call(slug, callKey)).text, /HTTP 403/, slug);
+      assert.ok(upstream.take().length > 0, slug);
+      await rest('POST', `/servers/${slug}/tools/get/call`, {});
+      await rest('POST', `/servers/${slug}/tools/get/preview`, {});
+      const { calls } = JSON.parse((await rest('GET', `/servers/${slug}/calls`)).text) as { calls: { id: string }[] };
+      for (const { id } of calls) await rest('GET', `/calls/${id}`);
+      for (const path of ['', '/secrets', '/versions']) await rest('GET', `/servers/${slug}${path}`);
+    }
+    upstream.on('POST /token', ({ headers, body }) => ({ status: 400, body: `${headers.authorization} ${body}` }));
+    for (const slug of ['client', 'client-body']) {
+      const change = {
+        authentication: { ...(kinds.find(([name]) => name === slug)?.[1].authentication as Json), scopes: ['x'] },
+      };
+      assert.equal((await rest('PATCH', `/servers/${slug}`, change)).status, 200);
+      assert.match((await call(slug, callKey)).text, /no token for the API/);
+    }
+    for (const wrong of [
+      { type: 'Basic', user: 'a:b', password },
+      { type: 'Basic', password: [password] },
+      [
+        { type: 'Cookie', cookie: 'a b', token: cookie },
+        { type: 'AwsSigV4', secret_access_key: awsSecret },
+      ],
+      { type: 'ClientCredentials', client_secret: clientCredential, token_url: 7 },
+    ])
+      assert.equal(
+        (await rest('POST', '/servers', serverAt('refused', upstream.url, { authentication: wrong }))).status,
+        400,
+      );
   });
 
   it('while credentials are sent to the wrong endpoint', async () => {

@@ -193,6 +193,15 @@ export function constantsOf(schema: InputSchema): { name: string; value: unknown
     .map(([name, definition]) => ({ name, value: (definition as { value: unknown }).value }));
 }
 
+/** The schema with the result of `change` in place of the values that callers do not give. */
+export function withConstants(schema: InputSchema, change: (value: unknown) => unknown): InputSchema {
+  const constants = constantsOf(schema);
+  if (constants.length === 0) return schema;
+  const properties = { ...propertiesOf(schema) };
+  for (const { name, value } of constants) properties[name] = { ...(properties[name] as object), value: change(value) };
+  return isJsonSchemaForm(schema) ? { ...schema, properties } : properties;
+}
+
 const noWireFields: WireFields = {};
 
 /** The schema in `tools/list`: without constants, and without the keywords that say how an argument is sent. */

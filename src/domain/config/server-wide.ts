@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { fillPlaceholders, placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import { fillPlaceholders, fillPlaceholdersIn, placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields, sealedName } from './authentication.ts';
-import { constantsOf } from './input-schema.ts';
+import { constantsOf, withConstants } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
 /** A value that a configuration names once. It is shown to everybody who may read the configuration. */
@@ -31,7 +31,9 @@ export const serverWideShape = {
     .record(z.string(), variableSchema)
     .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
     .optional()
-    .describe('Values that fill {{NAME}} in base_url, in the url of tools and in headers. They are not secret.'),
+    .describe(
+      'Values that fill {{NAME}} in base_url, in the url of tools, in headers, constants and bodies. They are not secret.',
+    ),
 };
 
 export const variableFields = Object.keys(variableSchema.shape);
@@ -68,7 +70,18 @@ export function headersOfTool(tool: Pick<Tool, 'method' | 'headers'>, wide: Serv
 /** A tool with everything written into it that its server says for all tools. */
 export function resolvedTool(tool: Tool, wide: ServerWide): Tool {
   if (wide.base_url === undefined && wide.headers === undefined && wide.variables === undefined) return tool;
-  return { ...tool, url: absoluteUrl(tool.url, wide), headers: headersOfTool(tool, wide) };
+  const { variables } = wide;
+  const { body_template } = tool;
+  const filled = (value: unknown) => fillPlaceholdersIn(value, (name) => fillVariables(`{{${name}}}`, variables));
+  return {
+    ...tool,
+    url: absoluteUrl(tool.url, wide),
+    headers: headersOfTool(tool, wide),
+    ...(variables && {
+      input_schema: withConstants(tool.input_schema, filled),
+      ...(body_template !== undefined && { body_template: filled(body_template) as Tool['body_template'] }),
+    }),
+  };
 }
 
 /** The origins that the requests of a configuration go to. */
