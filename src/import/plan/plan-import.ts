@@ -85,7 +85,7 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
     groups: groupsOf(all, order),
     proposal,
     questions,
-    secrets: fields.secrets,
+    secrets: [...address.secrets, ...fields.secrets],
     notes: fields.notes,
     unmatched,
     findings: [...description.findings, ...address.findings],

@@ -19,42 +19,38 @@ export function isRead({ operation }: MadeTool): boolean {
   return operation.method === 'GET' || operation.method === 'HEAD';
 }
 
+/** Texts by which an operation itself is named, and those of its groups. */
+function ownTexts({ operation, name }: MadeTool): string[] {
+  return [operation.operationId ?? '', name, operation.path, `${operation.method} ${operation.path}`];
+}
+
+function groupTexts(made: MadeTool): string[] {
+  return [...made.operation.tags, groupOf(made)];
+}
+
 /** Whether an operation fits one of the selectors. */
 function fits(made: MadeTool, selectors: readonly Selector[]): boolean {
-  const { operation } = made;
-  const texts = [
-    ...operation.tags,
-    groupOf(made),
-    operation.operationId ?? '',
-    made.name,
-    operation.path,
-    `${operation.method} ${operation.path}`,
-  ];
-  return selectors.some((selector) =>
-    selector.isOne
-      ? texts.some((text) => selector.exact === text.toLowerCase())
-      : texts.some((text) => selector.pattern.test(text)),
-  );
+  const texts = [...groupTexts(made), ...ownTexts(made)];
+  return selectors.some((selector) => texts.some((text) => isMatch(selector, text)));
+}
+
+function isMatch({ isOne, exact, pattern }: Selector, text: string): boolean {
+  return isOne ? exact === text.toLowerCase() : pattern.test(text);
+}
+
+/** Whether an operation is named without `*`, so that it is wanted even if it is deprecated. */
+function isNamedItself(made: MadeTool, selectors: readonly Selector[]): boolean {
+  return selectors.some((selector) => selector.isOne && ownTexts(made).some((text) => isMatch(selector, text)));
 }
 
 export type Selector = { text: string; exact: string; isOne: boolean; pattern: RegExp };
 
-/** `*` stands for any text. A prefix such as `tag:` or `path:` may say what is meant. */
-export function selectorOf(text: string): Selector {
-  const bare = text
-    .trim()
-    .replace(/^(?:tag|path|id|operation|method):/i, (prefix) => (/^method/i.test(prefix) ? '' : ''));
-  const wanted = /^method:/i.test(text.trim()) ? `${bare} *` : bare;
-  const parts = wanted
-    .toLowerCase()
-    .split(/\*+/)
-    .map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
-  return {
-    text,
-    exact: wanted.toLowerCase(),
-    isOne: parts.length === 1,
-    pattern: new RegExp(`^${parts.join('[\\s\\S]*?')}$`, 'i'),
-  };
+/** `*` stands for any text; upper and lower case are the same. */
+export function selectorOf(given: string): Selector {
+  const text = given.trim();
+  const parts = text.split(/\*+/).map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
+  const pattern = new RegExp(`^${parts.join('[\\s\\S]*?')}$`, 'i');
+  return { text, exact: text.toLowerCase(), isOne: parts.length === 1, pattern };
 }
 
 export type Selection = { chosen: MadeTool[]; unmatched: string[] };
@@ -65,10 +61,8 @@ export function select(all: readonly MadeTool[], choices: ImportChoices): Select
   const exclude = (choices.exclude ?? []).map(selectorOf);
   const chosen = all.filter((made) => {
     if (!made.tool || (choices.readOnly && !isRead(made)) || (exclude.length > 0 && fits(made, exclude))) return false;
-    const isNamed = include !== undefined && fits(made, include);
-    const isWanted =
-      !made.operation.isDeprecated || choices.deprecated === true || (isNamed && !include.every(({ isOne }) => !isOne));
-    return isWanted && (include === undefined || isNamed);
+    if (include !== undefined && !fits(made, include)) return false;
+    return !made.operation.isDeprecated || choices.deprecated === true || isNamedItself(made, include ?? []);
   });
   const unmatched = (include ?? [])
     .filter((selector) => !all.some((made) => fits(made, [selector])))
@@ -126,25 +120,30 @@ function firstThatFit(usable: readonly MadeTool[]): MadeTool[] {
   return kept;
 }
 
-/** Groups in the order of the document, as long as they fit. */
+/** Groups in the order of the document, as long as what their names select fits. */
 function wholeGroups(usable: readonly MadeTool[], order: readonly string[]): Omit<Proposal, 'readOnly'> | undefined {
-  const byGroup = Map.groupBy(usable, groupOf);
-  const names = [...new Set([...order, ...byGroup.keys()])].filter((name) => byGroup.has(name));
+  const byText = new Map<string, MadeTool[]>();
+  for (const made of usable) {
+    const texts = new Set([...groupTexts(made), ...ownTexts(made)].map((text) => text.toLowerCase()));
+    for (const text of texts) {
+      const others = byText.get(text);
+      if (others) others.push(made);
+      else byText.set(text, [made]);
+    }
+  }
+  const groups = new Set(usable.map(groupOf));
+  const names = [...new Set([...order, ...groups])].filter((name) => groups.has(name) && !name.includes('*'));
   const included: string[] = [];
-  let chosen: MadeTool[] = [];
+  let chosen = new Set<MadeTool>();
   for (const name of names) {
-    const next = [...chosen, ...(byGroup.get(name) ?? [])];
-    if (!isSmall(next)) continue;
+    const next = chosen.union(new Set(byText.get(selectorOf(name).exact) ?? []));
+    if (!isSmall([...next])) continue;
     included.push(name);
     chosen = next;
   }
   if (included.length === 0) return undefined;
-  const { readOnly: _, ...found } = proposal(
-    included,
-    false,
-    chosen,
-    `the first groups that fit ${proposed.tools} tools and ${proposed.tokens} tokens`,
-  );
+  const reason = `the first groups that fit ${proposed.tools} tools and ${proposed.tokens} tokens`;
+  const { readOnly: _, ...found } = proposal(included, false, [...chosen], reason);
   return found;
 }
 

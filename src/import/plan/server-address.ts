@@ -1,6 +1,7 @@
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
 import { plainText } from '../tools/texts.ts';
+import type { NeededSecret } from './authentication-fields.ts';
 import type { ImportChoices, Question } from './choices.ts';
 
 type Variables = Record<string, { value: string; description?: string; enum?: string[] }>;
@@ -10,6 +11,8 @@ export type Address = {
   baseUrl: string | undefined;
   variables: Variables;
   questions: Question[];
+  /** Secrets in the path, such as the token of a bot. */
+  secrets: NeededSecret[];
   findings: Finding[];
 };
 
@@ -19,7 +22,7 @@ const placeholderValue =
 
 export function serverAddress(description: ApiDescription, choices: ImportChoices): Address {
   const { servers } = description;
-  const address: Address = { baseUrl: undefined, variables: {}, questions: [], findings: [] };
+  const address: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
   const given = choices.server ?? choices.answers?.server;
   const server =
     given === undefined ? (servers.find(({ url }) => isAbsolute(url)) ?? servers[0]) : chosenServer(given, servers);
@@ -34,7 +37,7 @@ export function ownAddress(servers: readonly ApiServer[] | undefined, choices: I
   const found = servers?.find(({ url }) => isAbsolute(url));
   if (!found || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
   const address = filled(
-    { baseUrl: undefined, variables: {}, questions: [], findings: [] },
+    { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] },
     found,
     choices.answers ?? {},
   );
@@ -92,6 +95,15 @@ function addChoice(
 function filled(address: Address, server: ApiServer, answers: Readonly<Record<string, string>>): Address {
   let base = withoutEnd(secure(server.url, address.findings));
   for (const variable of server.variables) {
+    if (isSecret(variable.name, base)) {
+      const name = variableName(variable.name).toUpperCase();
+      base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
+      address.secrets.push({
+        name,
+        description: plainText(variable.description, 200) || 'Part of the address of the API',
+      });
+      continue;
+    }
     const name = variableName(variable.name);
     const given = Object.hasOwn(answers, variable.name)
       ? answers[variable.name]
@@ -118,6 +130,11 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     };
   }
   return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
+}
+
+/** A variable of the path that is called like a credential. No secret can stand in a host. */
+function isSecret(name: string, url: string): boolean {
+  return /token|secret|password|api_?key/i.test(name) && !/^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].includes(`{${name}}`);
 }
 
 function questionOf(variable: ServerVariable): Question {

