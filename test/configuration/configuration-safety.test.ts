@@ -182,12 +182,12 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec C10] refuses regular expressions, remote and circular references, and schemas that are too large or too deep', async () => {
+  it('[sec C10] refuses regular expressions that take exponential time, remote and circular references, and schemas that are too large or too deep', async () => {
     const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
     const deep = (levels: number): Json =>
       levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]));
-    const evil = { pattern: '^(a+)+$' };
+    const evil = { pattern: '^(?=(a+)+$)' };
     const root = (properties: Json, more: Json = {}): Json => ({ type: 'object', properties, ...more });
     const doubling = Object.fromEntries(
       Array.from({ length: 30 }, (_, i) => [
@@ -196,11 +196,12 @@ describe('a configuration that would be dangerous', () => {
       ]),
     );
     const unsupported = /this keyword is not supported/;
+    const lookAround = /a\.pattern: found ".*", which has "\(\?=", a look around, which can take exponential time/;
     const large = /unfolds to more than 2000 schemas$/;
     const tooDeep = /: nested deeper than 32 levels$/;
     const cases: [schema: Json, said: RegExp][] = [
-      [{ a: { type: 'string', ...evil } }, /a\.pattern: unknown field/],
-      [root({ a: evil }), unsupported],
+      [{ a: { type: 'string', ...evil } }, lookAround],
+      [root({ a: evil }), lookAround],
       [root({ a: { patternProperties: { '^(a+)+$': {} } } }), unsupported],
       [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /no schema is there$/],
       [root({ a: { $ref: '#/default' } }, { default: evil }), /no schema is there$/],
@@ -222,7 +223,7 @@ describe('a configuration that would be dangerous', () => {
       assert.deepEqual(more, []);
     }
     const outputs: [schema: Json, said: RegExp][] = [
-      [root({ a: evil }), unsupported],
+      [root({ a: evil }), lookAround],
       [root(many), large],
       [root({ a: deep(45) }), tooDeep],
     ];

@@ -12,6 +12,14 @@ const runs = Number(process.env.PRICE_RUNS ?? 3);
 const seed = Number(process.env.PRICE_SEED ?? 7);
 const most = 1024 * 1024 - 1000;
 
+/** Schemas with long patterns, as many as a configuration may have or as fit onto the event loop. */
+function nastyPatterns(length: number): string {
+  const kinds = ['(a|[^b-d]{1,9}\\\\d)', '(?:(?:(?:a?)+)*)', '[\\\\w\\\\p{L}-]', '\\\\u0041\\\\.+'];
+  const piece = kinds[length % kinds.length] as string;
+  const [count, repeats] = length % 2 === 0 ? [1900, 3] : [55, Math.floor(990 / piece.length)];
+  return Array.from({ length: count }, () => `{"pattern":"${piece.repeat(repeats)}"}`).join(',');
+}
+
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
 describe('the cost of any input within the limits', () => {
@@ -21,11 +29,21 @@ describe('the cost of any input within the limits', () => {
     const url = `${priced.upstream.url}/run`;
     const run = { name: 'run', description: 'Takes anything.', method: 'POST', url };
     const input_schema = { type: 'object', properties: { a: {} } };
+    // Each makes as much work as a pattern may, for one of the texts that are sent.
+    const anyOf = ['(a+)+$', '(a?){500}a{500}', '([ab]|\\p{L}|.){1,400}é', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({
+      pattern,
+    }));
+    const patterned = {
+      type: 'object',
+      properties: { a: { anyOf, items: { anyOf }, additionalProperties: { anyOf }, propertyNames: { anyOf } } },
+    };
     const tools = [
       { ...run, input_schema },
       { ...run, name: 'query', method: 'GET', input_schema },
       { ...run, name: 'form', body: 'form', input_schema },
       { ...run, name: 'cut', response_fields: ['a.b', 'c'] },
+      { ...run, name: 'patterns', input_schema: patterned },
+      { ...run, name: 'answer_patterns', output_schema: patterned },
       { ...run, name: 'checked', output_schema: { type: 'object', additionalProperties: { maxLength: 3 } } },
     ];
     const oauth = {
@@ -85,6 +103,7 @@ describe('the cost of any input within the limits', () => {
         modern: post('anything', call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(modernMeta)},`), modern),
         'a query': post('anything', call('query', `{"a":${value}}`)),
         'a form': post('anything', call('form', `{"a":${value}}`)),
+        'with patterns': post('anything', call('patterns', `{"a":${value}}`)),
         'as it is': post('anything', value),
         'as an id': post('anything', `{"jsonrpc":"2.0","id":${value},"method":"ping"}`),
         'as params': post('anything', `{"jsonrpc":"2.0","id":1,"method":"initialize","params":${value}}`),
@@ -105,9 +124,11 @@ describe('the cost of any input within the limits', () => {
         body,
       });
       const schema = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${value}}]}`;
+      const patterns = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":{"type":"object","properties":{"a":{"anyOf":[${nastyPatterns(value.length)}]}}}}]}`;
       return {
         check: rest('POST', '/check', value),
         'check of a schema': rest('POST', '/check', schema),
+        'check of patterns': rest('POST', '/check', patterns),
         create: rest('POST', '/servers', schema),
         change: rest('PATCH', '/servers/anything', `{"tools":${value}}`),
         key: rest('POST', '/keys', `{"name":"x","scopes":${value},"servers":${value.length < most / 2 ? value : '1'}}`),
@@ -178,7 +199,7 @@ describe('the cost of any input within the limits', () => {
     );
     for (const [index, [body, type]] of answers.entries()) {
       priced.upstream.on('*', () => ({ headers: { 'content-type': type }, body }));
-      for (const tool of ['run', 'cut', 'checked']) {
+      for (const tool of ['run', 'cut', 'checked', 'answer_patterns']) {
         const what = `${tool} ${type}, answer ${index} of seed ${seed}: ${body.slice(0, 100)}`;
         const { status } = await priced.costsLittle(what, () => priced.call('anything', tool, '{}'));
         assert.equal(status, 200, what);

@@ -31,6 +31,13 @@ const keywords = {
   maximum: z.number().optional().describe('Largest number allowed.'),
   minLength: z.int().min(0).optional().describe('Fewest characters allowed.'),
   maxLength: z.int().min(0).optional().describe('Most characters allowed.'),
+  pattern: z
+    .string()
+    .max(1000)
+    .optional()
+    .describe(
+      'Regular expression of ECMAScript that is found in the text; ^ and $ make it the whole text. No look around, no references.',
+    ),
   format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
   examples: z.array(z.json()).max(20).optional().describe('Sample values for the model.'),
   required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),

@@ -2,6 +2,8 @@ import { isRawNumber } from '../json/json.ts';
 import { type Steps, stepsOfText } from '../steps.ts';
 import type { CheckRun, Step } from './check-run.ts';
 import { formatTest } from './formats.ts';
+import { patternTest } from './pattern-match.ts';
+import { parsePattern } from './pattern-syntax.ts';
 
 /** Checks a value; `at` is its path. @throws TooMuchWork */
 export type Test = (value: unknown, run: CheckRun, at: Step | undefined) => boolean;
@@ -48,6 +50,7 @@ export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   comparison('multipleOf', 'number', isMultipleOf),
   comparison('minLength', 'string', (value: string, limit: number, steps) => lengthOf(value, limit, steps) >= limit),
   comparison('maxLength', 'string', (value: string, limit: number, steps) => lengthOf(value, limit, steps) <= limit),
+  ['pattern', patternOf],
   ['format', formatOf],
 ] as [string, MakeTest][]);
 
@@ -86,6 +89,16 @@ function formatOf(limit: unknown): Test {
     run.steps.take(100);
     return fits(value) || run.fault(at, { keyword: 'format', limit, found: value });
   };
+}
+
+/** The rules of schemas refuse a pattern that cannot be read. */
+function patternOf(limit: unknown): Test {
+  const source = String(limit);
+  const read = parsePattern(source);
+  if ('fault' in read) throw new Error('a pattern that was never valid');
+  const fits = patternTest(read.pattern, source);
+  return (value, run, at) =>
+    typeof value !== 'string' || fits(value, run.steps) || run.fault(at, { keyword: 'pattern', limit, found: value });
 }
 
 /** Whether two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */

@@ -3,6 +3,7 @@ import { isDeeperThan } from '../json/json.ts';
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
 import { judgeHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
+import { parsePattern } from './pattern-syntax.ts';
 import { judgeReferences, tooManySchemas } from './references.ts';
 import { indexSchema, pathOf, type SchemaPart } from './schema-index.ts';
 
@@ -18,9 +19,9 @@ const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
   isSchemaObject(value) && Object.values(value).every(fits);
 
 /**
- * The allowed keywords of an untrusted schema, and the form of each. `pattern` and `patternProperties` are missing because
- * a regular expression can take exponential time, `uniqueItems` because comparing all pairs takes quadratic time, `$id`
- * and `$dynamicRef` because they redirect references.
+ * The allowed keywords of an untrusted schema, and the form of each. `patternProperties` is missing because every pattern
+ * would search every name, `uniqueItems` because comparing all pairs takes quadratic time, `$id` and `$dynamicRef` because
+ * they redirect references.
  */
 const forms = new Map<string, Form>(
   (
@@ -56,6 +57,7 @@ const forms = new Map<string, Form>(
         types.join(', '),
       ],
       [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
+      [['pattern'], (v) => typeof v === 'string' && !('fault' in parsePattern(v)), 'a regular expression'],
       [['const', 'default', 'in', 'x-mcp-header'], () => true, ''],
     ] as [readonly string[], Form['fits'], string][]
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
@@ -96,10 +98,26 @@ function judgeKeywords(part: SchemaPart, problems: ProblemList): void {
   }
 }
 
+/** What to write for a keyword that is not supported. */
+const instead: ReadonlyMap<string, string> = new Map([
+  ['patternProperties', '; use additionalProperties for the values, and propertyNames with a pattern for the names'],
+  ['uniqueItems', '; leave it out, as the API checks it'],
+]);
+
+function patternFault(pattern: string): string {
+  const read = parsePattern(pattern);
+  return 'fault' in read ? `found ${shown(pattern)}, which ${read.fault}` : '';
+}
+
 function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefined): Problem {
   const holder = pathOf(part);
   const path = holder ? `${holder}.${keyword}` : keyword;
-  if (!form) return { path, message: `this keyword is not supported${didYouMean(keyword, [...forms.keys()])}` };
+  if (!form) {
+    const advice = instead.get(keyword) ?? didYouMean(keyword, [...forms.keys()]);
+    return { path, message: `this keyword is not supported${advice}` };
+  }
+  const pattern = part.schema[keyword];
+  if (keyword === 'pattern' && typeof pattern === 'string') return { path, message: patternFault(pattern) };
   const found = keyword === '$schema' ? 'unknown dialect' : 'found';
   return { path, message: `${found} ${shown(part.schema[keyword])}; allowed: ${form.allowed}` };
 }

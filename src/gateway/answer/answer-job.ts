@@ -38,7 +38,7 @@ export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
 
 const tooMuch = plainFailure(
   'transform',
-  `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets; ask for less with filters or paging, or simplify output_schema`,
+  `the answer holds too many values to check against output_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets, and more for a text that a pattern reads; ask for less with filters or paging, or simplify output_schema`,
 );
 
 /** Bytes in their own memory, which can be transferred. */

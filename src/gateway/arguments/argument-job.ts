@@ -31,5 +31,5 @@ export function checkArguments({ schema, args }: ArgumentJob['input']): { output
 
 const tooMuch = plainFailure(
   'invalid_arguments',
-  `The arguments hold too many values to check against input_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets. Send fewer values in one call.`,
+  `The arguments hold too many values to check against input_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets, and more for a text that a pattern reads. Send fewer or shorter values in one call.`,
 );

@@ -111,6 +111,7 @@ export const names: Record<string, readonly string[]> = {
     "maximum",
     "minLength",
     "maxLength",
+    "pattern",
     "format",
     "examples",
     "required",

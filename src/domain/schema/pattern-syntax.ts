@@ -1,0 +1,287 @@
+import {
+  type CharacterSet,
+  escapedSets,
+  type NamedSet,
+  notLineEnd,
+  propertyNames,
+  propertySet,
+} from './pattern-sets.ts';
+
+/** A part of a pattern. `all` is a sequence, `any` a choice. */
+export type PatternNode =
+  | { kind: 'set'; set: CharacterSet }
+  | { kind: 'start' | 'end' | 'boundary' | 'inside' }
+  | { kind: 'all' | 'any'; nodes: readonly PatternNode[] }
+  | { kind: 'repeat'; node: PatternNode; least: number; most: number };
+
+/** A regular expression of ECMAScript without what cannot be matched in linear time. */
+export type Pattern = {
+  root: PatternNode;
+  /** Whether it is read by code points (flag `u`), as JSON Schema recommends, or by code units. */
+  isUnicode: boolean;
+  /** Number of instructions of its program. */
+  size: number;
+};
+
+export const longestPattern = 1000;
+/** A counted repetition is written out in the program: `[a-z]{1,2048}` has 4,095 instructions. */
+export const mostInstructions = 5000;
+const mostGroups = 50;
+
+/** A fault of a pattern, for the person who wrote it. */
+class PatternFault extends Error {}
+
+/** Reads a pattern, or says what is wrong with it. The time is proportional to its length. */
+export function parsePattern(source: string): { pattern: Pattern } | { fault: string } {
+  if (source.length > longestPattern) {
+    return { fault: `has ${source.length} characters; allowed: at most ${longestPattern}` };
+  }
+  const isUnicode = isSyntax(source, 'u');
+  if (!isUnicode && !isSyntax(source, '')) return { fault: 'is not a regular expression of ECMAScript' };
+  try {
+    const root = new Parser(source, isUnicode).parse();
+    const size = sizeOf(root) + 1;
+    if (size > mostInstructions)
+      throw new PatternFault(
+        `repeats too much: written out it has more than ${mostInstructions} parts; use smaller counts, * or +, or maxLength`,
+      );
+    return { pattern: { root, isUnicode, size } };
+  } catch (error) {
+    if (error instanceof PatternFault) return { fault: error.message };
+    throw error;
+  }
+}
+
+/** Properties are left out of the check, because the tables that it would build for them take long. */
+function isSyntax(source: string, flags: string): boolean {
+  const checked = flags === 'u' ? source.replaceAll(/\\[pP]\{[\w=]{1,60}\}/g, '\\d') : source;
+  try {
+    return new RegExp(checked, flags) !== undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
+/** Number of instructions. */
+function sizeOf(node: PatternNode): number {
+  if (node.kind === 'all') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner), 0);
+  if (node.kind === 'any') return node.nodes.reduce((sum, inner) => sum + sizeOf(inner) + 2, -2);
+  if (node.kind !== 'repeat') return 1;
+  // Copies of nothing take time too.
+  const size = Math.max(1, sizeOf(node.node));
+  return (
+    node.least * size + (node.most === Number.POSITIVE_INFINITY ? size + 2 : (node.most - node.least) * (size + 1))
+  );
+}
+
+const controlLetters: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
+const only = (code: number): CharacterSet => ({ isNegated: false, ranges: [[code, code]], named: [] });
+const named = (set: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [set] });
+
+const quantifier = /[*+?]\??|\{(\d+)(?:(,)(\d*))?\}\??/y;
+const groupSign = /\?(?:<?[=!]|<[^>]*>|[\w-]*:)/y;
+const property = /([pP])\{([^}]*)\}/y;
+/** The escapes of one character by its code: `\0`, `\cA`, `\x41`, `\u0041`, and with the flag u a pair and `\u{41}`. */
+const code = /(?<zero>0)(?!\d)|c(?<letter>[A-Za-z])|x(?<hex>[\dA-Fa-f]{2})|u(?<unit>[\dA-Fa-f]{4})/y;
+const unicodeCode = new RegExp(
+  String.raw`u(?<high>[Dd][89ABab][\dA-Fa-f]{2})\\u(?<low>[Dd][C-Fc-f][\dA-Fa-f]{2})|u\{(?<point>[\dA-Fa-f]+)\}|${code.source}`,
+  'y',
+);
+
+function codeOf({ groups = {} }: RegExpExecArray): number {
+  const { letter, hex, unit, high, low, point } = groups;
+  const number = (digits: string) => Number.parseInt(digits, 16);
+  if (letter !== undefined) return letter.charCodeAt(0) % 32;
+  if (high !== undefined && low !== undefined) return (number(high) - 0xd800) * 0x400 + number(low) - 0xdc00 + 0x10000;
+  return number(hex ?? unit ?? point ?? '0');
+}
+
+/** Reads a text that is known to be a regular expression. */
+class Parser {
+  readonly #source: string;
+  readonly #isUnicode: boolean;
+  #at = 0;
+  #depth = 0;
+
+  constructor(source: string, isUnicode: boolean) {
+    this.#source = source;
+    this.#isUnicode = isUnicode;
+  }
+
+  parse(): PatternNode {
+    return this.#choice();
+  }
+
+  #choice(): PatternNode {
+    const nodes = [this.#sequence()];
+    while (this.#skip('|')) nodes.push(this.#sequence());
+    return nodes.length === 1 ? (nodes[0] as PatternNode) : { kind: 'any', nodes };
+  }
+
+  #sequence(): PatternNode {
+    const nodes: PatternNode[] = [];
+    while (this.#at < this.#source.length && !'|)'.includes(this.#source[this.#at] as string))
+      nodes.push(this.#repeated());
+    return { kind: 'all', nodes };
+  }
+
+  #repeated(): PatternNode {
+    const node = this.#atom();
+    const sign = this.#source[this.#at] ?? '';
+    if (!'*+?{'.includes(sign) || sign === '') return node;
+    const found = this.#take(quantifier);
+    if (!found) return node;
+    const [whole, from, comma, to = ''] = found;
+    if (from === undefined) {
+      return { kind: 'repeat', node, least: sign === '+' ? 1 : 0, most: sign === '?' ? 1 : Number.POSITIVE_INFINITY };
+    }
+    if (Math.max(Number(from), Number(to)) > mostInstructions) {
+      throw new PatternFault(`has ${whole.slice(0, 20)}; allowed: counts of at most ${mostInstructions}, or maxLength`);
+    }
+    const least = Number(from);
+    const most = comma === undefined ? least : to === '' ? Number.POSITIVE_INFINITY : Number(to);
+    return { kind: 'repeat', node, least, most };
+  }
+
+  #atom(): PatternNode {
+    switch (this.#source[this.#at]) {
+      case '^':
+        return this.#assertion('start', 1);
+      case '$':
+        return this.#assertion('end', 1);
+      case '(':
+        this.#at++;
+        return this.#group();
+      case '[':
+        this.#at++;
+        return { kind: 'set', set: this.#class() };
+      case '.':
+        this.#at++;
+        return { kind: 'set', set: notLineEnd };
+      case '\\':
+        if (this.#source[this.#at + 1] === 'b') return this.#assertion('boundary', 2);
+        if (this.#source[this.#at + 1] === 'B') return this.#assertion('inside', 2);
+        this.#at++;
+        return { kind: 'set', set: this.#escape(false) };
+      default:
+        return { kind: 'set', set: only(this.#code()) };
+    }
+  }
+
+  #assertion(kind: 'start' | 'end' | 'boundary' | 'inside', length: number): PatternNode {
+    this.#at += length;
+    return { kind };
+  }
+
+  #group(): PatternNode {
+    const [sign = ''] = this.#source[this.#at] === '?' ? (this.#take(groupSign) ?? []) : [];
+    if (/[=!]$/.test(sign)) {
+      throw new PatternFault(
+        `has "(${sign}", a look around, which can take exponential time; write what is allowed instead, or several patterns in allOf, or "not"`,
+      );
+    }
+    if (/^\?[\w-]+:$/.test(sign))
+      throw new PatternFault(`has "(${sign}", which sets flags; write [Aa] instead of flags`);
+    if (++this.#depth > mostGroups)
+      throw new PatternFault(`has groups within groups; allowed: at most ${mostGroups} levels`);
+    const node = this.#choice();
+    this.#depth--;
+    this.#skip(')');
+    return node;
+  }
+
+  #class(): CharacterSet {
+    const isNegated = this.#skip('^');
+    const ranges: [number, number][] = [];
+    const sets: NamedSet[] = [];
+    while (!this.#skip(']')) {
+      const first = this.#classAtom();
+      const members = [first];
+      if (this.#source[this.#at] === '-' && this.#source[this.#at + 1] !== ']') {
+        this.#at++;
+        const last = this.#classAtom();
+        if (typeof first === 'number' && typeof last === 'number') {
+          ranges.push([first, last]);
+          continue;
+        }
+        // Without the flag u a range that begins or ends in a set is three members (ECMAScript, B.1.2.7).
+        members.push(0x2d, last);
+      }
+      for (const member of members) {
+        if (typeof member === 'number') ranges.push([member, member]);
+        else sets.push(member);
+      }
+    }
+    return { isNegated, ranges, named: sets };
+  }
+
+  /** A code, or a set such as `\d`. */
+  #classAtom(): number | NamedSet {
+    if (!this.#skip('\\')) return this.#code();
+    const { ranges, named: sets } = this.#escape(true);
+    return sets[0] ?? (ranges[0]?.[0] as number);
+  }
+
+  /** What follows a backslash. */
+  #escape(isInClass: boolean): CharacterSet {
+    const letter = this.#source[this.#at] ?? '';
+    const set = escapedSets.get(letter);
+    if (set) {
+      this.#at++;
+      return named(set);
+    }
+    if (this.#isUnicode && (letter === 'p' || letter === 'P')) return this.#property();
+    if (isInClass && this.#skip('b')) return only(8);
+    if (isInClass && this.#isUnicode && this.#skip('-')) return only(0x2d);
+    if (/[1-9]/.test(letter) || (letter === 'k' && this.#source[this.#at + 1] === '<')) {
+      throw new PatternFault(
+        `has "\\${letter}", a reference to a group, which can take exponential time; write what is allowed without it`,
+      );
+    }
+    return only(this.#escapedCode(letter));
+  }
+
+  #escapedCode(letter: string): number {
+    const control = controlLetters[letter];
+    if (control !== undefined) {
+      this.#at++;
+      return control;
+    }
+    if ('0cux'.includes(letter)) {
+      const found = this.#take(this.#isUnicode ? unicodeCode : code);
+      if (found) return codeOf(found);
+      if (letter === '0' || letter === 'c') {
+        throw new PatternFault(`has "\\${letter}"; write the character as \\u and four hexadecimal digits`);
+      }
+    }
+    return this.#code();
+  }
+
+  #property(): CharacterSet {
+    const [whole = '', sign, name = ''] = this.#take(property) ?? [];
+    const set = propertySet(name, sign === 'P');
+    if (!set) throw new PatternFault(`has "\\${whole.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
+    return named(set);
+  }
+
+  /** The code of the next character. */
+  #code(): number {
+    const code = (this.#isUnicode ? this.#source.codePointAt(this.#at) : this.#source.charCodeAt(this.#at)) as number;
+    this.#at += code > 0xffff ? 2 : 1;
+    return code;
+  }
+
+  #skip(text: string): boolean {
+    if (!this.#source.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  #take(sticky: RegExp): RegExpExecArray | undefined {
+    sticky.lastIndex = this.#at;
+    const found = sticky.exec(this.#source) ?? undefined;
+    this.#at += found?.[0].length ?? 0;
+    return found;
+  }
+}

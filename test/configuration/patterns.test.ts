@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { patternTest } from '../../src/domain/schema/pattern-match.ts';
+import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
+import { Steps } from '../../src/domain/steps.ts';
+import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
+import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+/** Whether our engine finds a pattern in a text; undefined for a pattern that it refuses. */
+function found(source: string, text: string): boolean | undefined {
+  const read = parsePattern(source);
+  return 'fault' in read ? undefined : patternTest(read.pattern, source)(text, new Steps(1e9));
+}
+
+/** What Node finds; the flag is `u` where the pattern allows it, as JSON Schema recommends. */
+function foundByNode(source: string, text: string): boolean {
+  try {
+    return new RegExp(source, 'u').test(text);
+  } catch {
+    return new RegExp(source).test(text);
+  }
+}
+
+describe('patterns', () => {
+  const letters = ['a', 'b', '-', '_', '1', 'é', '😀', '\n', ' ', '\ud83d', '\u2028', '\u00a0', '.', ']', '{', '/'];
+  const atom = fc.oneof(
+    fc.constantFrom('a', 'b', 'é', '😀', '1', '-', '_', '.', '^', '$', '/', ' '),
+    fc.constantFrom(
+      '\\d',
+      '\\D',
+      '\\w',
+      '\\W',
+      '\\s',
+      '\\S',
+      '\\b',
+      '\\B',
+      '\\n',
+      '\\.',
+      '\\-',
+      '\\/',
+      '\\_',
+      '\\]',
+      '\\0',
+    ),
+    fc.constantFrom(
+      '\\x61',
+      '\\u0061',
+      '\\u{1f600}',
+      '\\ud83d\\ude00',
+      '\\cJ',
+      '\\p{L}',
+      '\\P{Lu}',
+      '\\p{Script=Latin}',
+    ),
+    fc.constantFrom('[]', '[^]', '[a-b]', '[^a-b]', '[\\w-]', '[-a]', '[a-]', '[\\w-.]', '[.\\]]', '[\\b1]', '[😀-😂]'),
+    fc.constantFrom(
+      '[\\d-a-z]',
+      '[a\\-z]',
+      '[^\\s\\S]',
+      '[\\u0061-\\x62]',
+      '[\\p{L}-]',
+      '[[]',
+      '{',
+      '}',
+      ']',
+      'a{',
+      '{1',
+      '\\u61',
+    ),
+  );
+  const pattern = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { depthSize: 'medium' },
+      atom,
+      fc.tuple(tie('node'), tie('node')).map((two) => two.join('')),
+      fc.tuple(tie('node'), tie('node')).map((two) => `(?:${two.join('|')})`),
+      fc.tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('node')).map(([open, node]) => `${open}${node})`),
+      fc
+        .tuple(tie('node'), fc.constantFrom('*', '+', '?', '*?', '{2}', '{0}', '{1,}', '{0,2}', '{1,3}?'))
+        .map(([node, count]) => `(?:${node})${count}`),
+      fc.tuple(atom, fc.constantFrom('*', '+?', '?', '{2}', '{1,2}', '{,2}')).map((two) => two.join('')),
+    ),
+  })).node as fc.Arbitrary<string>;
+  const text = fc.array(fc.constantFrom(...letters), { maxLength: 7 }).map((some) => some.join(''));
+
+  it('[conf 5] find what Node finds', () => {
+    let compared = 0;
+    fc.assert(
+      fc.property(pattern, fc.array(text, { minLength: 5, maxLength: 10 }), (source, texts) => {
+        for (const one of texts) {
+          // Node looks for \B also between the halves of a surrogate pair.
+          if (source.includes('\\B') && /[\ud800-\udfff]/.test(one)) continue;
+          const ours = found(source, one);
+          if (ours === undefined) return;
+          compared++;
+          assert.equal(ours, foundByNode(source, one), JSON.stringify([source, one]));
+        }
+      }),
+      { numRuns: 4000 },
+    );
+    assert.ok(compared > 10_000, String(compared));
+  });
+
+  it('[conf 5] are those of real descriptions', () => {
+    const cases: [string, string[], string[]][] = [
+      ['^[\\w+=,.@-]{1,128}$', ['a+b@c.d', 'x'.repeat(128)], ['', 'a b', 'x'.repeat(129)]],
+      ['^\\d{4}-(0[1-9]|1[0-2])-\\d{2}$', ['2026-11-22'], ['2026-13-01', '2026-11-22T']],
+      ['^arn:aws[a-z-]*:iam::\\d{12}:role/.+$', ['arn:aws:iam::123456789012:role/x'], ['arn:aws:iam::1:role/x']],
+      ['^(?:#[0-9a-fA-F]{6}|rgb\\(\\d{1,3}(, ?\\d{1,3}){2}\\))$', ['#00ff00', 'rgb(1, 2,3)'], ['#0f0']],
+      ['^[\\p{L}\\p{M}\\s.,:/=+\\-@]*$', ['Zoë é', ''], ['a_b']],
+      ['[a-z]{1,2048}', ['x'], ['1']],
+      ['^(a+)+$', ['a'.repeat(1000)], [`${'a'.repeat(1000)}!`]],
+      ['^([a-zA-Z0-9]+\\.)+[a-z]{2,}$', ['a.b.com'], [`${'a.'.repeat(500)}1`]],
+    ];
+    for (const [source, good, bad] of cases) {
+      for (const one of good) assert.equal(found(source, one), true, `${source} ${one}`);
+      for (const one of bad) assert.equal(found(source, one), false, `${source} ${one}`);
+    }
+  });
+
+  it('[conf 5] take steps in proportion to the text, whatever they are', () => {
+    const stepsOf = (source: string, one: string): number => {
+      const read = parsePattern(source);
+      assert.ok(!('fault' in read), source);
+      let taken = 0;
+      const counting = new (class extends Steps {
+        override take(count: number) {
+          taken += count;
+        }
+      })(0);
+      patternTest(read.pattern, source)(one, counting);
+      return taken;
+    };
+    for (const source of [
+      '^(a+)+$',
+      '(a|aa)+$',
+      '(x+x+)+y',
+      '(a?){50}a{50}b',
+      '(.*)*b',
+      '^(?:[^a]*a){30}$',
+      '(a*)*(a*)*$',
+    ]) {
+      const [short, long] = [stepsOf(source, `${'a'.repeat(500)}!`), stepsOf(source, `${'a'.repeat(5000)}!`)];
+      assert.ok(long < 12 * short + 100_000, `${source}: ${short}, ${long}`);
+    }
+  });
+
+  describe('in a configuration', () => {
+    let one: OneTool;
+    before(async () => {
+      one = await startOneTool();
+    });
+    after(() => one.stop());
+    const problems = (pattern: unknown, more: Json = {}) =>
+      toolProblems(one.toolhost, { method: 'POST', input_schema: { a: { type: 'string', pattern, ...more } } });
+
+    it('[conf 5] a pattern that cannot be run in linear time is a problem that says what to write instead', async () => {
+      const cases: [string, RegExp][] = [
+        ['^(?!x)', /: found "\^\(\?!x\)", which has "\(\?!", a look around, .*; write what is allowed instead/],
+        ['(?<=x)y', /has "\(\?<=", a look around/],
+        ['(a)\\1', /has "\\1", a reference to a group, .*; write what is allowed without it$/],
+        ['(?<n>a)\\k<n>', /has "\\k", a reference to a group/],
+        ['(?i:a)', /has "\(\?i:", which sets flags; write \[Aa\] instead of flags$/],
+        ['(', /which is not a regular expression of ECMAScript$/],
+        ['a{2,1}', /is not a regular expression/],
+        ['\\p{Nope}', /has "\\p\{Nope\}"; allowed: \\p\{…\} of L, Letter/],
+        ['a{9999}', /has \{9999\}; allowed: counts of at most 5000, or maxLength$/],
+        [
+          '(a{100}){100}',
+          /repeats too much: written out it has more than 5000 parts; use smaller counts, \* or \+, or maxLength$/,
+        ],
+        ['(){5000}{0}', /is not a regular expression/],
+        ['(?:(?:){5000}){5000}', /repeats too much/],
+        [`${'('.repeat(60)}a${')'.repeat(60)}`, /has groups within groups; allowed: at most 50 levels$/],
+      ];
+      for (const [pattern, message] of cases) {
+        const [problem = '', ...more] = await problems(pattern);
+        assert.match(problem, /^tools\[0\]\.input_schema\.a\.pattern: /, pattern);
+        assert.match(problem, message);
+        assert.deepEqual(more, []);
+        const schema = { type: 'object', properties: { a: { pattern } } };
+        assert.match((await toolProblems(one.toolhost, { output_schema: schema })).join(), message);
+      }
+      assert.match((await problems('a'.repeat(1001))).join(), /pattern: /);
+      assert.match((await problems(5)).join(), /pattern: found 5; allowed: a string$/);
+      const properties = { type: 'object', patternProperties: { '^x-': {} } };
+      assert.match(
+        (await toolProblems(one.toolhost, { method: 'POST', input_schema: properties })).join(),
+        /patternProperties: this keyword is not supported; use additionalProperties for the values, and propertyNames with a pattern for the names$/,
+      );
+    });
+
+    it('[conf 5] agents see the pattern, and an argument or an answer that does not fit it is refused', async () => {
+      const input_schema = { id: { type: 'string', pattern: '^[A-Z]{2}-\\d+$' } };
+      const config = configWith({ tools: [toolWith({ input_schema })] });
+      assert.equal((await check(one.toolhost, config)).valid, true);
+      const slug = await one.serve({ url: '/v1/:id', input_schema });
+      const { body } = await one.toolhost.rpc(slug, 'a-token-0123456789', 'tools/list');
+      assert.match(JSON.stringify(body), /"pattern":"\^\[A-Z\]\{2\}-/);
+      assert.notEqual((await one.call(slug, { id: 'AB-12' })).isError, true);
+      assert.equal(
+        await one.refused(slug, { id: 'ab' }),
+        'The arguments do not fit: id: found "ab"; pattern "^[A-Z]{2}-\\\\d+$" is not met',
+      );
+      one.upstream.on('GET /answer', () => ({ body: { id: 'xy' } }));
+      const output_schema = { type: 'object', properties: { id: { type: 'string', pattern: '^x$' } } };
+      assert.match(
+        errorOf(await one.call(await one.serve({ url: '/answer', output_schema }))),
+        /does not fit output_schema/,
+      );
+      const full = { type: 'object', properties: { id: { type: 'string', pattern: 'y$' } } };
+      assert.equal(textOf(await one.call(await one.serve({ url: '/answer', output_schema: full }))), '{"id":"xy"}');
+    });
+
+    it('[conf 5] a pattern that takes long for a long text is run on a thread, and given up with a sentence', async () => {
+      const slug = await one.serve({
+        method: 'POST',
+        input_schema: { a: { type: 'string', pattern: '[ab]{1,2000}c' } },
+      });
+      const long = await one.refused(slug, { a: 'ab'.repeat(200_000) });
+      assert.match(long, /takes more than \d+ steps/);
+      assert.notEqual((await one.call(slug, { a: `${'ab'.repeat(50)}c` })).isError, true);
+    });
+  });
+});
