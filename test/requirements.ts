@@ -307,6 +307,9 @@ const shipping = {
 const files = of('docs/files.md', {
   'imp 6': 'Servers are described by files, and the service is made to match them without surprises.',
 });
+const gallery = of('examples/gallery/README.md', {
+  'imp 7': 'Each example sends exactly what the API documents, and begins a server in the dashboard.',
+});
 
 /** What an agent sees of a server with many tools or long answers. */
 const agents = of('docs/large-servers.md', {
@@ -324,4 +327,5 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...agents,
   ...shipping,
   ...files,
+  ...gallery,
 };

@@ -54,7 +54,8 @@ async function verdictsOf(given: string, judge: Judge): Promise<Verdict[]> {
   return verdicts;
 }
 
-type Judge = (config: unknown) => Pick<Verdict, 'problems' | 'warnings'>;
+/** `secrets` are the names that the file has a source for. */
+type Judge = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
 
 /** Checks configurations by the rules of the service that this environment would start. */
 async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
@@ -65,18 +66,19 @@ async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
     import('../../operations/quotas/quota-rules.ts'),
   ]);
   const { rules, quotas } = configRules(env, environmentUrl(env));
-  return (raw) => {
+  return (raw, secrets) => {
     const { config: checked, problems } = checkServerConfig(raw, rules);
     const excess = checked && tooManyTools(checked.tools.length, quotas);
     if (excess !== undefined) return { problems: [{ path: 'tools', message: excess }], warnings: [] };
-    return { problems, warnings: checked ? warningsOf(checked, new Set()) : [] };
+    return { problems, warnings: checked ? warningsOf(checked, new Set(secrets)) : [] };
   };
 }
 
 /** `slugs` are those of the documents before, each with its file. */
 function verdictOf({ at, value }: FileDocument, judge: Judge, slugs: Map<string, string>): Verdict {
   const { config, problems: ofSections } = splitDocument(value);
-  const { problems, warnings } = judge(config);
+  const secrets = isDocument(value) && isDocument(value.secrets) ? Object.keys(value.secrets) : [];
+  const { problems, warnings } = judge(config, secrets);
   const all = [...ofSections, ...problems, ...duplicate(config, at, slugs)];
   if (all.length > 0) return { file: at, valid: false, problems: all, warnings: [] };
   const literal = isDocument(config) ? literalSecrets(config) : [];

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { root } from '../files.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import type { GalleryCase, GalleryExample } from './case.ts';
+import { codeExamples } from './code-cases.ts';
+import { openExamples } from './open-cases.ts';
+import { workExamples } from './work-cases.ts';
+
+const gallery = join(root, 'examples', 'gallery');
+const examples: GalleryExample[] = [...codeExamples, ...workExamples, ...openExamples];
+const textOf = (name: string) => readFileSync(join(gallery, `${name}.yaml`), 'utf8');
+/** Headers that every request has, or that its body brings. */
+const usual = ['host', 'connection', 'user-agent', 'toolhost-hop', 'content-length', 'accept-encoding', 'accept'];
+
+describe('the gallery of examples', () => {
+  let upstream: RecordingUpstream;
+  let running: TestToolhost;
+  let folder: string;
+  let key: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    running = await startToolhost({ egress: [upstream.port] });
+    key = await running.key();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-gallery-'));
+    for (const { name, origins } of examples) {
+      const text = origins.reduce((all, origin) => all.replaceAll(origin, upstream.url), textOf(name));
+      writeFileSync(join(folder, `${name}.yaml`), text);
+    }
+    const secrets = Object.assign({}, ...examples.map(({ env }) => env)) as Record<string, string>;
+    const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: key, ...secrets };
+    const applied = await toolhost(['apply', folder], { env });
+    assert.equal(applied.code, 0, applied.stdout + applied.stderr);
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await Promise.all([running.stop(), upstream.close()]);
+  });
+
+  it('[imp 7] is valid without a warning, and each file is described and has a case here', async () => {
+    const names = examples.map(({ name }) => name).toSorted();
+    const files = readdirSync(gallery).filter((file) => file.endsWith('.yaml'));
+    assert.deepEqual(
+      files.toSorted(),
+      names.map((name) => `${name}.yaml`),
+    );
+    const { code, stdout } = await toolhost(['check', gallery]);
+    assert.deepEqual([code, stdout.match(/warning.*/g)], [0, null], stdout);
+    const readme = readFileSync(join(gallery, 'README.md'), 'utf8');
+    for (const { name, env } of examples) {
+      assert.ok(readme.includes(`(${name}.yaml)`), name);
+      for (const variable of Object.keys(env)) assert.ok(readme.includes(variable), variable);
+    }
+  });
+
+  for (const example of examples) {
+    const config = parse(textOf(example.name)) as { slug: string; tools: { name: string }[] };
+
+    it(`[imp 7] ${example.name}: every tool sends what the API expects, and gives what it answers`, async () => {
+      const tools = config.tools.map(({ name }) => name);
+      assert.deepEqual(
+        example.cases.map(({ tool }) => tool),
+        tools,
+      );
+      for (const one of example.cases) await play(config.slug, example, one);
+    });
+  }
+
+  async function play(slug: string, example: GalleryExample, one: GalleryCase): Promise<void> {
+    upstream.take();
+    upstream.on('*', () => ({
+      body: one.answer,
+      headers: { 'content-type': 'application/json', ...one.answerHeaders },
+    }));
+    const path = `/servers/${slug}/tools/${one.tool}/call`;
+    const reply = await running.rest('POST', path, { key, body: { arguments: one.args } });
+    assert.equal(reply.status, 200, reply.text);
+    const [request, ...more] = upstream.take();
+    assert.deepEqual(more, []);
+    assert.ok(request, `${one.tool}: ${reply.text}`);
+    assert.equal(`${request.method} ${request.url}`, one.request);
+    const expected = { ...example.headers, ...one.headers };
+    const sent = Object.entries(request.headers).filter(([name]) => !usual.includes(name) || name in expected);
+    const hasJson = one.body !== undefined && typeof one.body === 'object';
+    const json = hasJson ? { 'content-type': 'application/json' } : {};
+    assert.deepEqual(Object.fromEntries(sent), { ...json, ...expected }, one.tool);
+    const body = request.body.toString();
+    assert.deepEqual(hasJson ? (JSON.parse(body) as unknown) : body, one.body ?? '', one.tool);
+    assert.equal(reply.body.is_error, false, reply.text);
+    const last = (reply.body.content as Json[]).at(-1)?.text as string;
+    assert.deepEqual(typeof one.result === 'string' ? last : (JSON.parse(last) as unknown), one.result, one.tool);
+    for (const secret of Object.values(example.env)) assert.ok(!reply.text.includes(secret));
+  }
+});

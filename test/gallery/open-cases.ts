@@ -1,0 +1,184 @@
+import type { GalleryExample } from './case.ts';
+
+const oslo = { latitude: 59.91, longitude: 10.75 };
+
+/** Answers as in open-meteo.com/en/docs. */
+const openMeteo: GalleryExample = {
+  name: 'open-meteo',
+  origins: [
+    'https://geocoding-api.open-meteo.com',
+    'https://api.open-meteo.com',
+    'https://archive-api.open-meteo.com',
+    'https://air-quality-api.open-meteo.com',
+  ],
+  env: {},
+  headers: {},
+  cases: [
+    {
+      tool: 'find_location',
+      args: { name: 'São Paulo', count: 1 },
+      request: 'GET /v1/search?name=S%C3%A3o%20Paulo&count=1',
+      answer: {
+        results: [
+          {
+            id: 3448439,
+            name: 'São Paulo',
+            latitude: -23.5475,
+            longitude: -46.63611,
+            country: 'Brazil',
+            feature_code: 'PPLA',
+          },
+        ],
+        generationtime_ms: 0.5,
+      },
+      result: { results: [{ name: 'São Paulo', latitude: -23.5475, longitude: -46.63611, country: 'Brazil' }] },
+    },
+    {
+      tool: 'get_forecast',
+      args: oslo,
+      request:
+        'GET /v1/forecast?latitude=59.91&longitude=10.75&forecast_days=3&timezone=auto&current=temperature_2m,apparent_temperature,relative_humidity_2m,precipitation,weather_code,wind_speed_10m&daily=weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,wind_speed_10m_max',
+      answer: {
+        latitude: 59.9,
+        timezone: 'Europe/Oslo',
+        elevation: 9,
+        current: { temperature_2m: 3.1 },
+        daily: { time: [] },
+      },
+      result: { timezone: 'Europe/Oslo', current: { temperature_2m: 3.1 }, daily: { time: [] } },
+    },
+    {
+      tool: 'get_past_weather',
+      args: { ...oslo, start_date: '2024-07-01', end_date: '2024-07-02' },
+      request:
+        'GET /v1/archive?latitude=59.91&longitude=10.75&start_date=2024-07-01&end_date=2024-07-02&timezone=auto&daily=temperature_2m_max,temperature_2m_min,precipitation_sum,wind_speed_10m_max',
+      answer: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
+      result: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
+    },
+    {
+      tool: 'get_air_quality',
+      args: oslo,
+      request:
+        'GET /v1/air-quality?latitude=59.91&longitude=10.75&timezone=auto&current=european_aqi,pm10,pm2_5,ozone,nitrogen_dioxide,birch_pollen,grass_pollen',
+      answer: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 }, utc_offset_seconds: 3600 },
+      result: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 } },
+    },
+  ],
+};
+
+/** Answers as in the API portal of Wikimedia. */
+const wikipedia: GalleryExample = {
+  name: 'wikipedia',
+  origins: ['https://{{language}}.wikipedia.org'],
+  env: {},
+  headers: {},
+  cases: [
+    {
+      tool: 'search_articles',
+      args: { q: 'earth & moon', limit: 1 },
+      request: 'GET /w/rest.php/v1/search/page?q=earth%20%26%20moon&limit=1',
+      answer: {
+        pages: [
+          { id: 9228, key: 'Earth', title: 'Earth', excerpt: 'Third planet', description: 'planet', thumbnail: null },
+        ],
+      },
+      result: { pages: [{ key: 'Earth', title: 'Earth', excerpt: 'Third planet', description: 'planet' }] },
+    },
+    {
+      tool: 'get_summary',
+      args: { title: 'AC/DC' },
+      request: 'GET /api/rest_v1/page/summary/AC%2FDC',
+      answer: {
+        type: 'standard',
+        title: 'AC/DC',
+        description: 'Australian rock band',
+        extract: 'AC/DC are a rock band.',
+        content_urls: { desktop: { page: 'https://en.wikipedia.org/wiki/AC/DC', edit: 'x' } },
+      },
+      result: {
+        title: 'AC/DC',
+        description: 'Australian rock band',
+        extract: 'AC/DC are a rock band.',
+        content_urls: { desktop: { page: 'https://en.wikipedia.org/wiki/AC/DC' } },
+      },
+    },
+    {
+      tool: 'read_article',
+      args: { titles: 'Earth' },
+      request:
+        'GET /w/api.php?titles=Earth&action=query&prop=extracts&explaintext=1&redirects=1&format=json&formatversion=2',
+      answer: {
+        batchcomplete: true,
+        query: { pages: [{ pageid: 9228, ns: 0, title: 'Earth', extract: 'Earth is …' }] },
+      },
+      result: { title: 'Earth', extract: 'Earth is …' },
+    },
+    {
+      tool: 'list_languages',
+      args: { title: 'Earth' },
+      request: 'GET /w/rest.php/v1/page/Earth/links/language',
+      answer: [{ code: 'de', name: 'Deutsch', key: 'Erde', title: 'Erde' }],
+      result: [{ code: 'de', name: 'Deutsch', title: 'Erde' }],
+    },
+  ],
+};
+
+const task = { id: 7, title: 'Dig', status: 'todo', due_date: '2026-02-01' };
+const stored = { prefer: 'return=representation' };
+
+/** Answers as PostgREST gives them. */
+const supabase: GalleryExample = {
+  name: 'supabase',
+  origins: ['https://{{project}}.supabase.co'],
+  env: { SUPABASE_KEY: 'anon-key-example' },
+  headers: { apikey: 'anon-key-example', authorization: 'Bearer anon-key-example' },
+  cases: [
+    {
+      tool: 'list_tasks',
+      args: { status: 'todo', words: 'dig a' },
+      request:
+        'GET /rest/v1/tasks?status=eq.todo&title=ilike.*dig%20a*&select=id%2Ctitle%2Cstatus%2Cdue_date&order=due_date.asc.nullslast&limit=20',
+      headers: { prefer: 'count=exact' },
+      answer: [task],
+      answerHeaders: { 'content-range': '0-0/1' },
+      result: [task],
+    },
+    {
+      tool: 'get_task',
+      args: { id: 7 },
+      request: 'GET /rest/v1/tasks?id=eq.7',
+      headers: { accept: 'application/vnd.pgrst.object+json' },
+      answer: task,
+      answerHeaders: { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' },
+      result: task,
+    },
+    {
+      tool: 'create_task',
+      args: { title: 'Dig', due_date: '2026-02-01' },
+      request: 'POST /rest/v1/tasks',
+      headers: stored,
+      body: { title: 'Dig', due_date: '2026-02-01' },
+      answer: [task],
+      result: task,
+    },
+    {
+      tool: 'update_task',
+      args: { id: 7, status: 'done' },
+      request: 'PATCH /rest/v1/tasks?id=eq.7',
+      headers: stored,
+      body: { status: 'done' },
+      answer: [{ ...task, status: 'done' }],
+      result: { ...task, status: 'done' },
+    },
+    {
+      tool: 'delete_task',
+      args: { id: 7 },
+      request: 'DELETE /rest/v1/tasks?id=eq.7',
+      headers: stored,
+      answer: [task],
+      result: task,
+    },
+  ],
+};
+
+export const openExamples = [openMeteo, wikipedia, supabase];
