@@ -302,6 +302,14 @@ describe('bodies and files', () => {
         { ...typed('application/x-www-form-urlencoded'), body_template: {} },
         /headers\.Content-Type: found .*, but body_template makes a JSON body/,
       ],
+      [
+        { body: 'form', input_schema: { a: { type: 'object' } } },
+        /a\.style: is missing; a form has no objects of its own/,
+      ],
+      [
+        { body: 'multipart', input_schema: { a: { type: 'array', items: { type: 'object' } } } },
+        /a\.style: is missing; a form/,
+      ],
       [{ body: 'form', body_template: {} }, /tools\[0\]\.body: not together with body_template/],
       [
         { body_template: { a: ':b' }, input_schema: {} },

@@ -20,7 +20,7 @@ describe('building the upstream request: encodings and digits', () => {
   const typed = (type: string) => ({ headers: { 'content-type': type } });
 
   it('[behaviour request 6] sends a form when the static Content-Type or `body` says so', async () => {
-    const properties = { a: text, n: {}, list: { type: 'array' }, o: { type: 'object' }, z: {} };
+    const properties = { a: text, n: {}, list: { type: 'array' }, o: { type: 'object', style: 'json' }, z: {} };
     const full = { type: 'object', properties };
     const args = { a: "x y&z=1+é'()*", n: 1.5, list: [1, 'b'], o: { k: 1 }, z: null };
     const body = 'a=x%20y%26z%3D1%2B%C3%A9%27%28%29%2A&n=1.5&list=1&list=b&o=%7B%22k%22%3A1%7D';
@@ -108,7 +108,8 @@ describe('building the upstream request: encodings and digits', () => {
       o: { type: 'object' },
     };
     const json = await one.serve({ method: 'POST', url: '/n/:p?q=:q', input_schema });
-    const formed = await one.serve({ method: 'POST', url: '/n/:p?q=:q', input_schema, body: 'form' });
+    const styled = { ...input_schema, o: { type: 'object', style: 'json' } };
+    const formed = await one.serve({ method: 'POST', url: '/n/:p?q=:q', input_schema: styled, body: 'form' });
     for (const n of digits) {
       one.upstream.take();
       const args = `{"p":${n},"q":${n},"X-N":${n},"list":[${n}],"o":{"n":${n}}}`;

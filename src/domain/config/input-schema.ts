@@ -189,8 +189,13 @@ export function argumentsOf(schema: InputSchema): Argument[] {
       fallback: field.default,
       wire: hasWireKeyword(field) ? (wireFields.safeParse(field).data ?? noWireFields) : noWireFields,
       type: typeof field.type === 'string' ? field.type : undefined,
+      isNested: field.type === 'object' || (field.type === 'array' && isObjectType(field.items)),
     };
   });
+}
+
+function isObjectType(items: unknown): boolean {
+  return (items as { type?: unknown } | null | undefined)?.type === 'object';
 }
 
 /** The arguments that callers do not give, with their values. */

@@ -163,7 +163,10 @@ function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgum
   const usual = style === 'deep' && isArray ? (isOfObjects(argument) ? 'indices' : 'brackets') : style;
   const isObject = [argument.schema.type].flat().includes('object') || argument.schema.anyOf !== undefined;
   const chosen = isArray ? usual : isObject ? (style ?? 'json') : style === 'deep' ? 'deep' : undefined;
-  const made = chosen === 'indices' ? { style: 'indices' } : wireStyle(chosen, argument.schema.type);
+  // Entries that are objects are JSON text each, which a form must say.
+  const ofObjects = isArray && isOfObjects(argument) && (chosen ?? 'repeat') === 'repeat' ? 'repeat' : chosen;
+  const isSaid = ofObjects === 'repeat' && isArray && isOfObjects(argument);
+  const made = isSaid || ofObjects === 'indices' ? { style: ofObjects } : wireStyle(ofObjects, argument.schema.type);
   return { ...argument, wire: { ...argument.wire, ...made } };
 }
 

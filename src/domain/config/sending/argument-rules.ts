@@ -65,15 +65,22 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
   return problems;
 }
 
+const unstyled =
+  'is missing; a form has no objects of its own, so say how they are written: "indices" as Stripe and PHP do, "deep", or "json" for JSON text';
+
 /** Styles that make one text of a value. */
 const textStyles = ['comma', 'pipe', 'space', 'json'];
 const headerStyles = ['repeat', ...textStyles];
 
 function styleProblems(argument: Argument, { tool, destinations }: ArgumentContext): Problem[] {
-  const { style } = argument.wire;
+  const { style, media_type, content } = argument.wire;
   const to = destinations.get(argument.name);
-  if (style === undefined || to === undefined) return [];
   const problem = (message: string) => [{ path: at(argument, 'style'), message }];
+  const isFormField = to === 'body' && ['form', 'multipart'].includes(bodyKindOf(tool));
+  if (isFormField && argument.isNested && style === undefined && media_type === undefined && content === undefined) {
+    return problem(unstyled);
+  }
+  if (style === undefined || to === undefined) return [];
   if (to === 'url' && !textStyles.includes(style)) {
     return problem(`found ${shown(style)}; allowed for a token of the url: ${textStyles.join(', ')}`);
   }
@@ -82,8 +89,7 @@ function styleProblems(argument: Argument, { tool, destinations }: ArgumentConte
   }
   const kind = bodyKindOf(tool);
   if (to === 'body' && kind === 'argument') return problem('has no effect on the whole body; leave it out');
-  const isForm = to === 'body' && (kind === 'form' || kind === 'multipart');
-  if ((to === 'body' || to === 'part') && !isForm && !textStyles.includes(style)) {
+  if ((to === 'body' || to === 'part') && !isFormField && !textStyles.includes(style)) {
     return problem(`found ${shown(style)}; allowed in a JSON body, where it makes a text: ${textStyles.join(', ')}`);
   }
   return [];

@@ -13,4 +13,6 @@ export type Argument = {
   wire: WireFields;
   /** The declared JSON type, where it is one. */
   type: string | undefined;
+  /** Whether it is an object or an array of objects. */
+  isNested: boolean;
 };
