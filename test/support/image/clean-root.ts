@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { chownSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { BuiltImage } from './image-steps.ts';
+
+/** What a base image of Node brings and our program needs: the runtime, `env`, and their libraries. */
+function addBase(root: string): void {
+  const programs = { '/usr/local/bin/node': process.execPath, '/usr/bin/env': '/usr/bin/env' };
+  for (const [target, program] of Object.entries(programs)) {
+    copy(program, join(root, target));
+    const output = execFileSync('ldd', [program], { encoding: 'utf8' });
+    for (const [library] of output.matchAll(/\/\S+(?= \(0x)/g)) copy(library, join(root, library));
+  }
+  for (const folder of ['tmp', 'dev', 'proc']) mkdirSync(join(root, folder), { recursive: true });
+}
+
+function copy(source: string, target: string): void {
+  mkdirSync(dirname(target), { recursive: true });
+  if (!existsSync(target)) copyFileSync(source, target);
+}
+
+/**
+ * The command that runs a program of an image as a container engine would: its folder is the root of the file system and
+ * cannot be written, `/tmp` is empty, the volume is a folder of the user of the image. The process that it starts
+ * becomes the program, so signals reach that.
+ * @throws Error that says what is missing on this machine
+ */
+export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly string[]) => [string, ...string[]] {
+  addBase(image.root);
+  const [user = 0, group = 0] = image.user.split(':').map(Number);
+  const prefix = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
+  try {
+    execFileSync([...prefix, 'unshare'][0] ?? '', [...prefix, 'unshare', '--mount', 'true'].slice(1), {
+      stdio: 'pipe',
+    });
+  } catch (cause) {
+    const need =
+      'These tests need Linux with unshare (util-linux) and chroot (coreutils), and root or sudo without password.';
+    throw new Error(need, { cause });
+  }
+  if (prefix.length === 0) chownSync(volume, user, group);
+  else execFileSync('sudo', ['-n', 'chown', image.user, volume]);
+  const [path = ''] = image.volumes;
+  const script = `
+root=$1; volume=$2; shift 2
+mount --bind "$root" "$root"
+mount -o remount,ro,bind "$root"
+mount -t tmpfs tmpfs "$root/tmp"
+mount --bind "$volume" "$root${path}"
+mount --rbind /dev "$root/dev"
+mount --rbind /proc "$root/proc"
+exec chroot --userspec=${image.user} "$root" "$@"`;
+  const env = Object.entries(image.env).map(([name, value]) => `${name}=${value}`);
+  return (args) => {
+    const command = [
+      'unshare',
+      '--mount',
+      'sh',
+      '-euc',
+      script,
+      'sh',
+      image.root,
+      volume,
+      '/usr/bin/env',
+      '-i',
+      ...env,
+      ...args,
+    ];
+    return [...prefix, ...command] as [string, ...string[]];
+  };
+}

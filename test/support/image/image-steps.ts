@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, matchesGlob, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../../files.ts';
+
+const run = promisify(execFile);
+const stepMs = 300_000;
+
+/** What a container engine would know of the last stage. */
+export type BuiltImage = {
+  /** The folder that is the root of its file system, without what its base image brings. */
+  root: string;
+  env: Record<string, string>;
+  user: string;
+  entrypoint: string[];
+  command: string[];
+  healthcheck: string[];
+  volumes: string[];
+};
+
+type Stage = BuiltImage & { name: string; workdir: string; args: Record<string, string> };
+
+export type Instruction = { keyword: string; text: string };
+
+/** The instructions of a Dockerfile; the lines of each are joined. */
+export function instructionsOf(dockerfile: string): Instruction[] {
+  return dockerfile
+    .replaceAll(/^\s*#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, ' ')
+    .split('\n')
+    .map((line) => /^([A-Z]+)\s+(.*)$/.exec(line.trim()))
+    .filter((match) => match !== null)
+    .map(([, keyword = '', text = '']) => ({ keyword, text }));
+}
+
+/**
+ * Runs the instructions of our Dockerfile without a container engine: each stage is a folder, and its commands run in
+ * the folder of its WORKDIR on the Node of the tests. So commands must not name absolute paths.
+ */
+export async function runImageSteps(folder: string, buildArgs: Record<string, string>): Promise<BuiltImage> {
+  const stages: Stage[] = [];
+  for (const { keyword, text } of instructionsOf(readFileSync(join(root, 'Dockerfile'), 'utf8'))) {
+    const stage = stages.at(-1);
+    if (keyword === 'FROM') stages.push(newStage(folder, stages.length, text));
+    else if (stage) await runStep(stage, { keyword, text }, { stages, buildArgs });
+  }
+  const last = stages.at(-1);
+  if (!last) throw new Error('the Dockerfile has no stage');
+  return last;
+}
+
+function newStage(folder: string, index: number, text: string): Stage {
+  const stageRoot = join(folder, `stage-${index}`);
+  mkdirSync(stageRoot);
+  const name = / AS (\S+)/i.exec(text)?.[1] ?? '';
+  const none = { env: {}, args: {}, user: '', entrypoint: [], command: [], healthcheck: [], volumes: [] };
+  return { root: stageRoot, name, workdir: '/', ...none };
+}
+
+type Build = { stages: readonly Stage[]; buildArgs: Record<string, string> };
+
+async function runStep(stage: Stage, { keyword, text }: Instruction, build: Build): Promise<void> {
+  if (keyword === 'WORKDIR') {
+    stage.workdir = resolve(stage.workdir, text);
+    mkdirSync(join(stage.root, stage.workdir), { recursive: true });
+  } else if (keyword === 'ARG') {
+    const [name = '', value = ''] = text.split('=');
+    stage.args[name] = build.buildArgs[name] ?? value;
+  } else if (keyword === 'ENV') {
+    for (const [, name = '', value = ''] of text.matchAll(/(\w+)=(\S+)/g)) stage.env[name] = value;
+  } else if (keyword === 'COPY') copy(stage, text, build.stages);
+  else if (keyword === 'RUN') await runCommand(stage, text);
+  else note(stage, { keyword, text });
+}
+
+/** What is only told to the engine. */
+function note(stage: Stage, { keyword, text }: Instruction): void {
+  const list = () => JSON.parse(text.slice(text.indexOf('['))) as string[];
+  if (keyword === 'USER') stage.user = text;
+  else if (keyword === 'VOLUME') stage.volumes.push(text);
+  else if (keyword === 'ENTRYPOINT') stage.entrypoint = list();
+  else if (keyword === 'CMD') stage.command = list();
+  else if (keyword === 'HEALTHCHECK') stage.healthcheck = list();
+  else if (!['EXPOSE', 'STOPSIGNAL'].includes(keyword)) throw new Error(`the tests cannot run ${keyword}`);
+}
+
+function copy(stage: Stage, text: string, stages: readonly Stage[]): void {
+  const words = text.split(/\s+/);
+  const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
+  const paths = words.filter((word) => !word.startsWith('--'));
+  const target = paths.pop() ?? '';
+  const base = from === undefined ? root : (stages.find(({ name }) => name === from)?.root ?? '');
+  const to = join(stage.root, resolve(stage.workdir, target));
+  const isIgnored = from === undefined ? ignoredByContext() : () => false;
+  for (const path of paths) {
+    const source = join(base, path);
+    const isFolder = statSync(source).isDirectory();
+    const destination = !isFolder && (target.endsWith('/') || existsSync(to)) ? join(to, basename(path)) : to;
+    mkdirSync(dirname(destination), { recursive: true });
+    cpSync(source, destination, { recursive: true, filter: (file) => !isIgnored(relative(root, file)) });
+  }
+}
+
+/** Whether `.dockerignore` leaves a path of the context out. */
+function ignoredByContext(): (path: string) => boolean {
+  const patterns = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
+  return (path) => patterns.some((pattern) => path !== '' && matchesGlob(path, pattern));
+}
+
+async function runCommand(stage: Stage, text: string): Promise<void> {
+  const cwd = join(stage.root, stage.workdir);
+  if (text.split(/\s+/).some((word) => isAbsolute(word))) throw new Error(`the tests cannot run: ${text}`);
+  if (/^npm ci (?!.*--omit)/.test(text)) {
+    // The same lock file gave the checkout its packages.
+    symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
+    return;
+  }
+  const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const env = { ...process.env, ...stage.env, ...stage.args, PATH: path };
+  await run('/bin/sh', ['-euc', text], { cwd, env, timeout: stepMs, maxBuffer: 50_000_000 });
+}
