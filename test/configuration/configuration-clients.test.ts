@@ -112,24 +112,6 @@ describe('warnings about clients, hints and answers', () => {
     assert.deepEqual(await judged(['anything'], { type: 'object' }), []);
   });
 
-  it('[conf 6] an object in a form, of which nothing says how it is written', async () => {
-    const object = { type: 'object', properties: { city: text } };
-    const sentence =
-      'tools[0].input_schema.a: an object becomes JSON text in a form; set "style" to "indices" (a[b][0]=1), "brackets" (a[b][]=1) or "deep" (a[b]=1), or to "json" if the API expects JSON text there';
-    const form = (definition: Json, more: Json = {}) =>
-      ofTool({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
-    assert.deepEqual(await form(object), [sentence]);
-    assert.deepEqual(await form({ type: 'array', items: object }), [sentence]);
-    const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
-    const schema = { type: 'object', properties: { a: object } };
-    assert.deepEqual(await ofTool({ method: 'POST', headers, input_schema: schema }), [sentence]);
-    for (const style of ['indices', 'brackets', 'deep', 'json']) assert.deepEqual(await form({ ...object, style }), []);
-    assert.deepEqual(await form({ type: 'array', items: text }), []);
-    assert.deepEqual(await form({ ...object, in: 'query' }), []);
-    assert.deepEqual(await form(object, { body: 'multipart' }), []);
-    assert.deepEqual(await form(object, { body: 'json' }), []);
-  });
-
   it('[conf 6] braces in the value of a header', async () => {
     const shell = ['$', '{TOKEN}'].join('');
     for (const [value, found] of [

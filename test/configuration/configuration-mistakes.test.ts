@@ -127,6 +127,20 @@ describe('what a tool would send as it stands', () => {
     );
   });
 
+  it('[conf 6] an object in a form, of which nothing says how it is written', async () => {
+    const object = { type: 'object', properties: { city: text } };
+    const sentence =
+      'tools[0].input_schema.a.style: is missing; a form has no objects of its own, so say how they are written: "indices" as Stripe and PHP do, "deep", or "json" for JSON text';
+    const form = (definition: Json, more: Json = {}) =>
+      problems({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
+    assert.deepEqual(await form(object), [sentence]);
+    assert.deepEqual(await form({ type: 'array', items: object }), [sentence]);
+    for (const style of ['indices', 'brackets', 'deep', 'json']) assert.deepEqual(await form({ ...object, style }), []);
+    for (const more of [{ in: 'query' }, { in: 'header' }]) assert.deepEqual(await form({ ...object, ...more }), []);
+    assert.deepEqual(await form({ type: 'array', items: text }), []);
+    assert.deepEqual(await form(object, { body: 'json' }), []);
+  });
+
   it('[conf 6] Accept and User-Agent, given as a header and as an argument', async () => {
     for (const name of ['Accept', 'User-Agent', 'user_agent']) {
       const argument = { [name]: { ...text, in: 'header' } };

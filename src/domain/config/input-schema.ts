@@ -165,8 +165,7 @@ function hasType(value: unknown, type: Field['type']): boolean {
   return typeof value === type;
 }
 
-/** The definitions of the arguments by name. */
-export function propertiesOf(schema: InputSchema): Record<string, unknown> {
+function propertiesOf(schema: InputSchema): Record<string, unknown> {
   if (!isJsonSchemaForm(schema)) return schema;
   const properties = schema.properties;
   return typeof properties === 'object' && properties !== null ? (properties as Record<string, unknown>) : {};

@@ -9,7 +9,6 @@ import { parseUrlTemplate } from '../http/url-template.ts';
 import { knownClients } from '../known-clients.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
-import { formWarnings } from './form-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
@@ -105,7 +104,7 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
       'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
     );
   }
-  warnings.push(...clearCredentials(written, `${at}.headers`), ...formWarnings(tool, at));
+  warnings.push(...clearCredentials(written, `${at}.headers`));
   return warnings;
 }
 
