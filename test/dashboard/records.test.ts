@@ -95,6 +95,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       const dialog = page.getByRole('dialog');
       await button(page, /^write/).click();
       await dialog.getByText('API answered 500').waitFor();
+      await dialog.getByText('HTTP 500 Internal Server Error, application/json').waitFor();
       await dialog.getByRole('region', { name: 'arguments' }).getByText('"count": 3').waitFor();
       await dialog.getByText('POST /items HTTP/1.1').waitFor();
       await dialog.getByRole('region', { name: 'body of the answer' }).getByText('broken').waitFor();

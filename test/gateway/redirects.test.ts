@@ -220,6 +220,18 @@ describe('redirects that a tool follows', () => {
     assert.equal(textOf(await one.call(slug)), 'the file');
   });
 
+  it('[conf 5] a request with a body is sent once', async () => {
+    lead(one.upstream, '/a', `${one.upstream.url}/file`);
+    file(one.upstream, '/file');
+    take();
+    const input_schema = { filter: { type: 'string', in: 'body' } };
+    const slug = await follow('/a', { input_schema });
+    const said = errorOf(await one.call(slug, { filter: 'x' }));
+    assert.match(said, /^HTTP 302: the redirect to .* was not followed: the request has a body, which is sent once$/);
+    const [only, ...more] = take().home;
+    assert.deepEqual([only?.body.toString(), more], ['{"filter":"x"}', []]);
+  });
+
   it('[conf 5] one timeout holds for the call and all its redirects', async () => {
     one.upstream.on('GET /slow', () => ({ status: 302, headers: { location: `${other.url}/held` }, delayMs: 60 }));
     other.on('GET /held', () => 'hold');

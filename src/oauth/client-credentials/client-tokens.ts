@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
-import { isUnavailable, ToolFailure } from '../../errors.ts';
+import { isUnavailable, plainFailure, ToolFailure } from '../../errors.ts';
 import type { Tables } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import {
@@ -102,7 +102,7 @@ async function obtain(request: TokenRequest, refused: string | undefined, parts:
       if (await claimClientToken(parts.db, key, stored.version, { now, until: now + claimMs }))
         return await askAndStore(request, { key, stored }, parts);
       if (performance.now() > until)
-        throw new ToolFailure('no_token', 'a token for the API is being requested; try again in a moment');
+        throw plainFailure('no_token', 'a token for the API is being requested; try again in a moment');
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   } catch (error) {

@@ -72,13 +72,21 @@ function ArgumentGeneral({ path, name, field, isReadOnly, onChange }: Props) {
         onChange={({ currentTarget: { value } }) => onChange({ format: value === '' ? undefined : value })}
         readOnly={isReadOnly}
       />
+      <TextInput
+        label="Pattern"
+        description="Regular expression; ^ and $ make it the whole text."
+        className="th-mono"
+        value={textOf(field.pattern)}
+        onChange={({ currentTarget: { value } }) => onChange({ pattern: value === '' ? undefined : value })}
+        readOnly={isReadOnly}
+      />
       <Others path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
     </SimpleGrid>
   );
 }
 
 const own = new Set([
-  ...['type', 'description', 'optional', 'default', 'enum', 'in', 'format'],
+  ...['type', 'description', 'optional', 'default', 'enum', 'in', 'format', 'pattern'],
   ...['wire_name', 'style', 'value', 'allow_slashes', 'content', 'file_name', 'media_type'],
 ]);
 
