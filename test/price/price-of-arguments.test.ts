@@ -25,6 +25,7 @@ const heavy: Record<string, string> = {
   'one nested list': `${'['.repeat(55)}${list('1', most, 58_000)}${']'.repeat(55)}`,
   names: `{${times(29_000, (i) => `"n${i.toString(36)}":1`).join(',')}}`,
   'long names': `{${times(1000, (i) => `"${'n'.repeat(1000)}${i}":1`).join(',')}}`,
+  'lists in objects': `{${times(4000, (i) => `"k${i}":{"a":[1,{"b":2}]}`).join(',')}}`,
   'a text': text('x'),
   'a text of signs': text('!'),
   'a text of spaces': text(' '),
@@ -62,7 +63,6 @@ describe('the cost of arguments', () => {
     return body.result as ToolReply | undefined;
   };
 
-  const anything = { a: {}, b: {} };
   const ways: Record<string, Json> = {
     'a JSON body': {},
     'a query': { method: 'GET' },
@@ -75,12 +75,19 @@ describe('the cost of arguments', () => {
     'a query value': { url: '/things?x=:a' },
     'a query value, 500 times': { url: `/things?x=${':a.'.repeat(500)}`, method: 'GET' },
     'a header': { in: 'header' },
+    'a deep query': { method: 'GET', field: { style: 'deep' } },
+    'a deep form': { body: 'form', field: { style: 'deep' } },
+    'a form with a pair of each property': { body: 'form', field: { style: 'repeat' } },
+    'a form with indices': { body: 'form', field: { style: 'indices', wire_name: 'a long name' } },
+    'a path with slashes': { url: '/things/:a', field: { type: 'string', allow_slashes: true } },
+    'a file': { body: 'multipart', field: { type: 'string', content: 'base64' } },
+    'parts of a template': { body_template: { all: times(20, () => ({ one: ':a', text: 'x :a :a' })) } },
   };
   for (const [way, tool] of Object.entries(ways)) {
     it(`[find A2] as ${way}`, async () => {
-      const { in: location, ...fields } = tool;
-      const properties = location === undefined ? anything : { a: { in: location }, b: {} };
-      const slug = await serve({ ...fields, input_schema: { type: 'object', properties } });
+      const { in: location, field = {}, ...fields } = tool;
+      const properties = { a: { ...(location !== undefined && { in: location }), ...(field as Json) } };
+      const slug = await serve({ ...fields, input_schema: { type: 'object', properties, required: ['a'] } });
       for (const [what, json] of Object.entries(heavy)) await call(`${what} as ${way}`, slug, `{"a":${json}}`);
     });
   }

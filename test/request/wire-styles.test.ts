@@ -206,7 +206,7 @@ describe('how arguments reach the upstream', () => {
     assert.match(await refused(posted, wide), /^o: makes a form of more than 4194304 characters; send less$/);
     assert.match(await refused(nested, wide), /^o: makes a URL of more than 65536 characters; send less, or use/);
     const many = { o: { a: Array.from({ length: 20_001 }, () => 1) } };
-    assert.match(await refused(posted, many), /^o: makes more than 20000 parameters; a form has at most as many$/);
+    assert.match(await refused(posted, many), /^o: makes more than 10000 parameters; a form has at most as many$/);
   });
 
   it('[conf 1] a constant is sent and cannot be given', async () => {

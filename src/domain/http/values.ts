@@ -13,7 +13,7 @@ export const mostUrlLength = 65_536;
 /** Longest header that an argument may become. */
 export const mostHeaderLength = 16_384;
 /** Most pairs in a query or a form. */
-export const mostPairs = 20_000;
+export const mostPairs = 10_000;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controlCharacters = /[\u0000-\u001f\u007f]/;
