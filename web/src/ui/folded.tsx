@@ -3,9 +3,11 @@ import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 
+type Props = { label: string; children: ReactNode; isOpenAtFirst?: boolean };
+
 /** Content that few people need, behind a button. */
-export function Folded({ label, children }: { label: string; children: ReactNode }) {
-  const [isOpen, { toggle }] = useDisclosure(false);
+export function Folded({ label, children, isOpenAtFirst = false }: Props) {
+  const [isOpen, { toggle }] = useDisclosure(isOpenAtFirst);
   return (
     <div>
       <Button

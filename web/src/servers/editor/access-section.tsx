@@ -1,7 +1,8 @@
 import { Radio, Stack } from '@mantine/core';
+import type { JsonObject } from '../../answers.ts';
 import { Section } from '../../ui/section.tsx';
 import { type Config, isObject, textOf } from '../config.ts';
-import { AuthenticationFields } from './authentication-fields.tsx';
+import { CredentialList, isStoredCredential } from './credential-list.tsx';
 import { useEditor } from './editor-context.ts';
 import { OAuthFields } from './oauth-fields.tsx';
 
@@ -28,22 +29,25 @@ const kinds: { value: Kind; label: string; text: string }[] = [
 
 function kindOf({ oauth, authentication }: Config): Kind {
   if (oauth !== undefined) return 'login';
+  if (Array.isArray(authentication)) return 'stored';
   if (!isObject(authentication)) return 'none';
-  return authentication.token === undefined ? 'forwarded' : 'stored';
+  return isStoredCredential(authentication) ? 'stored' : 'forwarded';
 }
 
 /** Who may call, explained by the credential that the API receives. */
 export function AccessSection() {
   const { config, set, isReadOnly } = useEditor();
   const kind = kindOf(config);
-  const before = isObject(config.authentication) ? config.authentication : { type: 'Bearer' };
-  const { token, ...withoutToken } = before as { token?: unknown; [key: string]: unknown };
+  const first = Array.isArray(config.authentication) ? config.authentication[0] : config.authentication;
+  const before: JsonObject = isObject(first) ? first : { type: 'Bearer' };
   const change = (next: Kind) => {
     const emptyLogin = { authorization_url: '', token_url: '', client_id: '', client_secret: '', scopes: [] };
     set(['oauth'], next === 'login' ? emptyLogin : undefined);
     if (next === 'none') set(['authentication'], undefined);
-    else if (next === 'stored') set(['authentication'], { ...before, token: textOf(token) || '{{SERVICE_KEY}}' });
-    else set(['authentication'], withoutToken);
+    else if (next === 'stored') {
+      const isKept = isStoredCredential(before) && kind !== 'login';
+      set(['authentication'], isKept ? before : { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
+    } else if (kind !== 'login' || next !== 'login') set(['authentication'], withoutCredential(before));
   };
   return (
     <Section title="Access" text="How the API knows who calls, and with that who may call the server.">
@@ -67,8 +71,17 @@ export function AccessSection() {
           </Stack>
         </Radio.Group>
         {kind === 'login' && <OAuthFields />}
-        {kind !== 'none' && <AuthenticationFields isStored={kind === 'stored'} />}
+        {kind !== 'none' && <CredentialList isStored={kind === 'stored'} />}
       </Stack>
     </Section>
   );
+}
+
+const sent = new Set<unknown>(['Bearer', 'ApiKey', 'Basic', 'QueryParam', 'Cookie']);
+
+/** How a token is sent, without the token; Bearer where the type has a credential of its own. */
+function withoutCredential(one: JsonObject): JsonObject {
+  if (!sent.has(one.type)) return { type: 'Bearer' };
+  const { token: _token, user: _user, password: _password, ...rest } = one;
+  return rest;
 }

@@ -64,9 +64,13 @@ export function LongTextField({ path, label, text, placeholder = '', isRequired 
   );
 }
 
-type ChoiceProps = Props & { choices: readonly (string | { value: string; label: string })[] };
+type ChoiceProps = Props & {
+  choices: readonly (string | { value: string; label: string })[];
+  /** Replaces storing the value at the path. */
+  onPick?: (value: string | undefined) => void;
+};
 
-export function ChoiceField({ path, label, text, placeholder = '', isRequired, choices }: ChoiceProps) {
+export function ChoiceField({ path, label, text, placeholder = '', isRequired, choices, onPick }: ChoiceProps) {
   const field = useField(path);
   return (
     <Select
@@ -77,7 +81,7 @@ export function ChoiceField({ path, label, text, placeholder = '', isRequired, c
       withAsterisk={isRequired === true}
       data={[...choices]}
       value={typeof field.value === 'string' ? field.value : null}
-      onChange={(value) => field.set(value ?? undefined)}
+      onChange={(value) => (onPick ?? field.set)(value ?? undefined)}
       onBlur={field.touch}
       error={errorText(field.errors)}
       clearable={!isRequired}

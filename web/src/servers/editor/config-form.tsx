@@ -5,6 +5,7 @@ import { AccessSection } from './access-section.tsx';
 import { LongTextField, TextField } from './config-fields.tsx';
 import { useEditor } from './editor-context.ts';
 import { NameField } from './name-field.tsx';
+import { ServerWideSection } from './server-wide-section.tsx';
 import { ToolsSection } from './tools-section.tsx';
 
 export function ConfigForm() {
@@ -33,6 +34,7 @@ export function ConfigForm() {
         </Stack>
       </Section>
       <AccessSection />
+      <ServerWideSection />
       <ToolsSection />
     </Stack>
   );

@@ -5,8 +5,10 @@ import { useBlock, useField } from './editor-context.ts';
 import { Errors, errorText, Warnings } from './field-messages.tsx';
 import { useNamedRows } from './use-named-rows.ts';
 
-/** Headers that every request of the tool carries. */
-export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
+type Props = { path: readonly PathPart[]; noun?: string; text?: string };
+
+/** Headers that every request carries. */
+export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: Props) {
   const field = useField(path, true);
   const isEmpty = (value: string) => value === '';
   const { rows, nameProblem, firstProblem, add, update, remove } = useNamedRows<string>(
@@ -17,8 +19,8 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
   useBlock(path, firstProblem && `the name of a header ${firstProblem}`);
   return (
     <Input.Wrapper
-      label="Headers"
-      description="Sent as written; {{NAME}} is filled from the secrets."
+      label={noun === 'header' ? 'Headers' : `${noun[0]?.toUpperCase()}${noun.slice(1)}s`}
+      description={`${text.replace(/\.$/, '')}; {{NAME}} is filled from variables and secrets.`}
       labelElement="div"
     >
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
@@ -26,7 +28,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
           <Group key={index} gap={6} align="flex-start" className="th-mono">
             <TextInput
-              aria-label={`Name of header ${index + 1}`}
+              aria-label={`Name of ${noun} ${index + 1}`}
               placeholder="Accept"
               value={name}
               flex="1 1 9rem"
@@ -35,7 +37,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
               readOnly={field.isReadOnly}
             />
             <TextInput
-              aria-label={`Value of header ${index + 1}`}
+              aria-label={`Value of ${noun} ${index + 1}`}
               placeholder="application/json"
               value={textOf(value)}
               flex="2 1 12rem"
@@ -49,7 +51,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
                 variant="subtle"
                 color="gray"
                 size={36}
-                aria-label={`Remove header ${name || index + 1}`}
+                aria-label={`Remove ${noun} ${name || index + 1}`}
                 onClick={() => remove(index)}
               >
                 <IconX size={16} />
@@ -60,7 +62,7 @@ export function HeadersEditor({ path }: { path: readonly PathPart[] }) {
         {!field.isReadOnly && (
           <Group>
             <Button variant="subtle" size="compact-sm" leftSection={<IconPlus size={14} />} onClick={() => add('')}>
-              Add a header
+              Add a {noun}
             </Button>
           </Group>
         )}

@@ -8,7 +8,7 @@ import { queryKeys } from '../../query-keys.ts';
 import { Empty } from '../../ui/empty.tsx';
 import { isSame, refusalOf } from '../../ui/refusal.ts';
 import { useAction } from '../../ui/use-action.ts';
-import { isDisabled, isObject, textOf, toolsOf } from '../config.ts';
+import { isDisabled, textOf, toolsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { argumentsOf, type Typed, valuesOf } from './arguments.ts';
 import { Outgoing, usePreview } from './outgoing.tsx';
@@ -73,7 +73,7 @@ function TryTool({ tool, names, onChoose }: Props) {
     setAsked(true);
     if (problems.length === 0 || (preview.isBehind && !isMissing)) call.mutate(asked);
   };
-  const isForwarding = server.access !== 'api_key' && isObject(config.authentication);
+  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
       <Stack gap="md" miw={0}>
