@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const tool = {
