@@ -8,7 +8,7 @@ import { type Context, operation } from '../operation.ts';
 import { validConfig } from '../servers/judge-config.ts';
 import { foreseeChange, storeConfig } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
-import { getServer, slugInput, versionInput } from '../shapes.ts';
+import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { againInput, againOutput } from './again-shapes.ts';
 import { mostDocumentCharacters } from './import-shapes.ts';
 import { saidOfImportAgain } from './said-of-import-again.ts';
@@ -30,6 +30,7 @@ export const importAgain = operation({
   largestBody: mostDocumentCharacters + 1024 * 1024,
   output: z.object({
     ...againOutput,
+    unchanged: unchangedShape,
     changed_server: z.object(stored.shape).optional().describe('The server afterwards, for apply.'),
   }),
   prepare,
@@ -40,7 +41,8 @@ export const importAgain = operation({
   async run(context, asked) {
     const prepared = context.prepared as Prepared;
     const output = { mode: asked.mode, slug: asked.slug, ...shownReport(prepared) };
-    if (asked.mode === 'plan' || prepared.isSame) return output;
+    if (asked.mode === 'plan') return output;
+    if (prepared.isSame) return { ...output, unchanged: true as const };
     const current = await getServer(context, asked.slug);
     if (current.version !== prepared.version) {
       throw new AppError('conflict', 'the server was changed while the document was read; import again');
