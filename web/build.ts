@@ -16,6 +16,8 @@ function fingerprint(): string {
     if (entry.isFile()) add(join(entry.parentPath, entry.name));
   }
   for (const shared of ['routes.ts', 'rest-request.ts']) add(join(root, 'src', 'operations', shared));
+  const gallery = join(root, 'examples', 'gallery');
+  for (const name of readdirSync(gallery).toSorted()) add(join(gallery, name));
   add(join(root, 'package-lock.json'));
   return hash.digest('hex');
 }

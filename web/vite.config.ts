@@ -1,10 +1,20 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
+import { parse } from 'yaml';
+
+/** Makes a module of a YAML file: the examples of the gallery. */
+const yamlFiles: Plugin = {
+  name: 'yaml-files',
+  transform(code, id) {
+    if (!id.endsWith('.yaml')) return undefined;
+    return { code: `export default ${JSON.stringify(parse(code))}`, map: null };
+  },
+};
 
 // biome-ignore lint/style/noDefaultExport: Vite asks for a default export
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [react()],
+  plugins: [react(), yamlFiles],
   build: {
     outDir: '../dist/web',
     emptyOutDir: true,

@@ -170,7 +170,8 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
       '/servers',
       async (page) => {
         await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
-        for (const start of ['From the worked example', 'From JSON', 'By hand']) await page.getByText(start).waitFor();
+        for (const start of ['From an example', 'From the worked example', 'From JSON', 'By hand'])
+          await page.getByText(start).waitFor();
         for (const [path, title] of [
           ['/keys', 'No API keys yet'],
           ['/calls', 'No calls'],

@@ -22,6 +22,7 @@ const loaded = (table: string) => (page: Page) => page.getByRole('table', { name
 const pages: readonly State[] = [
   ['/servers', loaded('Servers')],
   ['/servers/new', heading('New server')],
+  ['/servers/new/gallery', heading('Start from an example')],
   ['/servers/new?from=form', heading('New server'), (page) => button(page, 'Create server').click()],
   ['/servers/new?from=json', heading('New server')],
   ['/servers/items', heading('Items'), (page) => button(page, 'Advanced').click()],

@@ -28,6 +28,10 @@ const pages: RouteObject[] = [
     lazy: async () => ({ Component: (await import('./servers/new-server-page.tsx')).NewServerPage }),
   },
   {
+    path: 'servers/new/gallery',
+    lazy: async () => ({ Component: (await import('./servers/gallery/gallery-page.tsx')).GalleryPage }),
+  },
+  {
     path: 'servers/new/import',
     lazy: async () => ({ Component: (await import('./servers/import/import-page.tsx')).ImportPage }),
   },

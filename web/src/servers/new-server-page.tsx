@@ -33,7 +33,7 @@ export function NewServerPage() {
       {!canEdit ? (
         <ViewerNote>Only editors and owners make servers.</ViewerNote>
       ) : isChosen ? (
-        <NewServer key={from} start={from as Start} />
+        <NewServer key={from} initial={startOf(from as Start)} startsInJson={from === 'json'} />
       ) : (
         <div className="th-card">
           <StartChoices />
@@ -43,7 +43,8 @@ export function NewServerPage() {
   );
 }
 
-function NewServer({ start }: { start: Start }) {
+/** The editor of a configuration that is not stored yet. */
+export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
   const navigate = useNavigate();
   const create = useAction({
     run: (config: Config) => api('createMcpServer', unjudged(config)),
@@ -51,5 +52,5 @@ function NewServer({ start }: { start: Start }) {
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
-  return <Editor initial={startOf(start)} isNew startsInJson={start === 'json'} saving={create} storedSecrets={[]} />;
+  return <Editor initial={initial} isNew startsInJson={startsInJson} saving={create} storedSecrets={[]} />;
 }

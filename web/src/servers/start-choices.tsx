@@ -1,5 +1,5 @@
 import { Box, Group, SimpleGrid, Text, ThemeIcon } from '@mantine/core';
-import { IconBraces, IconFileImport, IconForms, IconSparkles } from '@tabler/icons-react';
+import { IconBooks, IconBraces, IconFileImport, IconForms, IconSparkles } from '@tabler/icons-react';
 import { Link } from 'react-router';
 
 const choices = [
@@ -8,6 +8,12 @@ const choices = [
     title: 'From an API description',
     text: 'OpenAPI, Swagger, Postman or curl: choose operations, and they become tools.',
     Icon: IconFileImport,
+  },
+  {
+    to: '/servers/new/gallery',
+    title: 'From an example',
+    text: 'GitHub, Stripe, Slack, Notion, weather and others: complete servers for public APIs.',
+    Icon: IconBooks,
   },
   {
     to: '/servers/new?from=example',
