@@ -81,7 +81,7 @@ function callerOf({ usage, at }: SeedCall, { people, keys, logins, next }: Made)
 
 function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestId: string): CallRecord {
   const { usage, at, outcome, status, durationMs, upstreamMs, bytesIn, bytesOut } = call;
-  const isBefore = ['invalid_arguments', 'secret_missing', 'limited', 'internal'].includes(outcome);
+  const isBefore = ['invalid_arguments', 'secret_missing', 'no_token', 'limited', 'internal'].includes(outcome);
   return {
     id: `call_${requestId}`,
     workspace_id: localWorkspace.id,

@@ -50,7 +50,7 @@ export const usages: readonly Usage[] = [
   use(helpdesk, 'close_ticket', [2, 310, 260], { upstream_status: 25 }),
   use(warehouse, 'stock_of', [6, 75, 640], { upstream_status: 50, circuit_open: 25, unreachable: 15, unavailable: 2 }),
   use(warehouse, 'track_parcel', [4, 120, 1500], { transform: 30, blocked: 6 }),
-  use(warehouse, 'print_label', [1, 60, 90], { secret_missing: 1000 }),
+  use(warehouse, 'print_label', [1, 60, 90], { secret_missing: 1000, no_token: 2000 }),
 ];
 
 function use(
@@ -147,9 +147,16 @@ function spread(next: () => number): number {
 /** Undefined where nothing was sent. */
 function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
   if (
-    ['invalid_arguments', 'secret_missing', 'limited', 'unavailable', 'circuit_open', 'blocked', 'internal'].includes(
-      outcome,
-    )
+    [
+      'invalid_arguments',
+      'secret_missing',
+      'no_token',
+      'limited',
+      'unavailable',
+      'circuit_open',
+      'blocked',
+      'internal',
+    ].includes(outcome)
   )
     return null;
   if (outcome === 'timeout') return 10_000;
