@@ -318,6 +318,7 @@ const gallery = of('examples/gallery/README.md', {
 const agents = of('docs/large-servers.md', {
   'agent 1':
     'A server of any size costs an agent little: it finds, reads and calls tools instead of getting all of them.',
+  'agent 3': 'No answer is longer than its limit, and the agent that got a part of one can read the rest.',
 });
 
 export const requirements: Readonly<Record<string, Requirement>> = {

@@ -98,6 +98,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     upstream_ms: upstreamMs,
     bytes_in: bytesIn,
     bytes_out: bytesOut,
+    estimated_tokens: Math.ceil(bytesOut / 8),
     request_id: requestId,
     reason: reasonOf(call),
   };

@@ -5,6 +5,7 @@ import type { McpEndpoint } from '../domain/mcp.ts';
 import { createFront } from '../edge/front.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
 import type { Log } from '../log.ts';
 import { createReportQueue, type ReportQueue } from '../operations/calls/report-queue.ts';
@@ -69,7 +70,8 @@ export async function createApp(
   const limitedBy = { config, store: database, presence, http, log };
   const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
   const threads = startThreads(surroundings.clock);
-  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads) };
+  const rests = createAnswerRests({ ...database, keyring, random: randomBytes, now, onUnexpected });
+  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), rests };
   const callParts = { ...observability.ofCalls, ...caches.ofCalls, ...shared, http: limited.http, record: callLog.add };
   const endpointOf = hosting(config, callersOf(caches, addresses, log), callParts);
   const login = async () => (await web()).login;
@@ -95,7 +97,8 @@ export async function createApp(
     return createWeb({ config, caches, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const watched = { ...database, ...addresses, ...others, http, caches, callLog, limits, breaker, reports, threads };
+  const own = { http, caches, callLog, limits, breaker, reports, threads, rests };
+  const watched = { ...database, ...addresses, ...others, ...own };
   observability.watch(metricSources(watched));
   const find = endpoints(config, caches, endpointOf, runner);
   const mcpListener = { ...surroundings, ...addresses, ...observability.ofMcpListener, onUnexpected };

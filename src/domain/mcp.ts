@@ -30,7 +30,13 @@ export type JsonText = string | Buffer;
  * The result of a tool call. `content` is the JSON text of an array of content blocks and `structured` that of
  * `structuredContent`: text, because an upstream's JSON is passed on unchanged.
  */
-export type ToolResult = { content: JsonText; structured: JsonText | undefined; isError: boolean };
+export type ToolResult = {
+  content: JsonText;
+  structured: JsonText | undefined;
+  isError: boolean;
+  /** Estimated tokens of its text, where they were counted. */
+  tokens?: number;
+};
 
 /** A result of one text block. */
 export function textResult(text: string, isError: boolean): ToolResult {

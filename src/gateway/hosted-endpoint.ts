@@ -7,7 +7,8 @@ import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import type { HostedServer } from './hosted/hosted-server.ts';
-import { callInSearchMode } from './search/search-calls.ts';
+import { callWithReadMore } from './own-tools/read-more.ts';
+import { callInSearchMode } from './own-tools/search-calls.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;
@@ -21,7 +22,7 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     resourceMetadata: parts.resourceMetadataUrl(server.slug),
     scopes: config.oauth.scopes,
   };
-  const run = server.catalogue ? callInSearchMode : callTool;
+  const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
   return {
     hints,
     admit(visit, look) {

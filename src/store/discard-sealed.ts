@@ -19,12 +19,13 @@ const rowsAtOnce = 100;
 
 /**
  * Discards values that are sealed with a lost key: secrets are deleted, with an audit event in their workspace; logins
- * end, so that agents log in again; captures and tokens of client credentials are deleted. Returns the number of rows by table.
+ * end, so that agents log in again; captures, tokens of client credentials and rests of answers are deleted. Returns the
+ * number of rows by table.
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
-  const forget = async (table: 'authorizations' | 'captures' | 'client_tokens', column: string) =>
+  const forget = async (table: 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces', column: string) =>
     Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
   const discarded = {
     secrets: await repeat(() => discardSecrets(db, options)),
@@ -32,6 +33,7 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
     authorizations: await forget('authorizations', 'sealed_verifier'),
     captures: await forget('captures', 'sealed_document'),
     client_tokens: await forget('client_tokens', 'sealed_token'),
+    answer_pieces: await forget('answer_pieces', 'sealed_pieces'),
   };
   await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
   await retireKeys(db, [keyId], now());

@@ -135,6 +135,7 @@ export type Tables = {
     request_id: string;
     /** Why it failed, without any value of the caller or the upstream; null for one that succeeded. */
     reason: string | null;
+    estimated_tokens: number | null;
     /** 1 when the call is in `call_counts`. */
     counted: number | null;
   };
@@ -148,6 +149,16 @@ export type Tables = {
     errors: number;
     /** Number of calls of each class of durations. */
     [column: `ms_${number}`]: number;
+  };
+  answer_pieces: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    caller: string;
+    at: number;
+    pieces: number;
+    characters: number;
+    sealed_pieces: string;
   };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
   audit_events: {

@@ -58,7 +58,7 @@ describe('the record of a call', () => {
     const begun = Date.now();
     const reply = await toolhost.post('recorded', message, { token: key });
     const [record = {}] = await records();
-    const { id, at, duration_ms, upstream_ms, bytes_out, ...rest } = record;
+    const { id, at, duration_ms, upstream_ms, bytes_out, estimated_tokens, ...rest } = record;
     assert.deepEqual(rest, {
       server: 'recorded',
       tool: 'post',
@@ -73,7 +73,7 @@ describe('the record of a call', () => {
     assert.match(String(id), /^call_/);
     assert.ok(Date.parse(String(at)) >= begun && Date.parse(String(at)) <= Date.now());
     assert.ok(Number(upstream_ms) >= 0 && Number(duration_ms) + 1 >= Number(upstream_ms));
-    assert.ok(Number(bytes_out) > 0);
+    assert.ok(Number(bytes_out) > 0 && Number(estimated_tokens) > 0);
   });
 
   const endings: Outcome[] = [

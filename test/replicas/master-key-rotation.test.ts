@@ -186,7 +186,10 @@ describe('a master key that is replaced while two replicas serve', () => {
     await world.tokens(agent);
     await world.returned(agent.authorization()).catch(() => undefined);
     await world.browser().get(agent.authorization().url);
-    await world.toolhost.createServer(serverAt('with-secret', world.upstream.url, stored));
+    world.upstream.on('GET /thing', () => ({ body: { text: 'x'.repeat(2000) } }));
+    await world.toolhost.createServer(
+      serverAt('with-secret', world.upstream.url, { ...stored, max_answer_tokens: 200 }),
+    );
     await world.toolhost.rest('PUT', '/servers/with-secret/secrets/TOKEN', { body: { value: 'x' } });
     await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });
     await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');

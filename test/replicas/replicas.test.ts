@@ -39,6 +39,22 @@ describe('two replicas on one PostgreSQL', () => {
     for (const toolhost of [one, two]) assert.match(await text(toolhost, 'shared', key), /"Bearer from-two"/);
   });
 
+  it('give the rest of an answer that the other one has cut [agent 3]', async () => {
+    const rows = Array.from({ length: 300 }, (_, n) => `row ${n}`);
+    upstream.on('GET /rows', () => ({ body: rows }));
+    const config = { authentication: { type: 'Bearer' }, max_answer_tokens: 200 };
+    await one.createServer({ ...serverAt('cut', upstream.url, config), tools: [toolAt(`${upstream.url}/rows`)] });
+    const textsOf = async (toolhost: TestToolhost, name: string, args: Json) =>
+      (await toolhost.callTool('cut', 'of-the-caller', name, args)).content.map((block) => block.text ?? '');
+    let [items = '', note = ''] = await textsOf(one, 'get', {});
+    const read: unknown[] = JSON.parse(items);
+    for (let cursor = /cursor "(.+?)"/.exec(note)?.[1]; cursor; cursor = /cursor "(.+?)"/.exec(note)?.[1]) {
+      [items = '', note = ''] = await textsOf(two, 'read_more', { cursor });
+      read.push(...JSON.parse(items));
+    }
+    assert.deepEqual(read, rows);
+  });
+
   it('[sec E3] refuse a revoked key within two seconds, for calling and for managing', async () => {
     const key = await one.key();
     for (const toolhost of [one, two]) {

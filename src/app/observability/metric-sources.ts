@@ -1,6 +1,7 @@
 import type { CallLog } from '../../gateway/call/call-log.ts';
 import type { CircuitBreaker } from '../../gateway/limits/circuit-breaker.ts';
 import type { Limits } from '../../gateway/limits/limits.ts';
+import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
 import type { ReportQueue } from '../../operations/calls/report-queue.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Database } from '../../store/database.ts';
@@ -19,6 +20,7 @@ export type Watched = {
   breaker: CircuitBreaker;
   reports: ReportQueue;
   threads: ThreadPool;
+  rests: AnswerRests;
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
@@ -35,6 +37,19 @@ export function metricSources(watched: Watched): Source[] {
     ...storeSources(watched),
     ...reportSources(watched),
     ...threadSources(watched.threads),
+    ...restSources(watched.rests),
+  ];
+}
+
+function restSources(rests: AnswerRests): Source[] {
+  return [
+    {
+      name: 'toolhost_long_answers_total',
+      help: 'Answers that were cut (rest kept, or lost to a fault) and reads of their rests (read, or missing).',
+      type: 'counter',
+      label: 'event',
+      readEach: rests.counts,
+    },
   ];
 }
 

@@ -17,7 +17,7 @@ import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { serverWideShape, variableFields } from './server-wide.ts';
 import { judgeServerWide } from './server-wide-rules.ts';
-import { toolModes, toolSchema } from './tool.ts';
+import { maxAnswerTokens, toolModes, toolSchema } from './tool.ts';
 import { reservedToolNames } from './tool-list.ts';
 import { judgeTool } from './tool-rules.ts';
 
@@ -49,6 +49,11 @@ export const serverConfigSchema = z.strictObject({
     .optional()
     .describe(
       'list (the default): agents get all tools. search: they get search_tools, describe_tool and call_tool, which find and run the tools of a large server at a small cost, and the pinned tools.',
+    ),
+  max_answer_tokens: maxAnswerTokens
+    .optional()
+    .describe(
+      'Most tokens of an answer that the agent gets at once, estimated at four characters each. A longer answer is cut, and the agent reads on with the tool read_more. No limit when absent.',
     ),
   imported: z
     .strictObject({
@@ -116,7 +121,7 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
     for (const problem of authenticationProblems(authentication, context)) problems.add(() => problem);
   }
   if (!Array.isArray(input.tools)) return;
-  judgeToolNames(input.tools, reservedToolNames(input), problems);
+  judgeToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
   const surroundings = { authentication, urlProblem, wide };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;

@@ -1,19 +1,28 @@
+import { readMoreDefinition, readMoreName } from '../pieces/read-more.ts';
 import type { CatalogueFacts, ToolDefinition } from '../search/own-tools.ts';
 import { searchToolDefinitions, searchToolNames } from '../search/own-tools.ts';
 import { toJsonSchema } from './input-schema.ts';
 import { annotationsOf, enabledTools, type Tool, type ToolMode } from './tool.ts';
 
 /** The part of a configuration that decides which tools agents see. */
-export type ToolListSource = { tools: readonly Tool[]; tool_mode?: ToolMode | undefined };
+export type ToolListSource = {
+  tools: readonly Tool[];
+  tool_mode?: ToolMode | undefined;
+  max_answer_tokens?: number | undefined;
+};
 
-/** A tool as `tools/list` describes it. */
-export function toolDefinition(tool: Tool): ToolDefinition {
+/**
+ * A tool as `tools/list` describes it. An output schema would promise structured content, which an answer that is cut
+ * does not have.
+ */
+export function toolDefinition(tool: Tool, { max_answer_tokens: most }: ToolListSource): ToolDefinition {
+  const isWhole = (tool.max_answer_tokens ?? most) === undefined;
   return {
     name: tool.name,
     ...(tool.title !== undefined && { title: tool.title }),
     description: tool.description,
     inputSchema: toJsonSchema(tool.input_schema),
-    ...(tool.output_schema && { outputSchema: tool.output_schema }),
+    ...(isWhole && tool.output_schema && { outputSchema: tool.output_schema }),
     annotations: annotationsOf(tool),
   };
 }
@@ -26,13 +35,29 @@ export function listedTools(config: ToolListSource): Tool[] {
 
 /** The answer to `tools/list`. */
 export function toolList(config: ToolListSource): ToolDefinition[] {
-  const listed = listedTools(config).map(toolDefinition);
-  return config.tool_mode === 'search' ? [...searchToolDefinitions(factsOf(enabledTools(config))), ...listed] : listed;
+  return [
+    ...(config.tool_mode === 'search' ? searchToolDefinitions(factsOf(enabledTools(config))) : []),
+    ...listedTools(config).map((tool) => toolDefinition(tool, config)),
+    ...(limitsAnswers(config) ? [readMoreDefinition] : []),
+  ];
 }
 
 /** Names that tools of the server cannot have, because its own tools have them. */
-export function reservedToolNames(config: { tool_mode?: unknown }): ReadonlySet<string> {
-  return new Set(config.tool_mode === 'search' ? Object.values(searchToolNames) : []);
+export function reservedToolNames(config: {
+  tools: readonly unknown[];
+  tool_mode?: unknown;
+  max_answer_tokens?: unknown;
+}): ReadonlySet<string> {
+  return new Set([
+    ...(config.tool_mode === 'search' ? Object.values(searchToolNames) : []),
+    ...(limitsAnswers(config) ? [readMoreName] : []),
+  ]);
+}
+
+/** Whether the answers of any tool have a limit; the configuration may be malformed. */
+export function limitsAnswers(config: { tools: readonly unknown[]; max_answer_tokens?: unknown }): boolean {
+  const hasLimit = (tool: unknown) => (tool as Partial<Tool> | null | undefined)?.max_answer_tokens !== undefined;
+  return config.max_answer_tokens !== undefined || config.tools.some(hasLimit);
 }
 
 function factsOf(tools: readonly Tool[]): CatalogueFacts {

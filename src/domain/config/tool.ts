@@ -25,6 +25,9 @@ const annotationsSchema = z
   })
   .describe('Hints for the client. Each one that is absent is derived from the method.');
 
+/** At four characters each. Clients refuse or cut longer answers themselves. */
+export const maxAnswerTokens = z.int().min(200).max(100_000);
+
 /** Whether agents get the definitions of all tools, or three tools to find, read and run them. */
 export const toolModes = ['list', 'search'] as const;
 export type ToolMode = (typeof toolModes)[number];
@@ -94,6 +97,9 @@ export const toolSchema = z.strictObject({
     .max(10 * 1024 * 1024)
     .optional()
     .describe('Largest decoded answer accepted, in bytes; 10 MiB when absent.'),
+  max_answer_tokens: maxAnswerTokens
+    .optional()
+    .describe('Most tokens of an answer that the agent gets at once, instead of the limit of the server.'),
   response_fields: z
     .array(z.string().min(1).max(200))
     .min(1)

@@ -22,10 +22,11 @@ const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 /** Whether reading an answer would hold the event loop too long. */
 export function isLongAnswer(
   { status, headers, body }: Answer,
-  { transform, fields, output, headers: names }: Reading,
+  { transform, fields, output, headers: names, mostCharacters }: Reading,
 ): boolean {
   if (body.length <= shortBytes.other || status >= 300) return false;
-  const isPassedOn = transform.length === 0 && !fields && !output && names.length === 0;
+  const isWhole = transform.length === 0 && !fields && mostCharacters === undefined;
+  const isPassedOn = isWhole && !output && names.length === 0;
   const isWholeJson = isPassedOn && isJson(mediaTypeOf(contentTypeOf(headers)));
   return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
 }

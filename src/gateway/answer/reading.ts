@@ -1,6 +1,7 @@
 import type { Tool } from '../../domain/config/tool.ts';
 import { type FieldTree, fieldTree } from '../../domain/json/response-fields.ts';
 import { type DotPath, parseDotPath } from '../../domain/json/response-transform.ts';
+import { charactersOfToken } from '../../domain/pieces/read-more.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileOutputCheck, type OutputCheck } from '../arguments/validate-arguments.ts';
 
@@ -17,6 +18,8 @@ export type ReadingSource = {
   isHead: boolean;
   /** Whether redirects could be followed, and are not. */
   mayFollow: boolean;
+  /** Most characters of text that the agent gets at once. */
+  mostCharacters: number | undefined;
 };
 
 /** Rules for reading the answers of a tool; compiled from its configuration. */
@@ -29,6 +32,7 @@ export type Reading = {
   headers: readonly string[];
   isHead: boolean;
   mayFollow: boolean;
+  mostCharacters: number | undefined;
   /** Whether structured content may say the headers: where there is an output schema, it must declare them. */
   hasHeaderSlot: boolean;
 };
@@ -37,7 +41,7 @@ export type Reading = {
 export const headersProperty = 'response_headers';
 
 export function compileReading(source: ReadingSource): Reading {
-  const { transform, fields, hintPrefer, outputSchema, headers, isHead, mayFollow } = source;
+  const { transform, fields, hintPrefer, outputSchema, headers, isHead, mayFollow, mostCharacters } = source;
   const declared = outputSchema?.properties;
   return {
     transform: parseDotPath(transform),
@@ -47,11 +51,14 @@ export function compileReading(source: ReadingSource): Reading {
     headers,
     isHead,
     mayFollow,
+    mostCharacters,
     hasHeaderSlot: !outputSchema || (isSchemaObject(declared) && Object.hasOwn(declared, headersProperty)),
   };
 }
 
-export function readingSource(tool: Tool): ReadingSource {
+/** `mostTokens` is the limit of the server for all its tools. */
+export function readingSource(tool: Tool, mostTokens: number | undefined): ReadingSource {
+  const most = tool.max_answer_tokens ?? mostTokens;
   const writes = tool.method === 'POST' || tool.method === 'PATCH';
   return {
     transform: tool.response_transform,
@@ -61,5 +68,6 @@ export function readingSource(tool: Tool): ReadingSource {
     headers: tool.response_headers ?? [],
     isHead: tool.method === 'HEAD',
     mayFollow: (tool.method === 'GET' || tool.method === 'HEAD') && tool.redirects === undefined,
+    mostCharacters: most === undefined ? undefined : most * charactersOfToken,
   };
 }

@@ -1,5 +1,6 @@
 import type { ToolResult } from '../../domain/mcp.ts';
 import type { CallRow } from '../../store/schema.ts';
+import { tokensOfResult } from '../answer/result-tokens.ts';
 import type { Call } from './call.ts';
 
 /** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
@@ -27,5 +28,6 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
     request_id: asked.requestId,
     reason: call.reason ?? null,
+    estimated_tokens: result ? tokensOfResult(result) : null,
   };
 }

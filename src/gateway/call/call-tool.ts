@@ -8,12 +8,15 @@ import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { headOf } from '../answer/answer-head.ts';
+import type { CutResult } from '../answer/fit-answer.ts';
 import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
+import type { AnswerRests } from '../long-answers/answer-rests.ts';
+import { fitCall } from '../long-answers/fit-call.ts';
 import { beginCall, type Call, type CallRequest } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
 import { recordedReason } from './call-reason.ts';
@@ -27,6 +30,7 @@ export type CallToolParts = FollowParts & {
   limits: Limits;
   threads: ThreadWork;
   clientTokens: ClientTokens;
+  rests: AnswerRests;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
   record: (row: CallRow, capture?: string) => void;
   observe: ObserveCall;
@@ -60,12 +64,14 @@ export async function callTool(
     slots = entered instanceof Promise ? await entered : entered;
     call.waitMs = performance.now() - call.startedClock;
     result = await run(call, parts);
+    if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
     return result;
   } catch (error) {
     call.outcome = outcomeOfError(error);
     call.reason = recordedReason(error, call);
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
+    if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
     return result;
   } finally {
     if (slots) leave(call, slots, parts.limits);
@@ -96,7 +102,7 @@ function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts
 const longBytes = 64 * 1024;
 
 /** @throws ToolFailure with the outcome of the call */
-async function run(call: Call, parts: CallToolParts): Promise<ToolResult> {
+async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   const { tool, asked } = call;
   if (asked.bytesIn > longBytes) await nextTurn();
   const prepared = prepareArguments(tool, asked.args, (long) => checkOnThread(parts.threads, tool, long, jobOf(call)));
@@ -144,7 +150,7 @@ function noteAnswer(call: Call, { request }: CallRequest, answer: Answer, parts:
 }
 
 /** Reads a long answer, or one that takes long to check, on a thread. */
-function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybePromise<ToolResult> {
+function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybePromise<CutResult> {
   const { tool, server } = call;
   try {
     if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, call.sensitive);

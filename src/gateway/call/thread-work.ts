@@ -1,9 +1,10 @@
-import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
+import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';
 import type { ContentJob } from '../answer/content-job.ts';
+import type { CutResult } from '../answer/fit-answer.ts';
 import type { ArgumentJob } from '../arguments/argument-job.ts';
 import { toFailure } from '../failure-data.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
@@ -47,7 +48,7 @@ export async function readOnThread(
   tool: HostedTool,
   answer: { body: Uint8Array; head: AnswerHead },
   of: JobOf,
-): Promise<ToolResult> {
+): Promise<CutResult> {
   const { byteLength } = answer.body;
   const output = await work.readAnswer({ ...answer, reading: tool.texts.reading() }, of).catch((error: unknown) => {
     const what = `The upstream answered with ${byteLength} bytes, which were not read`;
@@ -59,8 +60,9 @@ export async function readOnThread(
     );
   });
   if ('failure' in output) throw toFailure(output.failure);
-  const { content, structured } = output;
-  return { content: toBuffer(content), structured: structured && toBuffer(structured), isError: false };
+  const { content, structured, rest } = output;
+  const result = { content: toBuffer(content), structured: structured && toBuffer(structured), isError: false };
+  return rest ? { ...result, rest } : result;
 }
 
 function toBuffer(bytes: Uint8Array): Buffer {

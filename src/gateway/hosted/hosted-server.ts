@@ -4,7 +4,7 @@ import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { resolvedTool } from '../../domain/config/server-wide.ts';
 import { enabledTools, type Tool } from '../../domain/config/tool.ts';
-import { toolList } from '../../domain/config/tool-list.ts';
+import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
@@ -40,6 +40,8 @@ export type HostedServer = {
   mirrored: (name: string) => readonly MirroredArgument[] | undefined;
   /** The tools to search, in search mode. */
   catalogue: ToolCatalogue | undefined;
+  /** Whether answers have a limit, and so the tool `read_more` gives the rest of them. */
+  hasReadMore: boolean;
 };
 
 export type HostedTool = {
@@ -81,7 +83,9 @@ export function compileServer(
   const tools = enabledTools(config);
   const byName = new Map(tools.map((entry) => [entry.name, entry]));
   const compiled = new Map<string, HostedTool>();
-  const catalogue = config.tool_mode === 'search' ? createCatalogue(tools) : undefined;
+  const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
+  const hasReadMore = limitsAnswers(config);
+  const ownNames = [...reservedToolNames(config)];
   let toolsJson: Buffer | undefined;
   const tool = (name: string) => {
     const known = compiled.get(name);
@@ -107,13 +111,16 @@ export function compileServer(
       toolsJson ??= Buffer.from(JSON.stringify(toolList(config)));
       return toolsJson;
     },
-    toolNames: [...(catalogue?.ownNames ?? []), ...byName.keys()],
+    toolNames: [...ownNames, ...byName.keys()],
     tool,
-    mirrored: catalogue
-      ? // Clients mirror only what a listed tool declares.
-        (name) => (catalogue.isListed(name) ? (tool(name)?.mirrored ?? []) : byName.has(name) ? [] : undefined)
-      : (name) => tool(name)?.mirrored,
+    mirrored: (name) => {
+      const found = catalogue?.isListed(name) === false ? undefined : tool(name);
+      if (found) return found.mirrored;
+      // Clients mirror only what a listed tool declares.
+      return ownNames.includes(name) || (catalogue && byName.has(name)) ? [] : undefined;
+    },
     catalogue,
+    hasReadMore,
   };
 }
 
@@ -122,7 +129,7 @@ type OfServer = { config: ServerConfig; access: Access; userAgent: string };
 /** `tool` is resolved: it has the fields that its server sets for all tools. */
 function compileTool(tool: Tool, { config, access, userAgent }: OfServer): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
-  const source = readingSource(tool);
+  const source = readingSource(tool, config.max_answer_tokens);
   return {
     name: tool.name,
     request: compileRequest(tool, config.authentication, userAgent),

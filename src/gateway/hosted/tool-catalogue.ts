@@ -1,9 +1,9 @@
 import { argumentsOf } from '../../domain/config/input-schema.ts';
-import type { Tool } from '../../domain/config/tool.ts';
-import { countTags } from '../../domain/config/tool-list.ts';
+import { enabledTools, type Tool } from '../../domain/config/tool.ts';
+import { countTags, listedTools, type ToolListSource, toolDefinition } from '../../domain/config/tool-list.ts';
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
-import { searchToolNames } from '../../domain/search/own-tools.ts';
+import type { ToolDefinition } from '../../domain/search/own-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
 
 /** The tools of a server in search mode. */
@@ -11,19 +11,20 @@ export type ToolCatalogue = {
   /** The enabled tools, in their order. */
   tools: readonly Tool[];
   find(name: string): Tool | undefined;
+  /** The definitions of a tool. */
+  define(tool: Tool): ToolDefinition;
   /** Number of tools by tag. */
   tags: ReadonlyMap<string, number>;
-  ownNames: readonly string[];
-  /** Whether `tools/list` has a tool of this name. */
+  /** Whether `tools/list` has this tool. */
   isListed(name: string): boolean;
   /** Made at the first search, in short turns of the event loop. */
   index(): MaybePromise<ToolIndex>;
 };
 
-export function createCatalogue(tools: readonly Tool[]): ToolCatalogue {
+export function createCatalogue(config: ToolListSource): ToolCatalogue {
+  const tools = enabledTools(config);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const ownNames = Object.values(searchToolNames);
-  const listed = new Set<string>([...ownNames, ...tools.filter((tool) => tool.pinned).map(({ name }) => name)]);
+  const listed = new Set(listedTools(config).map(({ name }) => name));
   let made: ToolIndex | undefined;
   let making: Promise<ToolIndex> | undefined;
   async function make(): Promise<ToolIndex> {
@@ -37,8 +38,8 @@ export function createCatalogue(tools: readonly Tool[]): ToolCatalogue {
   return {
     tools,
     find: (name) => byName.get(name),
+    define: (tool) => toolDefinition(tool, config),
     tags: countTags(tools),
-    ownNames,
     isListed: (name) => listed.has(name),
     index() {
       if (made) return made;

@@ -50,6 +50,10 @@ const callRecord = z.object({
     .describe(
       'Why the call failed: the argument and what is allowed, the status and type of the answer, what was unreachable. No value of an argument, no text of the API.',
     ),
+  estimated_tokens: z
+    .int()
+    .optional()
+    .describe('Tokens of the text that the agent got, at four characters each; absent in records of older versions.'),
 });
 
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
@@ -69,6 +73,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     bytes_out: row.bytes_out,
     request_id: row.request_id,
     ...(row.reason !== null && { reason: row.reason }),
+    ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
   };
 }
 

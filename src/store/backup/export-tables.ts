@@ -6,10 +6,10 @@ import { type BackupHeader, BackupLines, type RowCounts } from './backup-lines.t
 import type { TableSource } from './table-source.ts';
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, and who does which work. A restored
- * database begins without.
+ * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests of
+ * answers, which live for minutes. A restored database begins without.
  */
-export const tablesOfProcesses: readonly string[] = ['changes', 'processes', 'leases'];
+export const tablesOfProcesses: readonly string[] = ['changes', 'processes', 'leases', 'answer_pieces'];
 /** Tables of what was called, which are most of a database. */
 export const tablesOfRecords: readonly string[] = ['calls', 'call_counts', 'captures'];
 

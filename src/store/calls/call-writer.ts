@@ -22,10 +22,11 @@ export const recordColumns = [
   'bytes_out',
   'request_id',
   'reason',
+  'estimated_tokens',
 ] as const satisfies readonly (keyof CallRecord)[];
 
 /** Columns that records of an older version do not have. */
-export const laterColumns: readonly string[] = ['reason'];
+export const laterColumns: readonly string[] = ['reason', 'estimated_tokens'];
 
 export type RecordValue = string | number | null;
 

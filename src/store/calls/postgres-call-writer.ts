@@ -29,6 +29,7 @@ const numbers: readonly string[] = [
   'upstream_ms',
   'bytes_in',
   'bytes_out',
+  'estimated_tokens',
 ];
 const typedColumns = sql.raw(
   recordColumns.map((column) => `${column} ${numbers.includes(column) ? 'bigint' : 'text'}`).join(', '),

@@ -1,5 +1,7 @@
 import type { Kysely } from 'kysely';
+import { restKeptMs } from '../../domain/pieces/read-more.ts';
 import { pruneAuditEvents } from '../audit-events.ts';
+import { pruneAnswerPieces } from '../calls/answer-pieces.ts';
 import { hourMs } from '../calls/call-counts.ts';
 import { pruneQuotaUse } from '../calls/call-quota-use.ts';
 import { minutesKeptMs } from '../calls/call-statistics.ts';
@@ -50,6 +52,10 @@ export const prunings: readonly Pruning[] = [
   {
     tables: ['captures'],
     prune: ({ records, now, pause }) => pruneCaptures(records, now - captureKeptMs + roundMs, pause),
+  },
+  {
+    tables: ['answer_pieces'],
+    prune: ({ records, now, pause }) => pruneAnswerPieces(records, now - restKeptMs, pause),
   },
   { tables: ['call_quota_use'], prune: ({ records, now, pause }) => pruneQuotaUse(records, now, pause) },
   { tables: ['changes'], prune: ({ records, now, pause }) => pruneChanges(records, now - changesKeptMs, pause) },

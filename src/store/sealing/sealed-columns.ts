@@ -7,6 +7,7 @@ export const contexts = {
   clientToken: (server: { workspaceId: string; id: string }, location: string) =>
     `client_tokens|sealed_token|${server.workspaceId}|${server.id}|${location}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
+  answerPieces: (workspaceId: string, id: string) => `answer_pieces|sealed_pieces|${workspaceId}|${id}`,
   grantTokens: (workspaceId: string, grantId: string) => `grants|sealed_tokens|${workspaceId}|${grantId}`,
   login: (id: string) => `authorizations|sealed_verifier|${id}`,
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
@@ -64,6 +65,13 @@ export const sealedColumns: readonly SealedColumn[] = [
     key: ['call_id'],
     needs: ['workspace_id'],
     contextOf: ({ workspace_id = '', call_id = '' }) => contexts.capture(workspace_id, call_id),
+  },
+  {
+    table: 'answer_pieces',
+    column: 'sealed_pieces',
+    key: ['id'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id = '', id = '' }) => contexts.answerPieces(workspace_id, id),
   },
   {
     table: 'master_keys',

@@ -56,6 +56,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     bytes_out: 200,
     request_id: id,
     reason: null,
+    estimated_tokens: 50,
     ...more,
   };
 }

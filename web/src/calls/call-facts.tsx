@@ -13,6 +13,7 @@ function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
   const upstream =
     call.upstream_host && `${visible(call.upstream_host)}${call.upstream_status ? `, ${call.upstream_status}` : ''}`;
   const waiting = call.upstream_ms === undefined ? '' : `, of it ${call.upstream_ms} ms at the API`;
+  const tokens = call.estimated_tokens === undefined ? '' : `, about ${call.estimated_tokens} tokens`;
   return [
     ['Outcome', <OutcomeBadge key="outcome" call={call} />],
     ...(call.reason === undefined ? [] : [['Reason', visible(call.reason)] satisfies [string, ReactNode]]),
@@ -26,7 +27,7 @@ function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
     ['Took', `${call.duration_ms} ms${waiting}`],
     ['API', upstream ?? 'nothing was sent'],
     ['Caller', <Caller key="caller" call={call} name={caller_name} />],
-    ['Size', `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out`],
+    ['Size', `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens}`],
     [
       'Request',
       <span key="request" className="th-mono">

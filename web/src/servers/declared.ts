@@ -12,6 +12,7 @@ export const names: Record<string, readonly string[]> = {
     "headers",
     "variables",
     "tool_mode",
+    "max_answer_tokens",
     "imported",
     "tools"
   ],
@@ -94,6 +95,7 @@ export const names: Record<string, readonly string[]> = {
     "body",
     "body_template",
     "response_limit_bytes",
+    "max_answer_tokens",
     "response_fields",
     "response_headers",
     "redirects",

@@ -98,6 +98,12 @@ function AdvancedFields({ at }: { at: (...rest: string[]) => (string | number)[]
           label="Largest answer in bytes"
           placeholder={digits.format(bounds.answerBytes.usual)}
         />
+        <NumberField
+          path={at('max_answer_tokens')}
+          label="Most tokens of an answer"
+          text="Agents read the rest with read_more."
+          placeholder="That of the server"
+        />
         <ListField
           path={at('response_headers')}
           label="Headers of the answer"

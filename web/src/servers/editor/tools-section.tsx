@@ -4,7 +4,7 @@ import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Section } from '../../ui/section.tsx';
 import { newTool, toolsOf } from '../config.ts';
-import { ChoiceField } from './config-fields.tsx';
+import { ChoiceField, NumberField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
 import { Errors, Warnings } from './field-messages.tsx';
 import { openToolEvent } from './go-to-field.ts';
@@ -62,6 +62,12 @@ export function ToolsSection() {
           text="A search costs a conversation some hundred tokens, however many tools there are."
           choices={modes}
           placeholder="All of them in a list"
+        />
+        <NumberField
+          path={['max_answer_tokens']}
+          label="Most tokens of an answer"
+          text="A longer answer is cut between items or lines, and agents read the rest with read_more."
+          placeholder="No limit"
         />
         {tools.length === 0 && (
           <Text size="sm" c="dimmed">

@@ -1,5 +1,4 @@
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
-import { toolDefinition } from '../../domain/config/tool-list.ts';
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { whenKnown } from '../../domain/maybe-promise.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
@@ -115,7 +114,7 @@ export function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolR
   let length = 0;
   for (const name of names) {
     const tool = catalogue.find(name);
-    const text = tool && JSON.stringify({ ...toolDefinition(tool), ...(tool.tags && { tags: tool.tags }) });
+    const text = tool && JSON.stringify({ ...catalogue.define(tool), ...(tool.tags && { tags: tool.tags }) });
     if (text === undefined) notes.push(unknownToolText(catalogue, name));
     else if (described.length > 0 && length + text.length > longestDescriptions) left.push(name);
     else {

@@ -1,0 +1,110 @@
+import { characterEnd } from './cut-text.ts';
+import { endOfScalar, endOfString, endOfValue, type List, largestList } from './json-text.ts';
+import type { Piece } from './pieces.ts';
+
+/**
+ * Cuts compact JSON into pieces of at most `most` characters. The first is the JSON with fewer items in its largest list,
+ * the others are JSON arrays of further items. An item that is too long for a piece, and JSON without a list that can be
+ * cut, are given as parts of their text.
+ */
+export function cutJson(json: string, most: number): Piece[] {
+  const list = largestList(json);
+  const frame = list ? list.from + 1 + json.length - list.end + 1 : json.length;
+  if (!list || frame > most / 2) return partsOf(json, most, ' of the JSON text');
+  return itemsOf(json, list, most);
+}
+
+function itemsOf(json: string, { path, from, end }: List, most: number): Piece[] {
+  const before = json.slice(0, from + 1);
+  const after = json.slice(end - 1);
+  const name = path === '' ? 'the list' : `the list "${path}"`;
+  const held: { text: string; about: (items: number) => string }[] = [];
+  let start = from + 1;
+  let position = start;
+  let items = 0;
+  let firstItem = 1;
+  const close = () => {
+    const text = json.slice(start, Math.max(start, position - 1));
+    const numbers = items < firstItem ? 'none' : `items ${firstItem} to ${items}`;
+    if (held.length === 0) {
+      held.push({ text: before + text + after, about: (count) => `${numbers} of ${count} of ${name}` });
+    } else if (text !== '') {
+      held.push({ text: `[${text}]`, about: (count) => `${numbers} of ${count} of ${name}, as a JSON array` });
+    }
+    start = position;
+    firstItem = items + 1;
+  };
+  while (position < end - 1) {
+    const itemEnd = endOfValue(json, position);
+    const room = held.length === 0 ? most - before.length - after.length : most - 2;
+    if (itemEnd - start > room) {
+      close();
+      if (itemEnd - position > most - 2) {
+        const item = items + 1;
+        for (const part of partsOf(json.slice(position, itemEnd), most, ' of')) {
+          held.push({ text: part.text, about: (count) => `${part.about} item ${item} of ${count} of ${name}` });
+        }
+        items++;
+        position = itemEnd + 1;
+        start = position;
+        firstItem = items + 1;
+        continue;
+      }
+      continue;
+    }
+    items++;
+    position = itemEnd + 1;
+  }
+  close();
+  return held.map(({ text, about }) => ({ text, about: about(items) }));
+}
+
+/** Parts of a JSON text that are its whole when they are joined; never cut inside a character, an escape or a number. */
+function partsOf(json: string, most: number, what: string): Piece[] {
+  const ends: number[] = [];
+  let start = 0;
+  let position = 0;
+  const closeAt = (end: number) => {
+    if (end > start) ends.push(end);
+    start = end;
+  };
+  while (position < json.length) {
+    const end = endOfToken(json, position);
+    if (end - start > most && end - position <= most) closeAt(position);
+    if (end - start > most) {
+      // A token that is longer than a piece is nearly always a text.
+      if (start + most - position < longestUnit) closeAt(position);
+      for (let at = position; end - start > most; closeAt(at)) at = cutInside(json, at, start + most);
+    }
+    position = end;
+  }
+  closeAt(json.length);
+  return ends.map((end, index) => ({
+    text: json.slice(ends[index - 1] ?? 0, end),
+    about: `part ${index + 1} of ${ends.length}${what}`,
+  }));
+}
+
+function endOfToken(json: string, at: number): number {
+  const first = json[at] as string;
+  if (first === '"') return endOfString(json, at);
+  return '{}[],:'.includes(first) ? at + 1 : endOfScalar(json, at);
+}
+
+/** Two escapes of a surrogate pair. */
+const longestUnit = 12;
+const pair = /^\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}/;
+
+/** The last position up to `limit` that cuts no character and no escape of a string; `from` is such a position, too. */
+function cutInside(json: string, from: number, limit: number): number {
+  for (let at = from; ; ) {
+    const ahead = json.slice(at, limit).indexOf('\\');
+    if (ahead < 0) return characterEnd(json, at, limit);
+    const slash = at + ahead;
+    const unit = json.slice(slash, slash + longestUnit);
+    const length = unit[1] !== 'u' ? 2 : pair.test(unit) ? longestUnit : 6;
+    if (slash + length > limit) return slash;
+    at = slash + length;
+    if (at === limit) return at;
+  }
+}

@@ -1,0 +1,80 @@
+import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
+import { cutJson } from '../../domain/pieces/cut-json.ts';
+import { cutText } from '../../domain/pieces/cut-text.ts';
+import { type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
+import { noteLength } from '../../domain/pieces/read-more.ts';
+import { tokensOfContent } from './shown-content.ts';
+
+/** The rest of a result that was cut. */
+export type AnswerRest = {
+  /** A phrase about the part that is given at once. */
+  about: string;
+  /** Characters of that part. */
+  characters: number;
+  /** Estimated tokens of the whole. */
+  tokens: number;
+  /** Number of the other pieces, and the pieces. */
+  pieces: number;
+  segments: Segment[];
+};
+
+/** A result, and the rest of it where it was cut. */
+export type CutResult = ToolResult & { rest?: AnswerRest };
+
+/**
+ * Cuts the text of a result to `most` characters, with space for a note. The time is proportional to the text. A cut
+ * result has no structured content, because that would not be the whole value.
+ */
+export function fitResult(result: ToolResult, most: number): CutResult {
+  if (result.content.length <= most) return result;
+  const blocks = JSON.parse(String(result.content)) as ContentBlock[];
+  const tokens = tokensOfContent(blocks);
+  if (charactersOf(blocks) <= most) return result;
+  const { kept, first, others } = split(blocks, most - noteLength, result.structured !== undefined);
+  const given: ContentBlock[] = first ? [...kept, { type: 'text', text: first.text }] : kept;
+  const about = first?.about ?? 'the beginning';
+  return {
+    content: JSON.stringify(given),
+    structured: undefined,
+    isError: result.isError,
+    rest: { about, characters: charactersOf(given), tokens, pieces: others.length, segments: segmentsOf(others) },
+  };
+}
+
+function charactersOf(blocks: readonly ContentBlock[]): number {
+  return blocks.reduce((sum, block) => sum + (textOf(block)?.length ?? 0), 0);
+}
+
+type Split = {
+  /** The blocks that stay whole: files, and the texts before the first one that does not fit. */
+  kept: ContentBlock[];
+  /** The piece of a text that is given with them; undefined when there is too little space for it. */
+  first: Piece | undefined;
+  others: Piece[];
+};
+
+function split(blocks: readonly ContentBlock[], most: number, isJson: boolean): Split {
+  const found: Split = { kept: [], first: undefined, others: [] };
+  let left = most;
+  let isCut = false;
+  for (const block of blocks) {
+    const text = textOf(block);
+    if (text === undefined || (!isCut && text.length <= left)) {
+      found.kept.push(block);
+      left -= text?.length ?? 0;
+      continue;
+    }
+    const size = isCut || left < most / 2 ? most : left;
+    // The JSON is the last block; those before it are the lines of its headers.
+    const pieces = isJson && block === blocks.at(-1) ? cutJson(text, size) : cutText(text, size);
+    if (!isCut && size === left) found.first = pieces.shift();
+    found.others.push(...pieces);
+    isCut = true;
+  }
+  return found;
+}
+
+function textOf(block: ContentBlock): string | undefined {
+  if (block.type === 'text') return block.text;
+  return block.type === 'resource' && 'text' in block.resource ? block.resource.text : undefined;
+}

@@ -1,0 +1,112 @@
+import { hash } from 'node:crypto';
+import { newId, type Random } from '../../domain/ids.ts';
+import type { Piece } from '../../domain/pieces/pieces.ts';
+import {
+  type AnswerOf,
+  findAnswerPieces,
+  insertAnswerPieces,
+  trimAnswerPieces,
+} from '../../store/calls/answer-pieces.ts';
+import type { Db } from '../../store/db.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+import type { AnswerRest } from '../answer/fit-answer.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+
+export type AnswerOwner = { server: HostedServer; caller: Caller };
+export type ReadPiece = { piece: Piece; next: string | undefined };
+
+/** The rests of answers that were cut. They are stored, so every process can give them. */
+export type AnswerRests = {
+  /** Stores a rest. Returns the cursor of its first piece, or undefined when the database does not take it. */
+  keep(owner: AnswerOwner, rest: AnswerRest, requestId: string): Promise<string | undefined>;
+  /** The piece of a cursor; undefined for a cursor that is not valid, has expired or was given to somebody else. */
+  read(owner: AnswerOwner, cursor: string): Promise<ReadPiece | undefined>;
+  /** Since the start, for metrics. */
+  counts(): Readonly<Record<RestEvent, number>>;
+};
+
+export const restEvents = ['kept', 'lost', 'read', 'missing'] as const;
+export type RestEvent = (typeof restEvents)[number];
+
+export type AnswerRestsOptions = {
+  db: Db;
+  /** Writes without delaying calls. */
+  records: Db;
+  keyring: Keyring;
+  random: Random;
+  now: () => number;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/** The row, and the number of a piece in the answer. */
+const cursorPattern = /^(ans_[A-Za-z0-9]{22}\.(\d{1,7}))\.(\d{1,7})$/;
+
+export function createAnswerRests({
+  db,
+  records,
+  keyring,
+  random,
+  now,
+  onUnexpected,
+}: AnswerRestsOptions): AnswerRests {
+  const counts: Record<RestEvent, number> = { kept: 0, lost: 0, read: 0, missing: 0 };
+
+  async function store(owner: AnswerOwner, rest: AnswerRest): Promise<string> {
+    const answer = newId(random, 'ans');
+    const of = ownerOf(owner);
+    const at = now();
+    for (const { first, json } of rest.segments) {
+      const text = Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8');
+      await insertAnswerPieces(records, keyring, {
+        ...of,
+        id: `${answer}.${first}`,
+        at,
+        pieces: rest.pieces,
+        json: text,
+      });
+    }
+    await trimAnswerPieces(records, of.workspaceId);
+    return `${answer}.1.1`;
+  }
+
+  async function find(owner: AnswerOwner, cursor: string): Promise<ReadPiece | undefined> {
+    const [, id, first, number] = cursorPattern.exec(cursor) ?? [];
+    if (id === undefined) return undefined;
+    const row = await findAnswerPieces(db, keyring, { ...ownerOf(owner), id }, now());
+    const held = row ? (JSON.parse(row.json) as Piece[]) : [];
+    const index = Number(number) - Number(first);
+    const piece = held[index];
+    if (!row || !piece) return undefined;
+    const following = Number(number) + 1;
+    if (following > row.pieces) return { piece, next: undefined };
+    const answer = id.slice(0, id.indexOf('.'));
+    return { piece, next: index + 1 < held.length ? `${id}.${following}` : `${answer}.${following}.${following}` };
+  }
+
+  return {
+    async keep(owner, rest, requestId) {
+      try {
+        const cursor = await store(owner, rest);
+        counts.kept++;
+        return cursor;
+      } catch (error) {
+        counts.lost++;
+        onUnexpected(error, requestId);
+        return undefined;
+      }
+    },
+    async read(owner, cursor) {
+      const found = await find(owner, cursor);
+      counts[found ? 'read' : 'missing']++;
+      return found;
+    },
+    counts: () => counts,
+  };
+}
+
+/** The digest is the same in every process. */
+function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
+  const identity = JSON.stringify([caller.kind, caller.keyId ?? null, caller.id ?? null]);
+  return { workspaceId: server.workspaceId, serverId: server.id, caller: hash('sha256', identity, 'base64url') };
+}

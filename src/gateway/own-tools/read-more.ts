@@ -1,0 +1,51 @@
+import type { ContentBlock, ToolCall, ToolResult } from '../../domain/mcp.ts';
+import { pieceNote, readMoreInput, readMoreName } from '../../domain/pieces/read-more.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { searchToolNames } from '../../domain/search/own-tools.ts';
+import { ToolFailure } from '../../errors.ts';
+import { tokensOfContent } from '../answer/shown-content.ts';
+import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
+import { type CallToolParts, callTool } from '../call/call-tool.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import { callOwnTool, type OwnCall } from './own-call.ts';
+import { callInSearchMode } from './search-calls.ts';
+
+/**
+ * One `tools/call` of a server with limited answers, in either mode.
+ * @throws what `callTool` throws
+ */
+export function callWithReadMore(
+  server: HostedServer,
+  caller: Caller,
+  asked: ToolCall,
+  parts: CallToolParts,
+): Promise<ToolResult> {
+  const inner = asked.name === searchToolNames.call && server.catalogue ? asked.args.name : undefined;
+  if (asked.name === readMoreName || inner === readMoreName) {
+    const args = inner === undefined ? asked.args : ((asked.args.arguments ?? {}) as Arguments);
+    const call = { server, caller, asked: { ...asked, name: readMoreName, args } };
+    return callOwnTool(call, parts, () => readMore(call, parts));
+  }
+  const run = server.catalogue ? callInSearchMode : callTool;
+  return run(server, caller, asked, parts);
+}
+
+const rules = { args: compileArguments(readMoreInput, readMoreInput) };
+
+/** @throws ToolFailure invalid_arguments */
+async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts): Promise<ToolResult> {
+  const unfit = (what: string) => new ToolFailure('invalid_arguments', what);
+  const { cursor } = await prepareArguments(rules, asked.args, () =>
+    Promise.reject(unfit('There are too many values.')),
+  );
+  const found = await parts.rests.read({ server, caller }, String(cursor));
+  if (!found)
+    throw unfit(
+      'cursor: not known. A cursor works for ten minutes, on this server, for the caller that got it; call the tool again for a new one.',
+    );
+  const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
+  const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
+  const tokens = tokensOfContent(content);
+  return { content: JSON.stringify(content), structured: undefined, isError: false, tokens };
+}

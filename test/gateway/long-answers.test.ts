@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { check, configWith, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'of-the-caller';
+const textsOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text);
+const cursorOf = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
+
+describe('answers with a limit', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let answer: { body: unknown; headers?: Record<string, string>; status?: number };
+
+  const serve = (slug: string, server: Json = {}, tool: Json = {}) =>
+    toolhost.createServer(
+      configWith({ slug, tools: [toolWith({ name: 'read', url: `${upstream.url}/read`, ...tool })], ...server }),
+    );
+  const call = (slug: string, name = 'read', args: Json = {}, bearer = token) =>
+    toolhost.callTool(slug, bearer, name, args);
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', () => answer);
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    for (const tokens of [200, 500, 20_000])
+      await serve(`most-${tokens}`, { max_answer_tokens: tokens, authentication: { type: 'Bearer' } });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  /** All pieces of an answer, each checked against the limit, and the phrase in each note. */
+  async function piecesOf(tokens: number): Promise<{ text: string; about: string }[]> {
+    const slug = `most-${tokens}`;
+    const pieces = [];
+    for (let reply = await call(slug); ; ) {
+      const texts = textsOf(reply);
+      assert.ok(texts.join('').length <= tokens * 4, `${texts.join('').length} characters`);
+      for (const text of texts) assert.ok(text.isWellFormed());
+      const [text = '', note = ''] = texts;
+      const about = /^\[(?:Cut: this|This) is (.*?)(?:, of about \d+ tokens in all)?\. /.exec(note)?.[1] ?? 'whole';
+      pieces.push({ text, about });
+      const cursor = cursorOf(note);
+      if (cursor === undefined) return pieces;
+      assert.equal(reply.structuredContent, undefined);
+      reply = await call(slug, 'read_more', { cursor });
+      assert.notEqual(reply.isError, true, textsOf(reply).join());
+    }
+  }
+
+  /** Puts the pieces of JSON together as their notes say. */
+  function whole(pieces: { text: string; about: string }[]): unknown {
+    const [first, ...others] = pieces;
+    assert.ok(first);
+    if (/^part 1 of \d+ of the JSON text$/.test(first.about))
+      return JSON.parse(pieces.map(({ text }) => text).join(''));
+    const value = JSON.parse(first.text);
+    const path = /the list "(.*)"$/.exec(first.about)?.[1];
+    const list = (path?.split('.') ?? []).reduce((inner, name) => inner[name], value);
+    let parts = '';
+    for (const { text, about } of others) {
+      const part = /^part (\d+) of (\d+) of item/.exec(about);
+      if (!part) list.push(...JSON.parse(text));
+      else {
+        parts += text;
+        if (part[1] === part[2]) {
+          list.push(JSON.parse(parts));
+          parts = '';
+        }
+      }
+    }
+    return value;
+  }
+
+  it('are given whole when they fit, with structured content [agent 3]', async () => {
+    answer = { body: { text: 'x'.repeat(700) } };
+    const reply = await call('most-200');
+    assert.deepEqual(reply.structuredContent, answer.body);
+    assert.equal(reply.content.length, 1);
+    answer = { body: { text: '"\n'.repeat(250) } };
+    assert.deepEqual(textsOf(await call('most-500')), [JSON.stringify(answer.body)]);
+  });
+
+  it('are cut at whole items of the largest list; the note says what is there and how to go on [agent 3]', async () => {
+    const items = Array.from({ length: 100 }, (_, id) => ({ id, name: `name ${id}` }));
+    answer = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
+    const [first = '', note = ''] = textsOf(await call('most-200'));
+    const shown = JSON.parse(first) as { total: number; tags: string[]; data: { items: unknown[] } };
+    assert.deepEqual([shown.total, shown.tags], [100, ['a', 'b']]);
+    const count = shown.data.items.length;
+    assert.ok(count > 3);
+    assert.deepEqual(shown.data.items, items.slice(0, count));
+    const start = `[Cut: this is items 1 to ${count} of 100 of the list "data.items", of about `;
+    assert.equal(note.slice(0, start.length), start);
+    assert.deepEqual(whole(await piecesOf(200)), answer.body);
+  });
+
+  it('are cut at lines, and inside a line only where it is too long [agent 3]', async () => {
+    const lines = Array.from({ length: 300 }, (_, n) => `line ${n} ${'é'.repeat(n % 40)}\n`);
+    const body = `${lines.join('')}${'👩‍👩‍👧'.repeat(2000)}`;
+    answer = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
+    const pieces = await piecesOf(200);
+    assert.equal(pieces.map(({ text }) => text).join(''), body);
+    for (const { text } of pieces.slice(0, 3)) assert.ok(text.endsWith('\n'));
+    for (const { text } of pieces) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
+  });
+
+  it('put together are the whole, for any JSON [agent 3]', async () => {
+    const key = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 3 });
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 80 }),
+      fc.constantFrom('"\\'.repeat(900), '😀'.repeat(800), '\u0000\n'.repeat(300), 'ü'.repeat(3000)),
+    );
+    const { json } = fc.letrec((tie) => ({
+      json: fc.oneof(
+        { maxDepth: 4 },
+        fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true, min: 0.1 }), fc.boolean(), text),
+        fc.array(tie('json'), { maxLength: 40 }),
+        fc.dictionary(key, tie('json'), { maxKeys: 5 }),
+      ),
+    }));
+    await fc.assert(
+      fc.asyncProperty(json, async (value) => {
+        answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+        const pieces = await piecesOf(200);
+        assert.equal(JSON.stringify(whole(pieces)), JSON.stringify(value));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  for (const [what, make] of [
+    ['objects', () => ({ items: Array.from({ length: 90_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
+    ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(900_000) })],
+    ['nested lists', () => [[[Array.from({ length: 1_100_000 }, (_, n) => n)]]]],
+  ] as const) {
+    it(`of 8 MB are cut and read on: ${what} [agent 3]`, async () => {
+      const value = make();
+      answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+      assert.ok(String(answer.body).length > 6_000_000);
+      const pieces = await piecesOf(20_000);
+      assert.ok(pieces.length > 80);
+      assert.equal(JSON.stringify(whole(pieces)), answer.body);
+    });
+  }
+
+  it('that are errors are cut too [agent 3]', async () => {
+    answer = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
+    const reply = await call('most-200');
+    assert.equal(reply.isError, true);
+    const pieces = await piecesOf(200);
+    assert.match(pieces.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
+  });
+
+  it('keep their images and files, which have no tokens [agent 3]', async () => {
+    answer = { body: Buffer.alloc(5000, 0xff), headers: { 'content-type': 'image/png' } };
+    assert.deepEqual(
+      (await call('most-200')).content.map(({ type }) => type),
+      ['image'],
+    );
+  });
+
+  it('go on for the same caller on the same server only, and not with a made-up cursor [agent 3]', async () => {
+    answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(cursorOf(textsOf(await call('most-200'))[1] ?? ''));
+    const refused = async (slug: string, bearer: string, wanted: string) => {
+      const reply = await call(slug, 'read_more', { cursor: wanted }, bearer);
+      assert.equal(reply.isError, true);
+      assert.match(textsOf(reply).join(), /cursor: not known/);
+    };
+    await refused('most-200', 'another-caller', cursor);
+    await refused('most-500', token, cursor);
+    await refused('most-200', token, cursor.replace(/\.1$/, '.99'));
+    await refused('most-200', token, 'ans_0000000000000000000000.1.1');
+    await refused('most-200', token, "' or 1=1");
+    assert.equal((await call('most-200', 'read_more', {})).isError, true);
+    assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
+  });
+
+  it('of a tool may have a limit of their own; read_more is listed where there is any [agent 3]', async () => {
+    const namesOf = async (slug: string) => {
+      const { body } = await toolhost.rpc(slug, token, 'tools/list');
+      return (body.result as { tools: Json[] }).tools.map(({ name, outputSchema }) => [
+        name,
+        outputSchema !== undefined,
+      ]);
+    };
+    const output_schema = { type: 'object', properties: { text: { type: 'string' } } };
+    await serve('no-limit', {}, { output_schema });
+    await serve('tool-limit', { max_answer_tokens: 20_000 }, { max_answer_tokens: 200, output_schema });
+    await serve('search-limit', { max_answer_tokens: 200, tool_mode: 'search' });
+    assert.deepEqual(await namesOf('no-limit'), [['read', true]]);
+    // A cut answer has no structured content, so no schema may promise it.
+    assert.deepEqual(await namesOf('tool-limit'), [
+      ['read', false],
+      ['read_more', false],
+    ]);
+    assert.deepEqual(
+      (await namesOf('search-limit')).map(([name]) => name),
+      ['search_tools', 'describe_tool', 'call_tool', 'read_more'],
+    );
+    answer = { body: { text: 'y'.repeat(2000) } };
+    assert.match(textsOf(await call('tool-limit'))[1] ?? '', /^\[Cut/);
+    assert.equal((await call('no-limit')).content.length, 1);
+    const [, note = ''] = textsOf(await call('search-limit', 'call_tool', { name: 'read' }));
+    const next = await call('search-limit', 'call_tool', { name: 'read_more', arguments: { cursor: cursorOf(note) } });
+    assert.notEqual(next.isError, true);
+  });
+
+  it('have their tokens in the record, the list and the export [agent 3]', async () => {
+    await serve('counted', { max_answer_tokens: 200 });
+    answer = { body: { text: 'y'.repeat(400) } };
+    await call('counted');
+    answer = { body: { text: 'y'.repeat(4000) } };
+    const [, note = ''] = textsOf(await call('counted'));
+    await call('counted', 'read_more', { cursor: cursorOf(note) });
+    const { body } = await toolhost.rest('GET', '/servers/counted/calls');
+    const rows = (body.calls as Json[]).map(({ tool, estimated_tokens }) => [tool, Number(estimated_tokens)] as const);
+    assert.deepEqual(rows.map(([tool]) => tool).toReversed(), ['read', 'read', 'read_more']);
+    assert.equal(rows.at(-1)?.[1], Math.ceil(JSON.stringify({ text: 'y'.repeat(400) }).length / 4));
+    for (const [, tokens] of rows.slice(0, 2)) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
+  });
+
+  it('that are tried out show the cut and keep nothing [agent 3]', async () => {
+    answer = { body: { text: 'y'.repeat(4000) } };
+    const { body } = await toolhost.rest('POST', '/servers/most-200/tools/read/call', {
+      body: { arguments: {}, token },
+    });
+    assert.match(JSON.stringify(body.content), /An agent gets the rest with read_more/);
+  });
+
+  it('have a limit that is checked, and a name that no tool may have [agent 3]', async () => {
+    const problems = async (server: Json, tool: Json = {}) =>
+      (await check(toolhost, configWith({ tools: [toolWith(tool)], ...server }))).problems;
+    assert.match(
+      (await problems({ max_answer_tokens: 100 })).join(),
+      /max_answer_tokens: found 100; allowed: at least 200/,
+    );
+    assert.match((await problems({}, { max_answer_tokens: 1e6 })).join(), /at most 100000/);
+    assert.match(
+      (await problems({ max_answer_tokens: 500 }, { name: 'read_more' })).join(),
+      /tools\[0\]\.name: "read_more"/,
+    );
+    assert.deepEqual(await problems({}, { name: 'read_more' }), []);
+  });
+});
