@@ -336,4 +336,54 @@ describe('bodies and files', () => {
     ];
     for (const tool of sound) assert.deepEqual(await problems(tool), []);
   });
+
+  it('[conf 2] a preview shows files by name, type and size, and masks secrets of constants and templates', async () => {
+    const { toolhost } = one;
+    const preview = async (tool: Json, args: Json) => {
+      const slug = await one.serve({ method: 'POST', ...tool });
+      const { body, status } = await toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, {
+        body: { arguments: args },
+      });
+      assert.equal(status, 200, JSON.stringify(body));
+      const { request, curl } = body as { request: { body?: string }; curl: string };
+      return { body: request.body, curl: curl.replaceAll(one.upstream.url, '') };
+    };
+    const input_schema = { note: text, file: { ...file, file_name: 'a "b".png', media_type: 'image/png' } };
+    const form = await preview({ body: 'multipart', input_schema }, { note: 'n', file: base64 });
+    assert.equal(form.body, 'note=n\nfile (a "b".png, image/png)=(10 bytes)');
+    assert.ok(form.curl.includes(`--form-string 'note=n' -F 'file=@"a \\"b\\".png";type=image/png'`), form.curl);
+    const bytesOnly = await preview({ body: 'file', input_schema: { file } }, { file: base64 });
+    assert.equal(bytesOnly.body, '(10 bytes)');
+    assert.match(bytesOnly.curl, /--data-binary @body$/);
+    const head = await preview({ method: 'HEAD' }, {});
+    assert.match(head.curl, /^curl --head /);
+    const secret = { a: { type: 'string', value: 'x {{KEY}}' } };
+    assert.equal((await preview({ input_schema: secret }, {})).body, '{"a":"x ********"}');
+    assert.equal((await preview({ body_template: { deep: ['{{KEY}}', 1] } }, {})).body, '{"deep":["********",1]}');
+  });
+
+  it('[conf 2] [sec C7] a secret in a constant or a template is sent, bound to callers with a key, and never shown', async () => {
+    const { toolhost } = one;
+    const value = 'the-"secret"-of-this-test';
+    const key = await toolhost.key({ scopes: ['call'] });
+    for (const tool of [
+      { input_schema: { secret: { type: 'string', value: '{{KEY}}' } } },
+      { body_template: { secret: '{{KEY}}' } },
+    ]) {
+      const slug = await one.serve({ method: 'POST', ...tool });
+      assert.match(JSON.stringify(await one.toolhost.rest('GET', `/servers/${slug}`)), /"access":"api_key"/);
+      assert.equal((await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value } })).status, 200);
+      one.upstream.on('POST /v1/things', ({ body }) => ({
+        body: `echo ${body}`,
+        headers: { 'content-type': 'text/plain' },
+        status: 400,
+      }));
+      one.upstream.take();
+      const result = await toolhost.callTool(slug, key, 'run', {});
+      const [request] = one.upstream.take();
+      assert.deepEqual(JSON.parse(String(request?.body)), { secret: value });
+      assert.ok(!JSON.stringify(result).includes('of-this-test'), JSON.stringify(result));
+    }
+    one.upstream.on('POST /v1/things', () => ({ body: {} }));
+  });
 });

@@ -37,12 +37,18 @@ export function contentOf(plan: BodyPlan, args: Arguments, secret: (name: string
   }
   if (kind === 'argument') return argumentContent(plan, args);
   if (!plan.isAlwaysSent && !plan.arguments.some(({ name }) => own(args, name) !== undefined)) return noContent;
-  if (kind === 'json') {
-    const texts = withTexts(plan.texts, args);
-    const entries = plan.arguments.map(({ name, wireName }): [string, unknown] => [wireName, own(texts, name)]);
-    return jsonContent(Object.fromEntries(entries.filter(([, value]) => value !== undefined)));
-  }
+  if (kind === 'json') return jsonContent(jsonObject(plan, args));
   return kind === 'form' ? formContent(plan, args) : { body: { fields: multipartFields(plan, args) } };
+}
+
+function jsonObject(plan: BodyPlan, args: Arguments): object {
+  const values = withTexts(plan.texts, args);
+  const entries: [string, unknown][] = [];
+  for (const { name, wireName } of plan.arguments) {
+    const value = own(values, name);
+    if (value !== undefined) entries.push([wireName, value]);
+  }
+  return Object.fromEntries(entries);
 }
 
 /** The arguments with those whose style says so as texts. */

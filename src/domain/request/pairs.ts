@@ -71,7 +71,7 @@ function add(to: Pairs, argument: SentArgument, name: string, text: WireText | u
   if (text === undefined) return;
   if (to.list.length >= mostPairs)
     throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
-  to.left -= name.length + lengthOf(text) + 2;
+  to.left -= name.length + (typeof text === 'string' ? text.length : lengthOf(text)) + 2;
   if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
   to.list.push([name, text]);
 }
