@@ -262,6 +262,15 @@ describe('bodies and files', () => {
     assert.equal((await json(tool, { a: 'y' })).length, 100);
   });
 
+  it('[conf 2] [sec C7] all arguments of a multipart body share the limits of one form', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const input_schema = Object.fromEntries(names.map((name) => [name, { type: 'object', style: 'indices' }]));
+    const wide = { ['k'.repeat(50_000)]: Array.from({ length: 20 }, () => 1) };
+    const args = Object.fromEntries(names.map((name) => [name, wide]));
+    for (const body of ['multipart', 'form'])
+      assert.match(await refused({ body, input_schema }, args), /^e: makes a form of more than 4194304 characters/);
+  });
+
   it('[conf 2] what cannot work is a problem', async () => {
     const typed = (type: string) => ({ headers: { 'Content-Type': type } });
     const expected: [tool: Json, problem: RegExp][] = [
@@ -309,6 +318,15 @@ describe('bodies and files', () => {
       [
         { body: 'multipart', input_schema: { a: { type: 'array', items: { type: 'object' } } } },
         /a\.style: is missing; a form/,
+      ],
+      [
+        { method: 'GET', body: 'form', input_schema: { a: text } },
+        /body: no argument goes into the body of this GET request; say/,
+      ],
+      [{ body: 'multipart', input_schema: { a: { ...file, file_name: 'a\nb' } } }, /a\.file_name/],
+      [
+        { body: 'multipart', input_schema: { a: { ...file, media_type: 'image/png;\u2003a=b' } } },
+        /a\.media_type: found/,
       ],
       [{ body: 'form', body_template: {} }, /tools\[0\]\.body: not together with body_template/],
       [

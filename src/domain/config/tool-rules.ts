@@ -13,7 +13,7 @@ import { type Authentications, credentialHeaders, credentialQueryNames } from '.
 import { argumentsOf, type InputSchema, isJsonSchemaForm, judgeInputSchema, maxArguments } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
 import { argumentProblems } from './sending/argument-rules.ts';
-import { bodyProblems, contentTypeProblem, deepestTemplate } from './sending/body-rules.ts';
+import { bodyProblems, contentTypeProblem, deepestTemplate, emptyFormProblem } from './sending/body-rules.ts';
 import { parseBodyTemplate } from './sending/body-template.ts';
 import { type BodyFields, destinationsOf } from './sending/destinations.ts';
 import type { UrlRule } from './server-rules.ts';
@@ -170,9 +170,9 @@ function sendingProblems(
   const destinations = destinationsOf(tool, declared, { inUrl: template?.names ?? [], inBody });
   const credentials = credentialHeaders(authentication);
   const ofBody = declared.filter(({ name }) => destinations.get(name) === 'body');
-  const contradiction = contentTypeProblem(tool, ofBody);
+  const ofWhole = [contentTypeProblem(tool, ofBody), emptyFormProblem(tool, ofBody)];
   return [
     ...argumentProblems({ tool, declared, destinations, template, credentials }),
-    ...(contradiction ? [contradiction] : []),
+    ...ofWhole.filter((problem) => problem !== undefined),
   ];
 }

@@ -6,4 +6,4 @@ export function mediaTypeOf(contentType: string | undefined): string {
 
 /** A media type with or without parameters (RFC 9110, 8.3.1), of a length that servers take. */
 export const mediaTypePattern =
-  /^(?=.{1,200}$)[\w!#$&^.+-]{1,100}\/[\w!#$&^.+-]{1,100}(?:\s?;\s?[\w!#$&^.+-]{1,50}=(?:[\w!#$&^.+-]{1,100}|"[ !#-[\]-~]{0,100}"))*$/;
+  /^(?=.{1,200}$)[\w!#$&^.+-]{1,100}\/[\w!#$&^.+-]{1,100}(?:[ \t]?;[ \t]?[\w!#$&^.+-]{1,50}=(?:[\w!#$&^.+-]{1,100}|"[ !#-[\]-~]{0,100}"))*$/;

@@ -4,7 +4,7 @@ import { encode } from '../http/percent-encoding.ts';
 import { type ArrayFormat, encodeText } from '../http/values.ts';
 import { fileContent, fileNameOf, mediaTypeOfArgument } from './files.ts';
 import { fillBodyTemplate } from './fill-body-template.ts';
-import { addPairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
+import { addPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
 
@@ -92,10 +92,11 @@ function formContent(plan: BodyPlan, args: Arguments): Content {
 
 function multipartFields(plan: BodyPlan, args: Arguments): FormPart[] {
   const fields: FormPart[] = [];
+  const pairs = pairsOf('a form', plan.arrayFormat, false);
   for (const argument of plan.arguments) {
     const value = own(args, argument.name);
     if (value === undefined || value === null) continue;
-    if (isPlain(argument)) fields.push(...plainFields(plan, argument, value));
+    if (isPlain(argument)) addPlainFields(fields, pairs, argument, value);
     else if (argument.isBase64) fields.push(...fileFields(plan, argument, value, args));
     else {
       const text = typeof value === 'string' && argument.style !== 'json' ? value : JSON.stringify(value);
@@ -109,10 +110,12 @@ function isPlain({ isBase64, fileName, mediaType }: SentArgument): boolean {
   return !isBase64 && fileName === undefined && mediaType === undefined;
 }
 
-function plainFields(plan: BodyPlan, argument: SentArgument, value: unknown): FormPart[] {
-  const pairs = pairsOf('a form', plan.arrayFormat, false);
+/** `pairs` are those of all arguments, because their limits are those of the whole form. */
+function addPlainFields(fields: FormPart[], pairs: Pairs, argument: SentArgument, value: unknown): void {
+  const before = pairs.list.length;
   addPairs(pairs, argument, value);
-  return pairs.list.map(([name, text]) => [name, typeof text === 'object' ? text.join(',') : text]);
+  for (const [name, text] of pairs.list.slice(before))
+    fields.push([name, typeof text === 'object' ? text.join(',') : text]);
 }
 
 const mostFiles = 100;

@@ -63,6 +63,16 @@ function wholeTexts(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(wholeTexts) : [];
 }
 
+/** The problem of a form that a GET request cannot have, because nothing goes into it. */
+export function emptyFormProblem({ method, body }: BodyFields, inBody: readonly Argument[]): Problem | undefined {
+  if (method !== 'GET' || (body !== 'form' && body !== 'multipart') || inBody.length > 0) return undefined;
+  return {
+    path: 'body',
+    message:
+      'no argument goes into the body of this GET request; say "in": "body" for those that do, or leave this out',
+  };
+}
+
 /** The problem of a static Content-Type that the body contradicts. `inBody` are the arguments that the body is made of. */
 export function contentTypeProblem(tool: BodyFields, inBody: readonly Argument[]): Problem | undefined {
   const type = contentTypeOfTool(tool);

@@ -9,7 +9,11 @@ const longestText = 200;
 
 /** A text that is the same in every call, or the argument that holds it. */
 const textOrArgument = z.union([
-  z.string().min(1).max(longestText),
+  z
+    .string()
+    .min(1)
+    .max(longestText)
+    .refine((text) => text.isWellFormed() && !hasControlCharacter(text), 'allowed: one line of text'),
   z.strictObject({ argument: z.string().describe('Name of the argument that holds it.') }),
 ]);
 export type TextOrArgument = z.infer<typeof textOrArgument>;
