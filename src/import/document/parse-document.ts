@@ -44,6 +44,7 @@ function parseYamlText(text: string): unknown {
   try {
     const document = parseYaml(text, { uniqueKeys: false, logLevel: 'silent', prettyErrors: true, merge: true });
     const [fault] = document.errors;
+    if (fault && /call stack/.test(fault.message)) throw tooDeep();
     if (fault) throw refused(`not JSON and not YAML: ${firstLine(fault.message)}`);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {

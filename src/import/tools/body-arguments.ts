@@ -3,7 +3,7 @@ import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '.
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
 import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
-import { mostFieldText, plainText } from './texts.ts';
+import { mostFieldText, plainText, visibleName } from './texts.ts';
 
 /** Most fields of a JSON body that become arguments of their own. */
 const mostFlat = 15;
@@ -104,8 +104,8 @@ function fieldArgument(
 ): MadeArgument {
   const schema = maker.inner(property, trail);
   const wire = required ? constantOf(schema.enum) : {};
-  // White space around a name is a slip of the description.
-  return { name: names.take(name), wireName: name.trim() || name, location: 'body', required, schema, wire };
+  const wireName = visibleName(name).slice(0, 200) || '_';
+  return { name: names.take(name), wireName, location: 'body', required, schema, wire };
 }
 
 /** A required field that can have only one value is a constant. */

@@ -5,7 +5,7 @@ import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
 import type { ArgumentNames } from './argument-names.ts';
 import type { MadeArgument, Report } from './made-tool.ts';
 import type { SchemaMaker } from './simple-schema.ts';
-import { joined, mostFieldText, plainText } from './texts.ts';
+import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
 /** Names that carry the credential, so that no argument has them. Header names are folded. */
 export type CredentialNames = {
@@ -63,8 +63,13 @@ function undeclared(name: string): ApiInput {
   };
 }
 
-function addInput(input: ApiInput, parts: InputParts, making: Making): void {
+function addInput(described: ApiInput, parts: InputParts, making: Making): void {
   const { report } = making;
+  const input = described.location === 'path' ? described : { ...described, name: visibleName(described.name) };
+  if (input.name === '' || input.name.length > longestName) {
+    report.lose(`an input called ${short(input.name)}`, input.required);
+    return;
+  }
   if (isCredential(input, making.credential)) {
     report.repairs.add(`the credential ${short(input.name)} is listed as a parameter`);
     return;
@@ -83,6 +88,9 @@ function addInput(input: ApiInput, parts: InputParts, making: Making): void {
   else if (constant !== undefined && input.location === 'query') parts.query.push([input.name, constant]);
   else parts.arguments.push(argumentOf(input, making));
 }
+
+/** Longest name on the wire. */
+const longestName = 200;
 
 function isCredential({ name, location, description }: ApiInput, credential: CredentialNames): boolean {
   const isSigned = credential.isAws && /^x-amz-(?!target$)/i.test(name);

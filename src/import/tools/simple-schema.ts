@@ -85,6 +85,7 @@ export class SchemaMaker {
   }
 
   #objectParts(schema: JsonFields, trail: readonly string[], depth: number): JsonSchema {
+    if (this.#left <= 0) return {};
     const entries = entriesOf(schema.properties);
     const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
     const kept = writable.filter(([name]) => portableName.test(name) && !poisonous.has(name)).slice(0, most.properties);

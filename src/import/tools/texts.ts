@@ -9,6 +9,16 @@ const mostRead = 4000;
 /** Control characters other than tab and line feed, and characters that nobody sees, bidirectional ones among them. */
 const invisible = /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}]/gu;
 
+/** A name of an input without white space around it and without invisible characters, which are slips or tricks. */
+export function visibleName(name: string): string {
+  return name
+    .slice(0, mostRead)
+    .toWellFormed()
+    .replaceAll(invisible, '')
+    .replaceAll(/[\t\n]/g, ' ')
+    .trim();
+}
+
 const entities: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['lt', '<'],

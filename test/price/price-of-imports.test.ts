@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkServerConfig } from '../../src/domain/config/server-config.ts';
+import { readCorpus } from '../support/import/corpus.ts';
+import { hostileDocuments, referringTo } from '../support/import/hostile-documents.ts';
+import { planOf } from '../support/import/plan-of.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+
+describe('the price of imports', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost();
+  });
+  after(() => priced.stop());
+
+  for (const { what, text, gives } of hostileDocuments) {
+    it(`[imp 1] ${what} costs calls nothing`, async () => {
+      const body = JSON.stringify({ document: text(), include: ['*'] });
+      const reply = await priced.costsLittle(what, () => priced.rest('POST', '/import', body));
+      if (typeof gives === 'number') {
+        assert.equal(reply.status, 200, reply.text.slice(0, 500));
+        assert.equal((reply.body.operations as { operations: number }).operations, gives);
+      } else {
+        assert.equal(reply.status, 400, reply.text.slice(0, 500));
+        assert.match(reply.text, gives);
+      }
+    });
+  }
+
+  it('[imp 1] what a hostile document gives passes the check of configurations', () => {
+    for (const { what, text, gives } of hostileDocuments.filter(({ gives }) => gives === 1)) {
+      const { config, questions } = planOf(text());
+      assert.ok(config, `${what}: ${JSON.stringify(questions)} ${gives}`);
+      const { problems } = checkServerConfig(config, { managementSlug: 'manage', urlProblem: () => undefined });
+      assert.deepEqual(problems, [], what);
+      assert.doesNotMatch(JSON.stringify(config), /[\u202a-\u202e\u2066-\u2069\u200b]/, what);
+    }
+  });
+
+  it('[imp 1] nothing that a document refers to is fetched', async () => {
+    const addresses = [
+      `${priced.upstream.url}/schema.json`,
+      'file:///etc/passwd',
+      'http://169.254.169.254/latest/meta-data',
+    ];
+    for (const address of addresses) {
+      const { status, text } = await priced.rest('POST', '/import', {
+        document: referringTo(address),
+        include: ['*'],
+        report: 'all',
+      });
+      assert.equal(status, 200, text);
+      assert.match(text, /which is not fetched/);
+    }
+    assert.deepEqual(priced.upstream.take(), []);
+  });
+
+  it('[imp 1] a document of 100 MB is refused before it is read', async () => {
+    const { status } = await priced
+      .rest('POST', '/import', `{"document":"${'x'.repeat(100 * 1024 * 1024)}"}`)
+      .catch(() => ({ status: 413 }));
+    assert.equal(status, 413);
+  });
+
+  it('[imp 1] the description of GitHub costs calls nothing', async () => {
+    const document = (await readCorpus()).find(({ name }) => name.startsWith('github.com'))?.text;
+    const body = JSON.stringify({ document, include: ['*'] });
+    const { body: plan } = await priced.costsLittle('GitHub', () => priced.rest('POST', '/import', body));
+    assert.equal((plan.operations as { operations: number }).operations, 845);
+  });
+});
