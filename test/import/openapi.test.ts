@@ -333,7 +333,7 @@ describe('the reader of API descriptions', () => {
   it('[imp 3] says what was loosened, what is missing, and why an operation was skipped', () => {
     const node = {
       type: 'object',
-      properties: { name: { type: 'string', pattern: '^a' }, next: { $ref: '#/components/schemas/Node' } },
+      properties: { name: { type: 'string', pattern: '^(?=a)' }, next: { $ref: '#/components/schemas/Node' } },
     };
     const operation = (fields: object) => ({ summary: 'Does something useful', ...fields });
     const document = openApi(
@@ -431,7 +431,7 @@ describe('the reader of API descriptions', () => {
       type: 'object',
       properties: {
         list: { type: 'array', items: {} },
-        either: { type: ['string', 'null'] },
+        either: { type: ['string', 'null'], pattern: 'x' },
         kind: { type: 'string', enum: ['a', 'b'] },
         nested: { type: 'object', properties: { ok: { type: 'string' } }, required: ['ok'] },
         day: { type: ['string', 'null'], description: 'The day.', enum: ['mon', 'tue', null] },

@@ -11,6 +11,7 @@ const nested = new Set([
   'minLength',
   'maxLength',
   'format',
+  'pattern',
   'required',
   'items',
   'properties',

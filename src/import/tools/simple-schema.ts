@@ -62,7 +62,7 @@ export class SchemaMaker {
       ...(types.length > 0 && { type: types.length === 1 ? types[0] : types }),
       ...(description !== '' && { description }),
       ...enumOf(schema, types, this.loosened),
-      ...limitsOf(schema, types),
+      ...limitsOf(schema, types, this.loosened),
     };
     const alternatives = [schema.oneOf, schema.anyOf].map(listOf).find((list) => list.length > 0) ?? [];
     const inside = depth >= this.#deepest ? this.#cut(schema, types) : this.#inside(schema, types, trail, depth);
@@ -144,7 +144,6 @@ export class SchemaMaker {
 
 /** Keywords that the service or clients do not take; without them a schema allows more. */
 const dropped = [
-  'pattern',
   'not',
   'if',
   'patternProperties',

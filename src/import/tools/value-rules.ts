@@ -1,8 +1,10 @@
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { parsePattern } from '../../domain/schema/pattern-syntax.ts';
 import { isFields, type JsonFields, listOf } from '../document/lenient.ts';
 
 const mostValues = 100;
 const longestValue = 100;
+const longestPattern = 100;
 
 /** Names of types as documents write them. */
 const types: ReadonlyMap<string, string> = new Map([
@@ -93,11 +95,12 @@ const formats = new Set([
 ]);
 
 /** Bounds and format. Numbers of any size are bounded by safe integers anyway. */
-export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSchema {
+export function limitsOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
   if (allowed.includes('string')) {
     if (hintsOnly.has(format) || formats.has(format)) limits.format = format;
+    setPattern(limits, schema, loosened);
     setCount(limits, schema, 'minLength');
     setCount(limits, schema, 'maxLength');
   }
@@ -110,6 +113,15 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[]): JsonSc
 }
 
 const hintsOnly = new Set(['url', 'phone', 'country', 'currency']);
+
+/** Patterns that are short enough for a list of tools, and that the service can run in linear time. */
+function setPattern(limits: JsonSchema, { pattern }: JsonFields, loosened: Set<string>): void {
+  if (typeof pattern !== 'string') return;
+  // Slashes around it and doubled backslashes are slips, with which it would refuse every value.
+  const isSlip = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
+  if (!isSlip && pattern.length <= longestPattern && !('fault' in parsePattern(pattern))) limits.pattern = pattern;
+  else loosened.add('pattern');
+}
 
 function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void {
   const value = schema[keyword];

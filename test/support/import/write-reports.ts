@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { readCorpus } from './corpus.ts';
 import { reportOf, reportsFile } from './reports.ts';
@@ -6,3 +7,4 @@ import { reportOf, reportsFile } from './reports.ts';
 const files = await readCorpus();
 const reports = Object.fromEntries(files.map((file) => [file.name, reportOf(file)]));
 writeFileSync(reportsFile, `${JSON.stringify(reports, undefined, 2)}\n`);
+execFileSync('npx', ['biome', 'format', '--write', reportsFile], { stdio: 'ignore' });
