@@ -6,6 +6,7 @@ import { addCall } from './commands/call.ts';
 import { addCheck } from './commands/check.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addImport } from './commands/import.ts';
+import { addImportAgain } from './commands/import-again.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits } from './commands/limits.ts';
 import { addMasterKey } from './commands/master-key.ts';
@@ -53,7 +54,7 @@ Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: so
     );
   const groups = [
     ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
-    ...[addServers, addTools, addSecrets, addCall, addCheck, addImport, addDoctor],
+    ...[addServers, addTools, addSecrets, addCall, addCheck, addImport, addImportAgain, addDoctor],
     ...[addApply, addDiff, addExport, addSchema, addDev],
   ];
   for (const add of groups) add(program);

@@ -16,7 +16,7 @@ export const operationRoutes = {
   applyMcpServer: { method: 'POST', path: '/servers/{slug}/apply' },
   checkMcpServer: { method: 'POST', path: '/check' },
   importApi: { method: 'POST', path: '/import' },
-  importAgain: { method: 'POST', path: '/servers/:slug/import' },
+  importAgain: { method: 'POST', path: '/servers/{slug}/import' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },

@@ -93,4 +93,25 @@ describe('toolhost import', () => {
       /no operation was chosen\n.*--include cats/,
     );
   });
+
+  it('[imp 5] imports again: prints what would change, and stores it when asked', async () => {
+    const env = { TOOLHOST_URL: service.url, TOOLHOST_API_KEY: key };
+    const run = (...args: string[]) => toolhost(args, { env });
+    const made = await run('import', description, '--include', '*', '--set', 'shop=acme', '--slug', 'again');
+    assert.equal(made.code, 0, made.stderr);
+    const changed = join(folder, 'changed.yaml');
+    const later = structuredClone(pets) as { paths: { [path: string]: unknown } };
+    later.paths['/pets'] = { get: operation('pets', 'Every pet that the shop has') };
+    later.paths['/shops'] = { get: operation('shops', 'The shops that there are') };
+    writeFileSync(changed, stringify(later));
+    const plan = await run('import-again', 'again', changed);
+    assert.deepEqual([plan.code, plan.stderr], [2, '']);
+    assert.match(plan.stdout, /list_pets: description follow/);
+    assert.match(plan.stdout, /Gone: create_pet/);
+    assert.match(plan.stdout, /Without a tool: GET \/shops/);
+    const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');
+    assert.equal(applied.code, 0, applied.stderr);
+    assert.deepEqual((JSON.parse(applied.stdout) as { added: string[] }).added, ['list_shops']);
+    assert.equal((await run('import-again', 'again', changed)).code, 0);
+  });
 });

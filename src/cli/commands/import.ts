@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
@@ -7,6 +7,7 @@ import type { Input } from '../../operations/index.ts';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
 import { type ImportSource, readImportSource } from '../import-source.ts';
 import { note, print, printJson } from '../print.ts';
+import { collectAnswer, collectText } from '../repeated-options.ts';
 
 type Options = ConnectionOptions & {
   include?: string[];
@@ -31,9 +32,9 @@ export function addImport(program: Command): void {
     .option(
       '--include <what>',
       'tags, operation ids, "METHOD /path" or /path, with * for any text; \'*\' is all',
-      collect,
+      collectText,
     )
-    .option('--exclude <what>', 'the same, to leave out; both may be given several times', collect)
+    .option('--exclude <what>', 'the same, to leave out; both may be given several times', collectText)
     .option('--read-only', 'only operations that read')
     .option('--deprecated', 'deprecated operations too')
     .option('--server <url>', 'address of the API, instead of the one in the description')
@@ -58,16 +59,6 @@ Examples:
     .action(runImport);
 }
 
-function collect(text: string, before: readonly string[] = []): string[] {
-  return [...before, text];
-}
-
-function collectAnswer(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const equals = text.indexOf('=');
-  if (equals < 1) throw new InvalidArgumentError('allowed: name=value, with a name from the plan');
-  return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
-}
-
 async function runImport(from: string, options: Options): Promise<void> {
   const source = await readImportSource(from);
   note(`Reading ${from} (${megabytes(source.text.length)})`);
@@ -88,10 +79,11 @@ function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
   return { include, exclude, readOnly, deprecated, server, answers: set, name, slug, documentUrl: url };
 }
 
-async function printPlan({ config, ...plan }: PlannedImport, options: Options): Promise<void> {
+async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
+  const { config: _, generated: _generated, documentHash: _hash, ...plan } = planned;
   if (options.json) return printJson(plan);
   const { planText } = await import('../import-text.ts');
-  print(planText({ ...plan, config }));
+  print(planText(planned));
 }
 
 /** @throws AppError while a question must be answered, and when the file exists */
