@@ -212,4 +212,39 @@ describe('properties of what the upstream receives', () => {
       { numRuns: 150 },
     );
   });
+
+  it('[conf 1] [find B5] no object of a caller adds a parameter that is read as the credential', async () => {
+    const authentication = { type: 'QueryParam', query_key: 'api_key' };
+    const spellings = ['api_key', 'API_KEY', 'api.key', 'api key', 'api%5Fkey', 'key', '_key', '.key', 'api', 'x'];
+    const anyOddKey = fc.oneof(
+      fc.constantFrom(...spellings),
+      fc.tuple(fc.constantFrom(...spellings), anyText).map(([name, text]) => name + text),
+    );
+    const anyOdd = fc.dictionary(anyOddKey, fc.oneof(anyText, fc.array(anyText, { maxLength: 2 })), {
+      maxKeys: 3,
+      noNullPrototype: true,
+    });
+    const slugs = await Promise.all(
+      ['repeat', 'brackets', 'indices', 'deep', 'json', 'comma'].map((style) =>
+        one.serve({ url: '/q', input_schema: { api: { type: 'object', style } } }, { authentication }),
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...slugs), anyOdd, async (slug, api) => {
+        one.upstream.take();
+        const result = await one.call(slug, { api });
+        const [request] = one.upstream.take();
+        if (!request) {
+          assert.match(textOf(result), /^api: (a property|an entry)/);
+          return;
+        }
+        const query = request.url.slice(3);
+        const names = [...new URLSearchParams(query)].map(([name]) => name.replace(/\[.*$/s, ''));
+        const folded = names.map((name) => name.trim().toLowerCase().replaceAll(/[ .]/g, '_'));
+        assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
+        assert.equal(typeof qs.parse(query, parsing).api_key, 'string', query);
+      }),
+      { numRuns: 150 },
+    );
+  });
 });
