@@ -71,6 +71,10 @@ describe('toolhost servers and secrets', () => {
       [broken, /broken\.yaml: is not YAML: .*line 1/],
       [file('broken.json', '{"name": }'), /broken\.json: is not JSON: /],
       [file('empty.json', ' \n'), /empty\.json: is empty/],
+      [
+        file('sections.yaml', stringify({ ...withSecret('x'), secrets: {} })),
+        /sections\.yaml: secrets: only apply reads/,
+      ],
       [file('list.yaml', '- 1\n'), /list\.yaml: is not a configuration; allowed: an object/],
     ];
     const ends = await Promise.all(cases.map(([path]) => run(['servers', 'create', path])));

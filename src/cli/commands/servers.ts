@@ -95,6 +95,9 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
   if (typeof config !== 'object' || config === null || Array.isArray(config)) {
     throw new AppError('invalid', `${file}: is not a configuration; allowed: an object with name, slug and tools`);
   }
+  const section = ['secrets', 'limits'].find((field) => field in config);
+  if (section !== undefined)
+    throw new AppError('invalid', `${file}: ${section}: only apply reads this section; use: toolhost apply ${file}`);
   if (name === 'replaceMcpServer' && !isSlug((config as { slug?: unknown }).slug)) {
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   }
