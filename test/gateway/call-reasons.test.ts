@@ -206,7 +206,7 @@ describe('the record of a failed call', () => {
     };
     const slug = await one.serve({
       method: 'POST',
-      url: '/any/:id',
+      url: '/any',
       redirects: undefined,
       response_transform: 'data',
       input_schema: {
