@@ -55,8 +55,8 @@ async function runImportAgain(slug: string, from: string | undefined, options: O
     answers: options.set,
   };
   const result = await createRestClient(connection).run('importAgain', input as Input<'importAgain'>);
-  const { changed, gone, added } = result.counts;
-  if (!options.apply && changed + gone + added + result.server.length > 0) process.exitCode = 2;
+  const { changed, added } = result.counts;
+  if (!options.apply && changed + added + result.server.length > 0) process.exitCode = 2;
   if (options.json) return printJson(result);
   const { operations } = await import('../../operations/index.ts');
   print(operations.importAgain.say?.(result) ?? '');

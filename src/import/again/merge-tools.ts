@@ -18,7 +18,7 @@ export type MergedTools = {
   added: string[];
   /** Operations that have no tool: not there at the last import, or removed since by people. */
   offered: { operation: string; tool: AnyTool; wasRemoved: boolean }[];
-  /** Names of tools whose operation is gone; they are disabled. */
+  /** Names of tools whose operation is gone and that are disabled for it. */
   gone: string[];
   unchanged: number;
 };
@@ -68,7 +68,7 @@ function mergeTool(tool: AnyTool, before: ToolsByOperation, now: ToolsByOperatio
   if (operation === undefined) return tool;
   const theirs = now.get(operation);
   if (!theirs) {
-    merged.gone.push(tool.name);
+    if (tool.disabled !== true) merged.gone.push(tool.name);
     return { ...tool, disabled: true };
   }
   const own = (conflict: Conflict): ToolConflict => ({ ...conflict, tool: tool.name, operation });

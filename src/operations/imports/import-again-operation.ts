@@ -86,7 +86,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
     context.actor.workspaceId,
   );
   const { counts, isSameDocument } = result.report;
-  const changes = counts.changed + counts.added + counts.gone + result.report.server.length;
+  const changes = counts.changed + counts.added + result.report.server.length;
   return { ...result, version: server.version, url, choices, isSame: isSameDocument && changes === 0 };
 }
 
