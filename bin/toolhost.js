@@ -25,6 +25,7 @@ if (!existsSync(main))
 
 // bin/toolhost explains these.
 const flags = ['--max-semi-space-size=8', '--no-allocation-site-pretenuring', '--expose-gc'];
+
 /** Compiled code is kept for the user, not in a shared temporary folder, where others could plant code. */
 function compileCache() {
   const { NODE_COMPILE_CACHE: given, XDG_CACHE_HOME: caches, HOME: home } = process.env;

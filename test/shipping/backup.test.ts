@@ -10,6 +10,7 @@ import { version } from '../../src/version.ts';
 import { root } from '../files.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { backupLines, backupRows, writeBackup } from '../support/store/backup-text.ts';
+import { startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines, ignored, migrationsFolder } from '../support/store/stores.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
@@ -332,6 +333,24 @@ describe('backups', () => {
     assert.deepEqual([absent.code, absent.stderr], [1, `error: there is no file ${join(folder, 'none')}\n`]);
     const empty = await toolhost(['backup', newPath('empty')], { env: await newDatabase('sqlite') });
     assert.deepEqual([empty.code, /there is no database in/.test(empty.stderr)], [1, true]);
+  });
+
+  it('[ship 3] is made and restored through PgBouncer in transaction mode', async () => {
+    const [source, target] = [await newDatabase('postgres'), await newDatabase('postgres')];
+    await stop(await serve(source));
+    const poolers = [];
+    try {
+      for (const env of [source, target]) {
+        const pooler = await startPgBouncer(env.DATABASE_URL ?? '', 2);
+        poolers.push(pooler);
+        env.DATABASE_URL = pooler.url;
+      }
+      const file = await backupOf(source);
+      await done(['restore', file], target);
+      assert.deepEqual(backupRows(await backupOf(target)), backupRows(file));
+    } finally {
+      await Promise.all(poolers.map((pooler) => pooler.stop()));
+    }
   });
 
   it('[ship 3] goes through a pipe, with its report beside it', async () => {
