@@ -129,8 +129,10 @@ function environmentPage(): string {
 
 function configurationParts() {
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  const { tools = {}, authentication = {}, oauth = {} } = schema.properties ?? {};
-  return { schema, tool: tools.items as JsonSchema, authentication, oauth };
+  const { tools = {}, authentication = {}, oauth = {}, variables = {} } = schema.properties ?? {};
+  const credential = objectIn(authentication)?.object ?? authentication;
+  const variable = variables.additionalProperties as JsonSchema;
+  return { schema, tool: tools.items as JsonSchema, authentication: credential, oauth, variable };
 }
 
 /** The parts of a configuration have sections of their own. */
@@ -145,7 +147,7 @@ function shownParts(): Shown {
 }
 
 function configurationPage(): string {
-  const { schema, tool, authentication, oauth } = configurationParts();
+  const { schema, tool, authentication, oauth, variable } = configurationParts();
   const shown = shownParts();
   const field = z.toJSONSchema(fieldSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
   return [
@@ -155,6 +157,8 @@ function configurationPage(): string {
     fieldTable(schema, shown),
     '## `authentication`\n',
     fieldTable(authentication),
+    '## A variable\n',
+    fieldTable(variable),
     '## `oauth`\n',
     fieldTable(oauth),
     '## A tool\n',

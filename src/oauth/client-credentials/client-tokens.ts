@@ -165,7 +165,10 @@ async function askAndStore(request: TokenRequest, { key, stored }: Claimed, part
     const { value, lifetimeMs } = await askToken(request, parts);
     const givenAt = parts.now();
     const life = lifeOf(value, lifetimeMs, givenAt);
-    await saveClientToken(db, keyring, key, { ...life, givenAt });
+    await saveClientToken(db, keyring, key, { ...life, givenAt }).catch((error: unknown) => {
+      // The token is good even where it cannot be stored.
+      if (!isUnavailable(error)) throw error;
+    });
     return life;
   } catch (error) {
     if (!(error instanceof ToolFailure)) throw error;
