@@ -109,6 +109,21 @@ describe('importApi', () => {
     assert.deepEqual([sent?.method, sent?.url, sent?.headers['x-shop-key']], ['GET', '/things7/a%2Fb', 'the-shop-key']);
   });
 
+  it('[agent 1] tools have the tags of their operations, and a search finds them by these', async () => {
+    const tags = ['Things\u202e', ' Things ', '\u2028', 'x'.repeat(80)];
+    const paths = { '/a': { get: { operationId: 'readA', summary: 'Something to read here', tags } } };
+    const document = JSON.stringify(openApi(paths, { servers: [{ url: upstream.url }] }));
+    const { created } = await imported({ mode: 'create', document, slug: 'tagged' });
+    assert.ok(created);
+    const { body } = await toolhost.rest('GET', '/servers/tagged');
+    const { tools } = body.config as { tools: Json[] };
+    assert.deepEqual(tools[0]?.tags, ['Things', 'x'.repeat(60)]);
+    const searched = await toolhost.rest('PATCH', '/servers/tagged', { body: { tool_mode: 'search' } });
+    assert.equal(searched.status, 200, searched.text);
+    const { content } = await toolhost.callTool('tagged', 'any', 'search_tools', { tag: 'things' });
+    assert.match(content[0]?.text ?? '', /- read_a \(reads\)/);
+  });
+
   it('[imp 4] the text of a document is taken up to 16 MB, from credentials that may write', async () => {
     const description = 'x'.repeat(12 * 1024 * 1024);
     const document = JSON.stringify({ ...shop(upstream.url), info: { title: 'Large', version: '1', description } });

@@ -32,6 +32,10 @@ export const maxAnswerTokens = z.int().min(200).max(100_000);
 export const toolModes = ['list', 'search'] as const;
 export type ToolMode = (typeof toolModes)[number];
 
+/** Most characters of a tag, and most tags of a tool. */
+export const mostTagText = 60;
+export const mostTags = 20;
+
 /** Whether a text has no control, formatting or private character. */
 function isVisible(text: string): boolean {
   return !/[\p{C}\p{Zl}\p{Zp}]/u.test(text);
@@ -119,8 +123,8 @@ export const toolSchema = z.strictObject({
       'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
     ),
   tags: z
-    .array(z.string().trim().min(1).max(60).refine(isVisible, 'has a control or invisible character'))
-    .max(20)
+    .array(z.string().trim().min(1).max(mostTagText).refine(isVisible, 'has a control or invisible character'))
+    .max(mostTags)
     .optional()
     .describe('Groups that the tool belongs to, for searches.'),
   pinned: z

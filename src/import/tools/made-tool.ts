@@ -24,6 +24,7 @@ export type ImportedTool = {
   body?: string;
   response_headers?: string[];
   redirects?: 'follow';
+  tags?: string[];
   /** The operation that it was made of. */
   imported_from?: string;
 };

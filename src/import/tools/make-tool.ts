@@ -1,5 +1,5 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
-import { maxUrlLength, methods } from '../../domain/config/tool.ts';
+import { maxUrlLength, methods, mostTags, mostTagText } from '../../domain/config/tool.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
@@ -9,7 +9,7 @@ import { flatFields } from './flat-fields.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
 import { deepestSchema, SchemaMaker } from './simple-schema.ts';
-import { joined, mostToolText, plainText, shortened } from './texts.ts';
+import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
 import { toolUrl } from './tool-url.ts';
 
 /** What the tools of one document share. `root` is the document. */
@@ -66,6 +66,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   // Parameters behind a # of the path, or in the name of a query pair, reach nobody.
   const args = all.filter(({ name, location }) => location !== 'path' || url.inUrl.has(name));
   const headers = headersOf(operation, inputs, body);
+  const tags = tagsOf(operation);
   const answerHeaders = operation.answers.headers.filter((header) =>
     /^(?:link|location|etag|x-total-count|x-next-page|retry-after)$/i.test(header),
   );
@@ -79,7 +80,16 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
     ...(body.body !== undefined && { body: body.body }),
     ...(answerHeaders.length > 0 && { response_headers: answerHeaders.slice(0, 20) }),
     ...(operation.answers.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
+    ...(tags.length > 0 && { tags }),
   };
+}
+
+/** The tags of an operation, as far as a configuration may have them. */
+function tagsOf({ tags }: ApiOperation): string[] {
+  const visible = tags.map((tag) =>
+    visibleName(tag).replaceAll(/\s+/gu, ' ').slice(0, mostTagText).toWellFormed().trim(),
+  );
+  return [...new Set(visible)].filter((tag) => tag !== '').slice(0, mostTags);
 }
 
 function methodOf(method: string): string | undefined {
