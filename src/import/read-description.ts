@@ -1,4 +1,7 @@
 import { invalid } from '../errors.ts';
+import { isCurl, readCurl } from './collections/curl.ts';
+import { isHar, readHar } from './collections/har.ts';
+import { isPostman, readPostman } from './collections/postman.ts';
 import { parseDocument } from './document/parse-document.ts';
 import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
@@ -27,9 +30,16 @@ export function readDescription(text: string): ApiDescription {
 }
 
 function readAny(text: string): ApiDescription {
+  if (isCurl(text)) return readCurl(text);
   const value = parseDocument(text);
+  if (isPostman(value)) return readPostman(value);
+  if (isHar(value)) return readHar(value);
   if (isOpenApi(value)) return readOpenApi(value);
   throw invalid([
-    { path: 'document', message: 'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML)' },
+    {
+      path: 'document',
+      message:
+        'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman collection, curl commands or HAR',
+    },
   ]);
 }

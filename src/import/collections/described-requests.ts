@@ -1,0 +1,183 @@
+import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
+import { bodyOfRequest, type RequestBody, schemaOfText } from './request-bodies.ts';
+
+/** A request as people have it: in a collection, in a command, in a recording. */
+export type DescribedRequest = {
+  name: string;
+  description: string;
+  tags: readonly string[];
+  method: string;
+  /** With its query; `{{NAME}}` and `:name` are parts that differ. */
+  url: string;
+  headers: readonly (readonly [name: string, value: string])[];
+  body: RequestBody | undefined;
+  /** Credential that is given beside the headers. */
+  auth: 'basic' | 'bearer' | { in: 'header' | 'query'; name: string } | undefined;
+  at: string;
+};
+
+/** Headers of browsers, of HTTP itself, and those that describe the body or the answer. */
+const usual =
+  /^(?:accept(?:-.*)?|cache-control|connection|content-(?:type|length)|dnt|expect|host|if-.*|origin|postman-token|pragma|priority|referer|sec-.*|te|upgrade-insecure-requests|user-agent|x-requested-with|:.*)$/;
+const secret = /key|token|secret|auth|session|password|signature/;
+
+/** A description of requests; those of the same method and shape of path are one operation. No credential is kept. */
+export function describeRequests(
+  requests: readonly DescribedRequest[],
+  about: Pick<ApiDescription, 'format' | 'version' | 'title' | 'description'>,
+): ApiDescription {
+  const schemes = new Map<string, ApiScheme>();
+  const operations = new Map<string, ApiOperation>();
+  for (const request of requests) {
+    const operation = operationOf(request, schemes);
+    const key = `${operation.servers?.[0]?.url} ${operation.method} ${operation.path}`;
+    if (!operations.has(key)) operations.set(key, operation);
+  }
+  const all = [...operations.values()];
+  const first = all[0]?.servers?.[0];
+  return {
+    ...about,
+    tags: [],
+    servers: first ? [first] : [],
+    operations: all.map((one) => (one.servers?.[0]?.url === first?.url ? { ...one, servers: undefined } : one)),
+    schemes,
+    root: {},
+    findings: [],
+  };
+}
+
+function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>): ApiOperation {
+  const { origin, path, query } = partsOf(request.url);
+  const inputs: ApiInput[] = [];
+  const segments = path.split('/').map((segment, index, all) => pathSegment(segment, all[index - 1] ?? '', inputs));
+  const needed: string[] = [];
+  const need = (scheme: ApiScheme) => {
+    schemes.set(scheme.name, scheme);
+    if (!needed.includes(scheme.name)) needed.push(scheme.name);
+  };
+  const { auth } = request;
+  if (typeof auth === 'object') need(schemeOf('key', auth.in, auth.name));
+  else if (auth) need(schemeOf(auth, undefined, ''));
+  for (const [name, value] of query) {
+    if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name)) need(schemeOf('key', 'query', name));
+    else if (!inputs.some((input) => input.location === 'query' && input.name === name))
+      inputs.push(inputOf(name, 'query', value));
+  }
+  for (const [name, value] of request.headers) addHeader(name, value, inputs, need);
+  const requirement: ApiRequirement = new Map(needed.map((name) => [name, []]));
+  return {
+    at: request.at,
+    method: request.method,
+    path: segments.join('/') || '/',
+    operationId: request.name || undefined,
+    tags: request.tags,
+    summary: request.name,
+    description: request.description,
+    isDeprecated: false,
+    inputs,
+    body: request.body && bodyOfRequest(request.body),
+    security: needed.length > 0 ? [requirement] : [],
+    servers: origin === '' ? undefined : [serverOf(origin)],
+    answers: { mediaTypes: [], headers: [], isRedirect: false },
+    unreadable: undefined,
+  };
+}
+
+function serverOf(origin: string) {
+  const url = origin.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, '{$1}');
+  const names = [...new Set([...url.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1] as string))];
+  return {
+    url,
+    description: '',
+    variables: names.map((name) => ({ name, fallback: undefined, options: [], description: '' })),
+  };
+}
+
+function partsOf(url: string): { origin: string; path: string; query: [string, string][] } {
+  const [before = '', after = ''] = url.split('#')[0]?.split(/\?(.*)/s) ?? [];
+  const match = /^((?:[a-z][a-z0-9+.-]*:)?\/\/[^/]*|\{\{[^{}]*\}\}|[^/:]+\.[^/]+)?(.*)$/is.exec(before);
+  const found = match?.[1] ?? '';
+  const origin = found === '' || /^(?:[a-z]+:)?\/\/|^\{\{/i.test(found) ? found : `https://${found}`;
+  const query = after.split('&').flatMap((pair): [string, string][] => {
+    const equals = pair.indexOf('=');
+    const [name, value] = equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
+    return name === '' ? [] : [[decoded(name), decoded(value)]];
+  });
+  return { origin, path: match?.[2] ?? '', query };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    // A percent sign that encodes nothing stands for itself.
+    return text;
+  }
+}
+
+/** `:id`, `{{id}}`, numbers and UUIDs are path parameters. */
+function pathSegment(segment: string, before: string, inputs: ApiInput[]): string {
+  const named =
+    /^:([A-Za-z_][\w-]*)$/.exec(segment)?.[1] ??
+    /^\{\{\s*([\w.-]+)\s*\}\}$/.exec(segment)?.[1] ??
+    /^\{([\w.-]+)\}$/.exec(segment)?.[1];
+  const isValue = /^\d+$|^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$|^[0-9a-f]{24,64}$/i.test(segment);
+  if (named === undefined && !isValue) return segment;
+  const plain = `${before.replaceAll(/\W+/g, '_').replace(/s$/, '') || 'item'}_id`;
+  let name = named ?? plain;
+  for (let count = 2; inputs.some((input) => input.location === 'path' && input.name === name); count++)
+    name = `${named ?? plain}_${count}`;
+  inputs.push({ ...inputOf(name, 'path', named === undefined ? segment : ''), required: true });
+  return `{${name}}`;
+}
+
+function inputOf(name: string, location: ApiInput['location'], value: string): ApiInput {
+  const example = /\{\{|^<.*>$/.test(value) ? '' : value;
+  return {
+    name,
+    location,
+    required: false,
+    description: '',
+    schema: schemaOfText(example),
+    style: undefined,
+    allowSlashes: false,
+  };
+}
+
+/** A header with one value is sent as it is; one that holds a credential becomes a secret. */
+function addHeader(name: string, value: string, inputs: ApiInput[], need: (scheme: ApiScheme) => void): void {
+  const folded = foldedHeader(name);
+  if (folded === 'authorization') {
+    const [word = '', ...rest] = value.trim().split(/\s+/);
+    if (/^bearer$/i.test(word)) need(schemeOf('bearer', undefined, ''));
+    else if (/^basic$/i.test(word)) need(schemeOf('basic', undefined, ''));
+    else need({ ...schemeOf('key', 'header', name), prefix: rest.length > 0 ? `${word} ` : '' });
+    return;
+  }
+  if (folded === 'cookie') {
+    const [cookie = ''] = value.split('=');
+    if (/^[\w.-]{1,64}$/.test(cookie.trim())) need(schemeOf('key', 'cookie', cookie.trim()));
+    return;
+  }
+  if (usual.test(name.toLowerCase())) return;
+  if (secret.test(folded)) need(schemeOf('key', 'header', name));
+  else if (/\{\{/.test(value) || value === '') inputs.push(inputOf(name, 'header', ''));
+  else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
+}
+
+function schemeOf(kind: 'bearer' | 'basic' | 'key', location: ApiScheme['in'], parameter: string): ApiScheme {
+  return {
+    name: kind === 'key' ? parameter : kind,
+    kind,
+    description: '',
+    in: location,
+    parameter: kind === 'key' ? parameter : undefined,
+    prefix: '',
+    tokenUrl: undefined,
+    authorizationUrl: undefined,
+    clientTokenUrl: undefined,
+    scopes: [],
+    reason: undefined,
+  };
+}

@@ -1,0 +1,76 @@
+import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { ApiDescription } from '../model.ts';
+import { type DescribedRequest, describeRequests } from './described-requests.ts';
+import type { RequestBody } from './request-bodies.ts';
+
+export function isHar(root: unknown): root is JsonFields {
+  return Array.isArray(field(field(root, 'log'), 'entries'));
+}
+
+const staticFile = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4|webm|html?)$/i;
+
+/** Reads a recording of a browser (HAR 1.2): the requests for data, without those for pages, scripts and pictures. */
+export function readHar(root: JsonFields): ApiDescription {
+  const requests = listOf(field(field(root, 'log'), 'entries')).flatMap((entry, index) => requestOf(entry, index));
+  const title = /^https?:\/\/([^/?#]+)/i.exec(requests[0]?.url ?? '')?.[1] ?? 'Recording';
+  return describeRequests(requests, {
+    format: 'HAR',
+    version: asText(field(field(root, 'log'), 'version')),
+    title,
+    description: '',
+  });
+}
+
+function requestOf(entry: unknown, index: number): DescribedRequest[] {
+  const request = field(entry, 'request');
+  const url = asText(field(request, 'url'));
+  const method = asText(field(request, 'method')).toUpperCase();
+  const answered = asText(field(field(field(entry, 'response'), 'content'), 'mimeType'));
+  const isPage =
+    /^(?:text\/(?:html|css|javascript)|image\/|font\/|video\/|audio\/|application\/(?:x-)?javascript)/i.test(answered);
+  if (
+    !isFields(request) ||
+    !/^https?:/i.test(url) ||
+    method === 'OPTIONS' ||
+    isPage ||
+    staticFile.test(url.split(/[?#]/)[0] ?? '')
+  )
+    return [];
+  const headers = listOf(request.headers).map((header): [string, string] => [
+    asText(field(header, 'name')),
+    asText(field(header, 'value')),
+  ]);
+  // The cookies of a browser are those of a person, and belong to no tool.
+  const kept = headers.filter(([name]) => name !== '' && !/^cookie$/i.test(name));
+  return [
+    {
+      name: '',
+      description: '',
+      tags: [],
+      method,
+      url,
+      headers: kept,
+      body: bodyOf(request.postData),
+      auth: undefined,
+      at: `log.entries[${index}]`,
+    },
+  ];
+}
+
+function bodyOf(data: unknown): RequestBody | undefined {
+  if (!isFields(data)) return undefined;
+  const mediaType = asText(data.mimeType);
+  const fields = listOf(data.params).map((one) => ({
+    name: asText(field(one, 'name')),
+    value: asText(field(one, 'value')),
+    isFile: field(one, 'fileName') !== undefined,
+  }));
+  if (fields.length > 0) {
+    return {
+      mediaType: /multipart/i.test(mediaType) ? 'multipart/form-data' : 'application/x-www-form-urlencoded',
+      fields,
+    };
+  }
+  const text = asText(data.text);
+  return text === '' ? undefined : { mediaType: mediaType.split(';')[0] || 'application/json', text };
+}

@@ -1,0 +1,134 @@
+import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import type { ApiDescription } from '../model.ts';
+import { type DescribedRequest, describeRequests } from './described-requests.ts';
+import type { RequestBody } from './request-bodies.ts';
+
+export function isPostman(root: unknown): root is JsonFields {
+  return isFields(root) && Array.isArray(root.item) && isFields(root.info);
+}
+
+const deepestFolder = 20;
+
+/** Reads a Postman collection of format 2.0 or 2.1. */
+export function readPostman(root: JsonFields): ApiDescription {
+  const variables = new Map(
+    listOf(root.variable).map((one) => [asText(field(one, 'key') ?? field(one, 'id')), asText(field(one, 'value'))]),
+  );
+  const requests = requestsIn(root.item, { tags: [], auth: root.auth, at: 'item' });
+  const filled = requests.map((request) => ({ ...request, url: withHost(request.url, variables) }));
+  const title = asText(field(root.info, 'name'));
+  return describeRequests(filled, {
+    format: 'Postman',
+    version: '',
+    title,
+    description: textOfDescription(field(root.info, 'description')),
+  });
+}
+
+function textOfDescription(value: unknown): string {
+  return asText(value) || asText(field(value, 'content'));
+}
+
+/** Fills the variables before the path, which are the address of the API. */
+function withHost(url: string, variables: ReadonlyMap<string, string>): string {
+  return url.replace(/^(?:[a-z]+:\/\/)?[^/?]*/i, (host) =>
+    host.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, (found, name: string) => variables.get(name) || found),
+  );
+}
+
+type Folder = { tags: readonly string[]; auth: unknown; at: string };
+
+function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
+  if (folder.tags.length > deepestFolder) return [];
+  return listOf(items).flatMap((item, index): DescribedRequest[] => {
+    const at = `${folder.at}[${index}]`;
+    const name = asText(field(item, 'name'));
+    const auth = field(item, 'auth') ?? folder.auth;
+    const inner = field(item, 'item');
+    if (Array.isArray(inner)) return requestsIn(inner, { tags: [...folder.tags, name], auth, at: `${at}.item` });
+    const request = field(item, 'request');
+    const url = urlOf(typeof request === 'string' ? request : field(request, 'url'));
+    if (url === '') return [];
+    const own = field(request, 'auth') ?? auth;
+    const type = asText(field(own, 'type'));
+    return [
+      {
+        name,
+        description: textOfDescription(field(request, 'description')),
+        tags: folder.tags.slice(0, 1),
+        method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
+        url,
+        headers: headersOf(field(request, 'header')),
+        body: bodyOf(field(request, 'body')),
+        auth: authOf(type, own),
+        at,
+      },
+    ];
+  });
+}
+
+function urlOf(url: unknown): string {
+  if (typeof url === 'string') return url;
+  const raw = asText(field(url, 'raw'));
+  const disabled = new Set(
+    listOf(field(url, 'query'))
+      .filter((pair) => field(pair, 'disabled') === true)
+      .map((pair) => asText(field(pair, 'key'))),
+  );
+  const names = listOf(field(url, 'query')).map(
+    (pair) => `${encodeURIComponent(asText(field(pair, 'key')))}=${encodeURIComponent(asText(field(pair, 'value')))}`,
+  );
+  // Disabled pairs are missing from the raw text, and are optional inputs all the same.
+  return disabled.size === 0 ? raw : `${raw.split('?')[0]}?${names.join('&')}`;
+}
+
+function authOf(type: string, auth: unknown): DescribedRequest['auth'] {
+  if (type === 'apikey') return keyOf(auth);
+  if (type === 'basic') return 'basic';
+  return type === 'bearer' || type === 'oauth2' ? 'bearer' : undefined;
+}
+
+function valueIn(auth: unknown, key: string): string {
+  const entries = field(auth, 'apikey');
+  if (isFields(entries)) return asText(entries[key]);
+  return asText(
+    field(
+      listOf(entries).find((entry) => field(entry, 'key') === key),
+      'value',
+    ),
+  );
+}
+
+function keyOf(auth: unknown): { in: 'header' | 'query'; name: string } {
+  const isQuery = valueIn(auth, 'in') === 'query';
+  return { in: isQuery ? 'query' : 'header', name: valueIn(auth, 'key') || (isQuery ? 'api_key' : 'X-API-Key') };
+}
+
+function headersOf(value: unknown): [string, string][] {
+  return listOf(value).flatMap((header): [string, string][] => {
+    const name = asText(field(header, 'key'));
+    return name === '' || field(header, 'disabled') === true ? [] : [[name, asText(field(header, 'value'))]];
+  });
+}
+
+function bodyOf(body: unknown): RequestBody | undefined {
+  const mode = asText(field(body, 'mode'));
+  if (mode === 'urlencoded' || mode === 'formdata') {
+    const fields = listOf(field(body, mode)).map((one) => ({
+      name: asText(field(one, 'key')),
+      value: asText(field(one, 'value')),
+      isFile: field(one, 'type') === 'file',
+    }));
+    const mediaType = mode === 'formdata' ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
+    return { mediaType, fields: fields.filter(({ name }) => name !== '') };
+  }
+  if (mode === 'graphql') return { mediaType: 'application/json', text: JSON.stringify({ query: '', variables: {} }) };
+  if (mode === 'file') return { mediaType: 'application/octet-stream', text: '' };
+  const text = asText(field(body, 'raw'));
+  if (mode !== 'raw' || text.trim() === '') return undefined;
+  const language = asText(field(field(field(body, 'options'), 'raw'), 'language'));
+  return {
+    mediaType: language === 'xml' ? 'application/xml' : language === 'text' ? 'text/plain' : 'application/json',
+    text,
+  };
+}

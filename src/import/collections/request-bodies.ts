@@ -1,0 +1,59 @@
+import { isFields } from '../document/lenient.ts';
+import type { ApiBody } from '../model.ts';
+
+/** The body of a request: text of a media type, or fields of which some are files. */
+export type RequestBody =
+  | { mediaType: string; text: string }
+  | { mediaType: 'application/x-www-form-urlencoded' | 'multipart/form-data'; fields: readonly BodyField[] };
+export type BodyField = { name: string; value: string; isFile: boolean };
+
+/** A body like that of a request, with the types of its values. */
+export function bodyOfRequest(body: RequestBody): ApiBody {
+  const schema = 'fields' in body ? schemaOfFields(body.fields) : schemaOfBody(body.text);
+  const isJson = 'text' in body && isFields(schema) && schema.type !== 'string';
+  const mediaType = isJson && !/json/i.test(body.mediaType) ? 'application/json' : body.mediaType;
+  return { required: true, description: '', contents: [{ mediaType, schema, encodings: new Map() }] };
+}
+
+function schemaOfFields(fields: readonly BodyField[]): object {
+  const properties = fields.map(({ name, value, isFile }) => [
+    name,
+    isFile ? { type: 'string', format: 'binary' } : schemaOfText(value),
+  ]);
+  return { type: 'object', properties: Object.fromEntries(properties) };
+}
+
+/** Variables of collections are no JSON: `{"id": {{id}}}`. */
+function schemaOfBody(text: string): object {
+  for (const candidate of [text, text.replaceAll(/(?<!")\{\{[\w.-]+\}\}(?!")/g, 'null')]) {
+    try {
+      return schemaOfValue(JSON.parse(candidate), 0);
+    } catch {
+      // Not JSON, so it is sent as the text that it is.
+    }
+  }
+  return { type: 'string' };
+}
+
+const deepest = 6;
+
+function schemaOfValue(value: unknown, depth: number): object {
+  if (value === null || depth > deepest) return {};
+  if (Array.isArray(value)) return { type: 'array', items: value.length > 0 ? schemaOfValue(value[0], depth + 1) : {} };
+  if (isFields(value)) {
+    const properties = Object.entries(value).map(([name, inner]) => [name, schemaOfValue(inner, depth + 1)]);
+    return { type: 'object', properties: Object.fromEntries(properties) };
+  }
+  if (typeof value === 'number') return { type: Number.isInteger(value) ? 'integer' : 'number', example: value };
+  if (typeof value === 'boolean') return { type: 'boolean', example: value };
+  const text = String(value);
+  return /\{\{/.test(text) ? { type: 'string' } : { type: 'string', example: text };
+}
+
+/** The schema of a value in a URL or a form. */
+export function schemaOfText(text: string): object {
+  if (text === '') return { type: 'string' };
+  if (/^-?\d{1,15}$/.test(text)) return { type: 'integer', example: Number(text) };
+  if (text === 'true' || text === 'false') return { type: 'boolean', example: text === 'true' };
+  return { type: 'string', example: text };
+}

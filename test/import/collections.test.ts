@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { configOf, planOf } from '../support/import/plan-of.ts';
+
+const shown = (text: string, answers: Record<string, string> = {}) => {
+  const config = configOf(planOf(text, { include: ['*'], answers }));
+  const tools = config.tools.map(({ name, method, url, headers, body, input_schema }) => ({
+    name,
+    request: `${method} ${url}`,
+    ...(headers && { headers }),
+    ...(body && { body }),
+    inputs: Object.keys((input_schema.properties ?? input_schema) as object),
+  }));
+  return { base: config.base_url, authentication: config.authentication, tools };
+};
+
+describe('imports of requests', () => {
+  it('[imp 1] curl commands: quotes, continued lines, options in every form; no credential is kept', () => {
+    const text = `
+# two commands
+$ curl -sSL -XPOST 'https://api.example.com/v1/orders?dry_run=true' \\
+  -H "Authorization: Bearer sk-live-secret" -H 'X-Api-Version: 2026-01' --header=Accept:application/json \\
+  --data-raw $'{"name":"it\\'s","lines":[{"sku":"a","count":2}]}'
+curl "https://api.example.com/v1/orders/8123/items?limit=10&api_key=abc" -u user:pass --compressed | jq .
+curl https://api.example.com/v1/files -F file=@photo.png -F 'title=A photo'
+curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I https://api.example.com/health
+`;
+    const { base, tools } = shown(text);
+    assert.equal(base, 'https://api.example.com');
+    assert.deepEqual(tools[0], {
+      name: 'create_order',
+      request: 'POST /v1/orders',
+      headers: { 'X-Api-Version': '2026-01' },
+      inputs: ['dry_run', 'name', 'lines'],
+    });
+    const plan = planOf(text, { include: ['*'] });
+    assert.deepEqual(
+      plan.all.map(({ operation, outcome }) => `${operation.method} ${operation.path} ${outcome}`),
+      [
+        'POST /v1/orders whole',
+        'GET /v1/orders/{order_id}/items skipped',
+        'POST /v1/files whole',
+        'GET /v1/search whole',
+        'HEAD /health whole',
+      ],
+    );
+    assert.doesNotMatch(JSON.stringify(plan), /sk-live-secret|user:pass|abc/);
+    assert.deepEqual(tools[1]?.inputs, ['file', 'file_name', 'title']);
+    assert.deepEqual(tools[2]?.inputs, ['q', 'page']);
+  });
+
+  it('[imp 1] a Postman collection: folders, variables, inherited credentials and every kind of body', () => {
+    const collection = {
+      info: { name: 'Shop', schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json' },
+      auth: {
+        type: 'apikey',
+        apikey: [
+          { key: 'key', value: 'X-Shop' },
+          { key: 'value', value: 'secret-value' },
+          { key: 'in', value: 'header' },
+        ],
+      },
+      variable: [{ key: 'baseUrl', value: 'https://shop.example.com/api' }],
+      item: [
+        {
+          name: 'Orders',
+          item: [
+            {
+              name: 'Get an order',
+              request: {
+                method: 'GET',
+                url: {
+                  raw: '{{baseUrl}}/orders/:orderId?expand={{expand}}',
+                  query: [{ key: 'expand', value: '{{expand}}' }],
+                },
+                description: 'One order of the shop with its lines.',
+              },
+            },
+            {
+              name: 'Add an order',
+              request: {
+                method: 'POST',
+                url: '{{baseUrl}}/orders',
+                header: [{ key: 'X-Trace', value: '' }],
+                body: {
+                  mode: 'raw',
+                  raw: '{"customer": {{customer}}, "note": "hi"}',
+                  options: { raw: { language: 'json' } },
+                },
+              },
+            },
+          ],
+        },
+        {
+          name: 'Upload a photo',
+          request: {
+            method: 'PUT',
+            url: '{{baseUrl}}/photos/{{id}}',
+            body: {
+              mode: 'formdata',
+              formdata: [
+                { key: 'photo', type: 'file' },
+                { key: 'alt', value: 'A cat' },
+              ],
+            },
+          },
+        },
+        {
+          name: 'Log in',
+          request: {
+            method: 'POST',
+            url: '{{baseUrl}}/login',
+            body: { mode: 'urlencoded', urlencoded: [{ key: 'user', value: 'me' }] },
+          },
+        },
+      ],
+    };
+    assert.deepEqual(shown(JSON.stringify(collection)), {
+      base: 'https://shop.example.com',
+      authentication: { type: 'ApiKey', header: 'X-Shop', token: '{{X_SHOP_KEY}}' },
+      tools: [
+        { name: 'get_an_order', request: 'GET /api/orders/:orderId', inputs: ['orderId', 'expand'] },
+        { name: 'add_an_order', request: 'POST /api/orders', inputs: ['X-Trace', 'customer', 'note'] },
+        {
+          name: 'upload_a_photo',
+          request: 'PUT /api/photos/:id',
+          body: 'multipart',
+          inputs: ['id', 'photo', 'photo_name', 'alt'],
+        },
+        { name: 'log_in', request: 'POST /api/login', body: 'form', inputs: ['user'] },
+      ],
+    });
+    const plan = planOf(JSON.stringify(collection));
+    assert.deepEqual(
+      plan.groups.map(({ name, operations }) => `${name} ${operations}`),
+      ['Orders 2', 'photos 1', 'login 1'],
+    );
+    assert.doesNotMatch(JSON.stringify(plan), /secret-value/);
+  });
+
+  it('[imp 1] a recording of a browser: requests for data, each shape once, without cookies', () => {
+    const entry = (method: string, url: string, mimeType: string, postData?: object) => ({
+      request: {
+        method,
+        url,
+        headers: [
+          { name: 'Cookie', value: 'session=abc' },
+          { name: 'sec-fetch-mode', value: 'cors' },
+          { name: 'X-CSRF-Token', value: 'csrf' },
+        ],
+        postData,
+      },
+      response: { content: { mimeType } },
+    });
+    const har = {
+      log: {
+        version: '1.2',
+        entries: [
+          entry('GET', 'https://app.example.com/', 'text/html'),
+          entry('GET', 'https://app.example.com/logo.png', 'image/png'),
+          entry('GET', 'https://app.example.com/api/users/17', 'application/json'),
+          entry('GET', 'https://app.example.com/api/users/18', 'application/json'),
+          entry('POST', 'https://app.example.com/api/users', 'application/json', {
+            mimeType: 'application/json',
+            text: '{"name":"x"}',
+          }),
+        ],
+      },
+    };
+    const { tools } = shown(JSON.stringify(har));
+    assert.deepEqual(tools, [
+      { name: 'get_user', request: 'GET /api/users/:user_id', inputs: ['user_id'] },
+      { name: 'create_user', request: 'POST /api/users', inputs: ['name'] },
+    ]);
+    assert.doesNotMatch(JSON.stringify(planOf(JSON.stringify(har))), /session=abc|csrf"/);
+  });
+});
