@@ -129,10 +129,10 @@ describe('tools of an upstream that wants AWS signatures', () => {
     const tools: [Json, Json][] = [
       [{ url: '/v1/things' }, {}],
       [
-        { url: '/v1/:id/x?b=2&a=:q', input_schema: { id: text, q: text, z: text } },
+        { url: '/v1/:id/x?b=2&a=:q', input_schema: { id: { type: 'string' }, q: text, z: text } },
         { id: odd, q: odd, z: odd },
       ],
-      [{ url: '/v1/[static]|x?{y}=a[b]&empty=&flag', input_schema: { z: text } }, { z: '1' }],
+      [{ url: '/v1/[static]|x?y^|=a[b]&empty=&flag', input_schema: { z: text } }, { z: '1' }],
       [{ url: '/', input_schema: { list: { type: 'array' } } }, { list: ['b', 'a', 'B'] }],
       [{ method: 'POST', input_schema: { a: text } }, { a: odd }],
       [{ method: 'PUT', body: 'form', input_schema: { a: text } }, { a: odd }],
@@ -147,7 +147,12 @@ describe('tools of an upstream that wants AWS signatures', () => {
   });
 
   it('[conf 4] for S3 have the hash of the body in a header, and a path that is encoded once', async () => {
-    const tool = { method: 'PUT', url: '/bucket/:key', body: 'content', input_schema: { key: text, content: text } };
+    const tool = {
+      method: 'PUT',
+      url: '/bucket/:key',
+      body: 'content',
+      input_schema: { key: { type: 'string' }, content: text },
+    };
     const request = await sent(await serve('s3', tool), { key: 'a b+c/ü.txt', content: 'hello' });
     assertSigned(request, 's3');
     assert.equal(request.headers['x-amz-content-sha256'], hash('sha256', 'hello', 'hex'));

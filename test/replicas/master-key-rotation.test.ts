@@ -193,6 +193,15 @@ describe('a master key that is replaced while two replicas serve', () => {
     await world.toolhost.rest('PUT', '/servers/with-secret/secrets/TOKEN', { body: { value: 'x' } });
     await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });
     await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
+    const authentication = {
+      type: 'ClientCredentials',
+      token_url: `${world.upstream.url}/token`,
+      client_id: 'c',
+      client_secret: 's',
+    };
+    world.upstream.on('POST /token', () => ({ body: { access_token: 'for-the-service', expires_in: 60 } }));
+    await world.toolhost.createServer(serverAt('with-client', world.upstream.url, { authentication }));
+    await world.toolhost.callTool('with-client', await world.toolhost.key(), 'get');
     await world.stop();
     const stores = await startStores('sqlite');
     const options = {
