@@ -36,24 +36,21 @@ function itemsOf(json: string, { path, from, end }: List, most: number): Piece[]
   };
   while (position < end - 1) {
     const itemEnd = endOfValue(json, position);
-    const room = held.length === 0 ? most - before.length - after.length : most - 2;
-    if (itemEnd - start > room) {
-      close();
-      if (itemEnd - position > most - 2) {
-        const item = items + 1;
-        for (const part of partsOf(json.slice(position, itemEnd), most, ' of')) {
-          held.push({ text: part.text, about: (count) => `${part.about} item ${item} of ${count} of ${name}` });
-        }
-        items++;
-        position = itemEnd + 1;
-        start = position;
-        firstItem = items + 1;
-        continue;
-      }
+    const space = held.length === 0 ? most - before.length - after.length : most - 2;
+    if (itemEnd - start <= space) {
+      items++;
+      position = itemEnd + 1;
       continue;
     }
-    items++;
+    close();
+    if (itemEnd - position <= most - 2) continue;
+    const item = ++items;
+    for (const part of partsOf(json.slice(position, itemEnd), most, ' of')) {
+      held.push({ text: part.text, about: (count) => `${part.about} item ${item} of ${count} of ${name}` });
+    }
     position = itemEnd + 1;
+    start = position;
+    firstItem = items + 1;
   }
   close();
   return held.map(({ text, about }) => ({ text, about: about(items) }));

@@ -36,10 +36,10 @@ export const noteLength = 400;
  * that was only tried out.
  */
 export function cutNote(cut: { about: string; tokens: number }, cursor: string | 'tried out' | undefined): string {
-  return `[Cut: this is ${cut.about}, of about ${cut.tokens} tokens in all. ${wayOn(cursor)}]`;
+  return `[Cut: this is ${cut.about}, of about ${cut.tokens} tokens in all. ${howToGoOn(cursor)}]`;
 }
 
-function wayOn(cursor: string | 'tried out' | undefined): string {
+function howToGoOn(cursor: string | 'tried out' | undefined): string {
   if (cursor === undefined) return 'The rest could not be kept; ask for less with filters or paging.';
   if (cursor === 'tried out') return `An agent gets the rest with ${readMoreName}.`;
   return `Get the rest with ${readMoreName}, cursor "${cursor}", within ten minutes, or ask for less with filters or paging.`;
