@@ -114,6 +114,15 @@ describe('toolhost apply', () => {
       assert.ok(stderr.includes(`  ${expected}`), `${expected}\n${stderr}`);
     }
     assert.equal((await running.rest('GET', `/servers/${good}`)).status, 404);
+    for (const [name, text] of [
+      ['petstore.yaml', 'openapi: 3.1.0\ninfo: { title: Pets, version: "1" }\npaths: {}\n'],
+      ['curl.yaml', "curl -X POST https://api.example.com/things -d '{}'\n"],
+    ] as const) {
+      const foreign = await apply([file(name, text)]);
+      assert.equal(foreign.code, 1);
+      assert.match(foreign.stderr, /toolhost import|importApi/);
+      assert.match((await run(['check', join(folder, name)])).stdout, /toolhost import|importApi/);
+    }
     const none = await apply([join(root, 'nowhere')]);
     assert.deepEqual([none.code, none.stdout], [1, '']);
     assert.equal((await apply([folder, '--nonsense'])).code, 1);
