@@ -46,6 +46,7 @@ describe('the reader of API descriptions', () => {
       name: 'Things',
       slug: 'things',
       base_url: 'https://api.example.com/v1',
+      max_answer_tokens: 20_000,
       tools: [
         {
           name: 'get_pet',

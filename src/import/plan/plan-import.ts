@@ -13,6 +13,9 @@ import { operationKeys } from './operation-keys.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { ownAddress, serverAddress } from './server-address.ts';
 
+/** Nobody has looked at the answers of an imported API, and some clients refuse answers above 25,000 tokens. */
+const mostAnswerTokens = 20_000;
+
 /** What an import would make, and what it made of each operation. */
 export type ImportPlan = {
   title: string;
@@ -41,6 +44,7 @@ export type ImportedConfig = {
   variables?: object;
   authentication?: object | object[];
   oauth?: object;
+  max_answer_tokens: number;
   tools: ImportedTool[];
 };
 
@@ -124,6 +128,7 @@ function configOf(
     ...(Object.keys(variables).length > 0 && { variables }),
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
+    max_answer_tokens: mostAnswerTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
   };
 }
