@@ -174,4 +174,23 @@ describe('importApi', () => {
       assert.match(text, message, url);
     }
   });
+
+  it('[imp 4] a workspace has two imports at a time', async () => {
+    upstream.on('GET /held.json', () => 'hold');
+    upstream.take();
+    const body = { url: `${upstream.url}/held.json` };
+    const running = [1, 2].map(() => toolhost.rest('POST', '/import', { body }));
+    const held = [await upstream.waitForRequest(1), await upstream.waitForRequest(2)];
+    const third = await toolhost.rest('POST', '/import', { body });
+    assert.deepEqual([third.status, third.headers.get('retry-after')], [429, '5']);
+    for (const request of held) request.release({ body: shop(upstream.url) });
+    assert.deepEqual(
+      (await Promise.all(running)).map(({ status }) => status),
+      [200, 200],
+    );
+    assert.equal(
+      (await toolhost.rest('POST', '/import', { body: { url: `${documents.url}/openapi.json` } })).status,
+      200,
+    );
+  });
 });
