@@ -2,9 +2,6 @@ import { type Fields, ok, problem, textsOf, type Verdict, warning } from './chec
 import { judgeResourceMetadata, judgeServerMetadata } from './judge-metadata.ts';
 import { type Answered, typeOfAnswer, Unreachable, type WebClient } from './web.ts';
 
-/** Documents that a client finds after a refusal, and what is wrong with how they are found. */
-export type Discovered = { resource?: Fields; issuer?: string; metadata?: Fields };
-
 export function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
   const challenge = page.headers.get('www-authenticate') ?? '';
   return {

@@ -5,9 +5,6 @@ import type { Answered, WebClient } from './web.ts';
 /** The redirect URI of this examination. Nothing listens there: no login is finished. */
 export const ownRedirectUri = 'http://127.0.0.1:38199/callback';
 
-/** A client id, for the checks of the login. */
-export type Registered = { clientId: string };
-
 export async function register(
   web: WebClient,
   endpoint: string,

@@ -85,7 +85,7 @@ describe('how an argument is sent, in the editor', () => {
     });
     const { body } = await toolhost.rest('GET', '/servers/named');
     const [stored] = (body.config as Json).tools as Json[];
-    assert.deepEqual((stored?.input_schema as Json).file, {
+    assert.deepEqual((stored?.input_schema as Json | undefined)?.file, {
       type: 'string',
       content: 'base64',
       file_name: { argument: 'name' },

@@ -1,9 +1,6 @@
 /** A piece of a long answer, and a phrase that says which one it is, such as `items 43 to 90 of 380`. */
 export type Piece = { text: string; about: string };
 
-/** How long a phrase about a piece may be, in characters. */
-export const longestAbout = 160;
-
 /** Pieces that are stored as one row: the JSON text of a list of pieces, and the number of the first one. */
 export type Segment = { first: number; json: Uint8Array<ArrayBuffer> };
 

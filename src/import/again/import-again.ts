@@ -39,6 +39,7 @@ export type ImportedAgain = { report: AgainReport; config: string; generated: st
 
 const mostListed = 500;
 const mostFields = 50;
+const mostQuestions = 200;
 const longestValue = 300;
 
 export function documentHash(text: string): string {
@@ -80,7 +81,7 @@ export function mergeImport(
       ...reportOf(merged, server, plan),
       title: plan.title,
       isSameDocument: hash === imported.documentHash,
-      questions: plan.questions.filter(({ name }) => name !== 'client_secret'),
+      questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, mostQuestions),
     },
     config: JSON.stringify(next),
     generated: JSON.stringify({ server: now.server, tools: keptTools(merged, before, now) } satisfies Generated),

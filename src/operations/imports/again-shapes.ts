@@ -51,6 +51,7 @@ export const againOutput = {
   }),
   server: z
     .array(z.object({ path: z.string(), before: text, after: text }))
+    .max(10)
     .describe('Fields of the server that change.'),
   changed: z
     .array(z.object({ tool: z.string(), operation: z.string(), fields }))
@@ -82,5 +83,5 @@ export const againOutput = {
     .max(500)
     .describe('Operations without a tool; add names those that are wanted.'),
   gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
-  questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })),
+  questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
 };
