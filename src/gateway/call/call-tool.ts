@@ -1,15 +1,11 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/next-turn.ts';
-import { TooMuchWork } from '../../domain/steps.ts';
-import { ToolFailure, Unauthenticated } from '../../errors.ts';
+import { ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { headOf } from '../answer/answer-head.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
-import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
@@ -17,14 +13,15 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import type { AnswerRests } from '../long-answers/answer-rests.ts';
 import { fitCall } from '../long-answers/fit-call.ts';
-import { beginCall, type Call, type CallRequest } from './call.ts';
+import { noteAnswer, readCall } from './answer-of-call.ts';
+import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
 import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCapturing } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
 import { requestOf, send } from './send-request.ts';
-import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
+import { checkOnThread, jobOf, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = FollowParts & {
   limits: Limits;
@@ -116,9 +113,9 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   try {
     const answer = await send(call, request, args, parts);
     call.upstreamMs = performance.now() - sentClock;
-    noteAnswer(call, request, answer, parts);
+    noteAnswer(call, request, answer, parts.onUnexpected);
     const last = isFollowed(call, answer) ? await follow(call, answer, sentClock, parts) : answer;
-    const result = read(call, last, parts);
+    const result = readCall(call, last, parts.threads);
     return result instanceof Promise ? await result : result;
   } catch (error) {
     throw failureOf(error, call, parts.onUnexpected);
@@ -134,30 +131,4 @@ async function follow(call: Call, first: Answer, startedClock: number, parts: Ca
   } finally {
     call.upstreamMs = performance.now() - startedClock;
   }
-}
-
-/** @throws Unauthenticated when the upstream no longer takes a token that the caller must renew */
-function noteAnswer(call: Call, { request }: CallRequest, answer: Answer, parts: CallToolParts): void {
-  const { caller, tool } = call;
-  call.answer = answer;
-  if (caller.known?.noteAnswer(caller, tool, request, answer.status)) {
-    call.isNewlyAccepted = true;
-    caller.askLogin?.().catch((error: unknown) => parts.onUnexpected(error, call.asked.requestId));
-  }
-  if (answer.status === 401 && call.server.access === 'passthrough') {
-    throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
-  }
-}
-
-/** Reads a long answer, or one that takes long to check, on a thread. */
-function read(call: Call, answer: Answer, { threads }: CallToolParts): MaybePromise<CutResult> {
-  const { tool, server } = call;
-  try {
-    if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, call.sensitive);
-  } catch (error) {
-    if (!(error instanceof TooMuchWork)) throw error;
-  }
-  // The bytes are transferred, so the part that a capture needs is copied first.
-  const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
-  return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));
 }
