@@ -27,6 +27,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
     },
     whole: {
       checkMcpServer: { ...configOf(upstream), slug: 'reports-checked' },
+      planMcpServer: { slug: 'server-0', config: { ...configOf(upstream), slug: 'server-0' } },
       previewToolCall: { slug: 'server-0', tool: 'tool_0', arguments: { id: '7' } },
     },
   };
