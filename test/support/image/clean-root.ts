@@ -41,8 +41,10 @@ export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly 
   if (prefix.length === 0) chownSync(volume, user, group);
   else execFileSync('sudo', ['-n', 'chown', image.user, volume]);
   const [path = ''] = image.volumes;
+  // A person's PATH need not have the folders of chroot.
   const script = `
 root=$1; volume=$2; shift 2
+PATH=$PATH:/usr/sbin:/sbin
 mount --bind "$root" "$root"
 mount -o remount,ro,bind "$root"
 mount -t tmpfs tmpfs "$root/tmp"
