@@ -1,4 +1,4 @@
-import { ActionIcon, Box, Checkbox, Collapse, Group, Select, Textarea, TextInput } from '@mantine/core';
+import { ActionIcon, Box, Checkbox, Group, Select, Textarea, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconDots, IconX } from '@tabler/icons-react';
 import type { JsonObject } from '../../answers.ts';
@@ -86,9 +86,7 @@ export function ArgumentRow({ index, name, field, path, error, isReadOnly, onCha
         onChange={({ currentTarget: { value } }) => store({ description: value === '' ? undefined : value })}
         readOnly={isReadOnly}
       />
-      <Collapse expanded={isOpen} keepMounted={false}>
-        <ArgumentDetails path={path} name={label} field={field} isReadOnly={isReadOnly} onChange={store} />
-      </Collapse>
+      {isOpen && <ArgumentDetails path={path} name={label} field={field} isReadOnly={isReadOnly} onChange={store} />}
     </Box>
   );
 }
