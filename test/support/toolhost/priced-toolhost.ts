@@ -29,7 +29,7 @@ export type PricedToolhost = {
   stop(): Promise<void>;
 };
 
-const attempts = 4;
+const attempts = 8;
 const child = join(import.meta.dirname, 'priced-toolhost-process.ts');
 
 export async function startPricedToolhost(env: Record<string, string> = {}): Promise<PricedToolhost> {
