@@ -5,12 +5,9 @@ import type { NeededSecret } from './plan/authentication-fields.ts';
 import type { ImportChoices, Question } from './plan/choices.ts';
 import { type ImportPlan, planImport } from './plan/plan-import.ts';
 import { type Group, groupOf, type Proposal } from './plan/selection.ts';
+import { planBounds, type ReportKind } from './plan-outline.ts';
 import { readDescription } from './read-description.ts';
 import type { ImportOutcome } from './tools/made-tool.ts';
-
-/** Which operations a plan lists: for an agent the sums are often enough. */
-export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
-export type ReportKind = (typeof reportKinds)[number];
 
 /** What became of one operation. */
 export type ImportLine = {
@@ -43,9 +40,6 @@ export type PlannedImport = {
   generated: string | undefined;
   documentHash: string;
 };
-
-/** Most entries of each list of a plan. */
-export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
 
 /**
  * Reads a document and plans its import. Takes seconds for the largest documents, so the service runs it on a thread.

@@ -5,8 +5,9 @@ import {
   type ImportedServer,
   mergeImport,
 } from '../../import/again/import-again.ts';
-import { importDocument, type PlannedImport, type ReportKind } from '../../import/import-document.ts';
+import { importDocument, type PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { ReportKind } from '../../import/plan-outline.ts';
 
 type Refused = { refused: string; problems: readonly Problem[] };
 

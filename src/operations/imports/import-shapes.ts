@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { planBounds, reportKinds } from '../../import/import-document.ts';
+import { planBounds, reportKinds } from '../../import/plan-outline.ts';
 import { importOutcomes } from '../../import/tools/made-tool.ts';
 
 /** Largest document that is sent, in characters; one that is fetched may be twice as long. */

@@ -1,6 +1,7 @@
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
-import type { PlannedImport, ReportKind } from '../../import/import-document.ts';
+import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { ReportKind } from '../../import/plan-outline.ts';
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {

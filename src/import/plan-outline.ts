@@ -1,0 +1,6 @@
+/** Which operations a plan lists: for an agent the sums are often enough. The service reads this file at its start, and loads the import itself only for an import. */
+export const reportKinds = ['none', 'chosen', 'all', 'problems'] as const;
+export type ReportKind = (typeof reportKinds)[number];
+
+/** Most entries of each list of a plan. */
+export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
