@@ -9,9 +9,9 @@ const maxTokens = 10_000;
 export function judgeToolList(tools: readonly Fields[]): Verdict {
   const nameless = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
   if (nameless > 0) return problem(`Tools without a name: ${nameless}.`);
-  const names = tools.map(({ name }) => String(name));
-  const twice = names.filter((name, index) => names.indexOf(name) !== index);
-  if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames([...new Set(twice)])}.`);
+  const byName = Map.groupBy(tools, ({ name }) => String(name));
+  const twice = [...byName].filter(([, { length }]) => length > 1).map(([name]) => name);
+  if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames(twice)}.`);
   const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
   if (broken.length > 0)
     return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`);

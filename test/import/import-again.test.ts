@@ -155,6 +155,21 @@ for (const engine of engines) {
       assert.equal((await again(slug, { mode: 'apply', document: changed, expected_version: 7 })).status, 409);
     });
 
+    it('[imp 4] [imp 5] imports a description of which the configuration is checked on a thread, and imports it again', async () => {
+      const parameters = Array.from({ length: 20 }, (_, i) => ({ ...limit, name: `limit_${i}` }));
+      const paths = Object.fromEntries(
+        Array.from({ length: 60 }, (_, i) => [
+          `/pets${i}`,
+          { get: { operationId: `listPets${i}`, summary: `List the pets of shop number ${i}`, parameters } },
+        ]),
+      );
+      const slug = await imported(documentOf(paths));
+      const document = documentOf({ ...paths, '/pets0': list({ summary: 'List the pets of the first shop' }) });
+      const { status, text: answered, body } = await again(slug, { mode: 'apply', document });
+      assert.equal(status, 200, answered);
+      assert.deepEqual([body.counts.changed, body.changed_server?.server.version], [1, 2]);
+    });
+
     it('[imp 5] is part of a workspace of its own', async () => {
       const slug = await imported();
       const stranger = await toolhost.key({ workspace: 'strangers' });

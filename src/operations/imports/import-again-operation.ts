@@ -12,11 +12,17 @@ import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts
 import { againInput, againOutput } from './again-shapes.ts';
 import { mostDocumentCharacters } from './import-shapes.ts';
 import { saidOfImportAgain } from './said-of-import-again.ts';
-import { choicesText, newImport, storeImport } from './stored-imports.ts';
+import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
 
 const input = z.strictObject({ slug: slugInput, ...againInput, expected_version: versionInput });
 type Input = z.output<typeof input>;
-type Prepared = ImportedAgain & { version: number; url: string | undefined; choices: ImportChoices; isSame: boolean };
+type Prepared = ImportedAgain & {
+  version: number;
+  url: string | undefined;
+  choices: ImportChoices;
+  next: NewImport;
+  isSame: boolean;
+};
 
 export const importAgain = operation({
   name: 'importAgain',
@@ -87,7 +93,14 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
   );
   const { counts, isSameDocument } = result.report;
   const changes = counts.changed + counts.added + result.report.server.length;
-  return { ...result, version: server.version, url, choices, isSame: isSameDocument && changes === 0 };
+  return {
+    ...result,
+    version: server.version,
+    url,
+    choices,
+    next: newImport(context, url),
+    isSame: isSameDocument && changes === 0,
+  };
 }
 
 /** The choices of the last import, with those that are given now. */
@@ -100,16 +113,16 @@ function choicesOf(last: StoredImport | undefined, asked: Input, url: string | u
   };
 }
 
-function configOf({ config }: Prepared): unknown {
-  return JSON.parse(config) as unknown;
+/** The configuration to check and to store; it names the new import. */
+function configOf({ config, next }: Prepared): object {
+  return { ...(JSON.parse(config) as object), imported: next };
 }
 
 async function applied(context: Context, current: StoredServer, prepared: Prepared, expected: number | undefined) {
-  const { generated, documentHash, url, choices } = prepared;
+  const { generated, documentHash, url, choices, next } = prepared;
   const read = { generated, documentHash, documentUrl: url };
-  const imported = newImport(context, read);
-  const config = await validConfig(context, { ...(configOf(prepared) as object), imported });
-  const store = () => storeImport(context, current, imported, { ...read, choices: choicesText(choices) });
+  const config = await validConfig(context, configOf(prepared));
+  const store = () => storeImport(context, current, next, { ...read, choices: choicesText(choices) });
   return storedAnswer(context, await storeConfig(context, current, config, expected, store));
 }
 

@@ -10,9 +10,15 @@ import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { importAgain } from './import-again-operation.ts';
 import { importInput, mostDocumentCharacters, planOutput } from './import-shapes.ts';
 import { saidOfImport } from './said-of-import.ts';
-import { choicesText, newImport, storeImport } from './stored-imports.ts';
+import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
 
 type Input = z.output<typeof importInput>;
+
+/**
+ * A plan, and the import that the new server will name. It is named before the transaction, because the configuration
+ * that is stored must be the one that was checked.
+ */
+type Prepared = { plan: PlannedImport; imported: NewImport };
 
 const importApi = operation({
   name: 'importApi',
@@ -28,15 +34,17 @@ const importApi = operation({
     ...planOutput,
     created: z.object(stored.shape).optional().describe('The new server, for create.'),
   }),
-  prepare: planOf,
+  async prepare(context, input): Promise<Prepared> {
+    return { plan: await planOf(context, input), imported: newImport(context, input.url) };
+  },
   async foresee(context, { mode }) {
-    return mode === 'create' ? foresee(context, configOf(context.prepared as PlannedImport)) : undefined;
+    return mode === 'create' ? foresee(context, configOf(context.prepared as Prepared)) : undefined;
   },
   async run(context, input) {
-    const plan = context.prepared as PlannedImport;
+    const { plan, imported } = context.prepared as Prepared;
     const output = { mode: input.mode, ...shownPlan(plan) };
     if (input.mode === 'plan') return output;
-    const server = await createImported(context, plan, input);
+    const server = await createImported(context, { plan, imported }, input);
     return { ...output, created: await storedAnswer(context, { server, isUnchanged: false }) };
   },
   isUnchanged: ({ created }) => created === undefined,
@@ -48,11 +56,11 @@ const importApi = operation({
 });
 
 /** Creates the server, which names the import that it is based on. */
-async function createImported(context: Context, plan: PlannedImport, input: Input): Promise<StoredServer> {
+async function createImported(context: Context, prepared: Prepared, input: Input): Promise<StoredServer> {
+  const { plan, imported } = prepared;
   const read = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
-  const imported = newImport(context, read);
   const choices = choicesText({ server: input.server, answers: input.answers, documentUrl: input.url });
-  return createServer(context, { ...configOf(plan), imported }, (server) =>
+  return createServer(context, configOf(prepared), (server) =>
     storeImport(context, server, imported, { ...read, choices }),
   );
 }
@@ -80,7 +88,7 @@ async function planOf({ importing, actor }: Context, input: Input): Promise<Plan
 }
 
 /** @throws AppError invalid while a question must be answered, and when nothing was chosen */
-function configOf({ config, questions, chosen, unmatched }: PlannedImport): object {
+function configOf({ plan: { config, questions, chosen, unmatched }, imported }: Prepared): object {
   const open = questions.filter(({ required }) => required);
   if (config === undefined) {
     const problems = open.map(({ name, question }) => ({ path: `answers.${name}`, message: `required: ${question}` }));
@@ -90,7 +98,7 @@ function configOf({ config, questions, chosen, unmatched }: PlannedImport): obje
     const message = `no operation fits${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; plan lists the tags and, with report "all", the operations`;
     throw invalid([{ path: 'include', message }], 'The server was not created');
   }
-  return JSON.parse(config) as object;
+  return { ...(JSON.parse(config) as object), imported };
 }
 
 function shownPlan({ config: _, generated: _generated, documentHash: _hash, proposal, ...plan }: PlannedImport) {

@@ -10,8 +10,8 @@ export type NewImport = { id: string; document?: string };
 /** The result of reading a document. */
 export type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined };
 
-export function newImport(context: Context, { documentUrl }: Pick<ReadDocument, 'documentUrl'>): NewImport {
-  return { id: newId(context.random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
+export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
+  return { id: newId(random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
 }
 
 /** Stores what a server was imported from. The client secret among the answers is left out. */
