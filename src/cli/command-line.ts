@@ -1,26 +1,26 @@
 import { execFileSync } from 'node:child_process';
 import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
-import { addBackup } from './commands/backup.ts';
-import { addCall } from './commands/call.ts';
-import { addCheck } from './commands/check.ts';
+import { addCall } from './calls/call.ts';
 import { addDoctor } from './commands/doctor.ts';
-import { addImport } from './commands/import.ts';
-import { addImportAgain } from './commands/import-again.ts';
-import { addKeys } from './commands/keys.ts';
-import { addLimits } from './commands/limits.ts';
-import { addMasterKey } from './commands/master-key.ts';
-import { addQuotas } from './commands/quotas.ts';
-import { addSecrets } from './commands/secrets.ts';
 import { addServe } from './commands/serve.ts';
-import { addServers } from './commands/servers.ts';
-import { addTools } from './commands/tools.ts';
-import { reportFailure } from './failure.ts';
 import { addApply } from './file-commands/apply.ts';
+import { addCheck } from './file-commands/check.ts';
 import { addDev } from './file-commands/dev.ts';
 import { addDiff } from './file-commands/diff.ts';
 import { addExport } from './file-commands/export.ts';
 import { addSchema } from './file-commands/schema.ts';
+import { addImport } from './imports/import.ts';
+import { addImportAgain } from './imports/import-again.ts';
+import { addBackup } from './operator/backup.ts';
+import { addKeys } from './operator/keys.ts';
+import { addLimits } from './operator/limits.ts';
+import { addMasterKey } from './operator/master-key.ts';
+import { addQuotas } from './operator/quotas.ts';
+import { reportFailure } from './print/failure.ts';
+import { addSecrets } from './servers/secrets.ts';
+import { addServers } from './servers/servers.ts';
+import { addTools } from './servers/tools.ts';
 
 /** Runs one command and sets the exit code: 0 success, 1 failure or refusal, 2 wrong usage. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { ask, askHidden } from '../../src/cli/ask.ts';
+import { ask, askHidden } from '../../src/cli/input/ask.ts';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';

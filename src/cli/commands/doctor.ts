@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Check } from '../../doctor/check.ts';
-import { jsonOption } from '../connection.ts';
-import { note, print, printJson } from '../print.ts';
-import { wholeUpTo } from '../whole-number.ts';
+import { jsonOption } from '../connection/connection.ts';
+import { wholeUpTo } from '../input/whole-number.ts';
+import { note, print, printJson } from '../print/print.ts';
 
 type Options = { token?: string; register: boolean; timeout: number; json?: true };
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { AppError } from '../../errors.ts';
-import { ask } from '../ask.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import type { RestClient } from '../connection/rest-client.ts';
 import {
   type Applying,
   applyServer,
@@ -15,9 +15,9 @@ import { type PlannedServer, planFiles } from '../files/plan-files.ts';
 import type { FileProblem } from '../files/read-files.ts';
 import { problemLines, reportText } from '../files/report.ts';
 import { readSecretFile } from '../files/secret-file.ts';
-import { note, print, printJson } from '../print.ts';
-import type { RestClient } from '../rest-client.ts';
-import { refusesUsage } from '../usage.ts';
+import { ask } from '../input/ask.ts';
+import { refusesUsage } from '../input/usage.ts';
+import { note, print, printJson } from '../print/print.ts';
 
 type Options = ConnectionOptions &
   Applying & { json?: true; dryRun?: true; prune?: true; yes?: true; secrets?: string };
@@ -54,7 +54,7 @@ async function apply(paths: readonly string[], options: Options): Promise<void> 
   if (options.prune && options.label === undefined)
     throw new AppError('invalid', '--prune deletes only servers of a label; name it with --label');
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   const client = createRestClient(connection);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
   const { label } = options;

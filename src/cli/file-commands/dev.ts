@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { routes, urlOf } from '../../routes.ts';
 import type { FileReading } from '../files/serve-files.ts';
-import { note, print } from '../print.ts';
-import { wholeUpTo } from '../whole-number.ts';
+import { wholeUpTo } from '../input/whole-number.ts';
+import { note, print } from '../print/print.ts';
 
 type Options = { port?: number };
 

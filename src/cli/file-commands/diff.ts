@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
 import { foreseenOutcome, type ServerOutcome, strayServers } from '../files/apply-files.ts';
 import { type Planning, planFiles } from '../files/plan-files.ts';
 import type { FileProblem } from '../files/read-files.ts';
 import { differenceText, problemLines } from '../files/report.ts';
 import { readSecretFile } from '../files/secret-file.ts';
-import { note, print, printJson } from '../print.ts';
-import { refusesUsage } from '../usage.ts';
+import { refusesUsage } from '../input/usage.ts';
+import { note, print, printJson } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true; label?: string; secrets?: string };
 
@@ -32,7 +32,7 @@ Examples:
 
 async function diff(paths: readonly string[], options: Options): Promise<void> {
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   const client = createRestClient(connection);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
   const planning = await planFiles(client, paths, { env: process.env, more, forgivesSecrets: true });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { routes } from '../../routes.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { note, print, printJson } from '../print.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { note, print, printJson } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true; out?: string; label?: string; schema?: string };
 
@@ -27,7 +27,7 @@ Examples:
 async function run(slugs: readonly string[], options: Options): Promise<void> {
   const connection = connectionOf(options, process.env);
   const [{ createRestClient }, { documentOf }, { listedServers }, files] = await Promise.all([
-    import('../rest-client.ts'),
+    import('../connection/rest-client.ts'),
     import('../files/server-document.ts'),
     import('../files/apply-files.ts'),
     import('../files/export-files.ts'),

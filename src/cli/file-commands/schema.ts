@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { routes } from '../../routes.ts';
-import { environmentUrl } from '../connection.ts';
-import { print } from '../print.ts';
+import { environmentUrl } from '../connection/connection.ts';
+import { print } from '../print/print.ts';
 
 export function addSchema(program: Command): void {
   program

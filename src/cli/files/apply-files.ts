@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
-import type { RestClient } from '../rest-client.ts';
+import type { RestClient } from '../connection/rest-client.ts';
 import { type Plan, type PlannedServer, wantedOf } from './plan-files.ts';
 import type { FileProblem } from './read-files.ts';
 

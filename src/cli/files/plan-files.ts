@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
-import type { RestClient } from '../rest-client.ts';
+import type { RestClient } from '../connection/rest-client.ts';
 import type { FileProblem } from './read-files.ts';
 import { type MoreReferences, type ReadyServer, readSecrets } from './secret-values.ts';
 import { readServerFiles, type ServerFile, sourceAdvice } from './server-files.ts';

@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../../errors.ts';
-import { readConfigText } from '../config-file.ts';
+import { readConfigText } from '../input/config-file.ts';
 
 /** A document of a file; `at` names it for people, with its number where the file has several. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };

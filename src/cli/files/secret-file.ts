@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { AppError } from '../../errors.ts';
-import { readConfigFile } from '../config-file.ts';
+import { readConfigFile } from '../input/config-file.ts';
 import type { MoreReferences } from './secret-values.ts';
 import { referenceProblems, type SecretReferences } from './server-files.ts';
 

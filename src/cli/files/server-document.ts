@@ -1,7 +1,7 @@
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig } from '../../domain/config/server-config.ts';
 import { limitFieldNames } from '../../operations/limit-fields.ts';
-import type { RestClient } from '../rest-client.ts';
+import type { RestClient } from '../connection/rest-client.ts';
 import type { ConfigFields, SecretReferences } from './server-files.ts';
 
 /** Everything that the service has of a server, as a file describes it. Of secrets only the names. */

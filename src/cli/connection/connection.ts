@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { AppError } from '../errors.ts';
-import { programName } from '../version.ts';
+import { AppError } from '../../errors.ts';
+import { programName } from '../../version.ts';
 
 /** Address of the service and API key of a command. */
 export type ServiceConnection = { url: string; key: string };

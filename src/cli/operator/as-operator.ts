@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { Operator } from '../app/operator.ts';
-import { jsonOption } from './connection.ts';
-import { note } from './print.ts';
+import type { Operator } from '../../app/operator.ts';
+import { jsonOption } from '../connection/connection.ts';
+import { note } from '../print/print.ts';
 
 export type OperatorOptions = { workspace?: string; json?: true };
 
@@ -15,7 +15,7 @@ export async function asOperator(
   options: OperatorOptions & { makesDatabase?: boolean },
   work: (operator: Operator) => Promise<void>,
 ): Promise<void> {
-  const { openOperator } = await import('../app/operator.ts');
+  const { openOperator } = await import('../../app/operator.ts');
   const operator = await openOperator(process.env, options);
   if (operator.isNew) note(`made a new database ${operator.database}; start the service with the same DATA_DIR`);
   try {

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { KeyOperator, MasterKeyStatus } from '../../app/keys/master-keys.ts';
 import type { Resealed } from '../../app/keys/reseal.ts';
-import { jsonOption } from '../connection.ts';
-import { print, printJson, table } from '../print.ts';
+import { jsonOption } from '../connection/connection.ts';
+import { print, printJson, table } from '../print/print.ts';
 
 type Options = { json?: true; discard?: string };
 

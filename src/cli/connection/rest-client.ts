@@ -1,8 +1,8 @@
-import { AppError, type ErrorKind, errorKinds, messageOf, type Problem } from '../errors.ts';
-import { type Input, type OperationName, type Output, operations } from '../operations/index.ts';
-import { restRequest } from '../operations/rest-request.ts';
-import { apiPath } from '../routes.ts';
-import { programName, version } from '../version.ts';
+import { AppError, type ErrorKind, errorKinds, messageOf, type Problem } from '../../errors.ts';
+import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
+import { restRequest } from '../../operations/rest-request.ts';
+import { apiPath } from '../../routes.ts';
+import { programName, version } from '../../version.ts';
 import type { ServiceConnection } from './connection.ts';
 
 /** Runs operations of a service over its REST API. */

@@ -3,10 +3,10 @@ import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
-import { readConfigFile } from '../config-file.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { print, printJson, table } from '../print.ts';
-import { type NamedText, namedText } from '../tool-arguments.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { readConfigFile } from '../input/config-file.ts';
+import { type NamedText, namedText } from '../input/tool-arguments.ts';
+import { print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type Fields = { [field: string]: unknown };
@@ -53,7 +53,7 @@ function collect(argument: string, before: readonly NamedText[]): NamedText[] {
 
 async function clientOf(options: Options) {
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   return createRestClient(connection);
 }
 

@@ -4,10 +4,10 @@ import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { Input } from '../../operations/index.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { type ImportSource, readImportSource } from '../import-source.ts';
-import { note, print, printJson } from '../print.ts';
-import { collectAnswer, collectText } from '../repeated-options.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { collectAnswer, collectText } from '../input/repeated-options.ts';
+import { note, print, printJson } from '../print/print.ts';
+import { type ImportSource, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions & {
   include?: string[];
@@ -82,13 +82,13 @@ function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
 async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
   const { config: _, generated: _generated, documentHash: _hash, ...plan } = planned;
   if (options.json) return printJson(plan);
-  const { planText } = await import('../import-text.ts');
+  const { planText } = await import('./import-text.ts');
   print(planText(planned));
 }
 
 /** @throws AppError while a question must be answered, and when the file exists */
 async function write(plan: PlannedImport, from: string, options: Options): Promise<void> {
-  const { importHead, importReportLines, questionLines } = await import('../import-text.ts');
+  const { importHead, importReportLines, questionLines } = await import('./import-text.ts');
   if (plan.config === undefined || plan.chosen.tools === 0) {
     const why = plan.config === undefined ? 'a question must be answered' : 'no operation was chosen';
     const required = { ...plan, questions: plan.questions.filter(({ required }) => required) };
@@ -118,7 +118,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
 
 async function create(source: ImportSource, options: Options): Promise<void> {
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   const { include, exclude, readOnly, deprecated, server, set, name, slug, list } = options;
   const input = {
     mode: 'create' as const,

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { Input } from '../../operations/index.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { readImportSource } from '../import-source.ts';
-import { print, printJson } from '../print.ts';
-import { collectAnswer, collectText } from '../repeated-options.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { collectAnswer, collectText } from '../input/repeated-options.ts';
+import { print, printJson } from '../print/print.ts';
+import { readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions & {
   add?: string[];
@@ -43,7 +43,7 @@ Examples:
 async function runImportAgain(slug: string, from: string | undefined, options: Options): Promise<void> {
   const connection = connectionOf(options, process.env);
   const source = from === undefined ? undefined : await readImportSource(from);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   const input = {
     slug,
     mode: options.apply ? ('apply' as const) : ('plan' as const),

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { mostCallQuota, mostLimit, type SetLimits } from '../../domain/limits.ts';
 import { fieldsOf, type LimitField, limitFieldNames } from '../../operations/limit-fields.ts';
-import { addOperatorOptions, asOperator, type OperatorOptions } from '../as-operator.ts';
-import { print, printJson, table } from '../print.ts';
-import { wholeUpTo } from '../whole-number.ts';
+import { wholeUpTo } from '../input/whole-number.ts';
+import { print, printJson, table } from '../print/print.ts';
+import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 
 type Options = OperatorOptions & { server?: string } & SetLimits;
 type Limit = { limit?: number; from: 'default' | 'set' | 'workspace'; set?: number };

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
-import { AppError, messageOf } from '../errors.ts';
-import { refusedUsage } from './usage.ts';
+import { AppError, messageOf } from '../../errors.ts';
+import { refusedUsage } from '../input/usage.ts';
 
 /** Prints to standard error why a command failed, and returns the exit code. */
 export function reportFailure(error: unknown): 0 | 1 | 2 {

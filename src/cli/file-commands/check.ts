@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { Problem } from '../../errors.ts';
-import { environmentUrl, jsonOption } from '../connection.ts';
+import { environmentUrl, jsonOption } from '../connection/connection.ts';
 import { type FileDocument, filesOf, readDocuments } from '../files/read-files.ts';
 import { duplicateSlug, isDocument, literalMessage, literalSecrets, splitDocument } from '../files/server-files.ts';
-import { print, printJson } from '../print.ts';
+import { print, printJson } from '../print/print.ts';
 
 type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; warnings: readonly Problem[] };
 

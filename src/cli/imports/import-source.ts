@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
-import { AppError, messageOf } from '../errors.ts';
-import { userAgentOf } from '../version.ts';
-import { readTextFile } from './config-file.ts';
+import { AppError, messageOf } from '../../errors.ts';
+import { userAgentOf } from '../../version.ts';
+import { readTextFile } from '../input/config-file.ts';
 
 /** A document to import, and the address that it came from. */
 export type ImportSource = { text: string; url: string | undefined };

@@ -3,12 +3,12 @@ import { type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
 import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts';
 import { messageOf } from '../../errors.ts';
 import { fieldsOf } from '../../operations/limit-fields.ts';
-import { addOperatorOptions, asOperator, type OperatorOptions } from '../as-operator.ts';
-import { environmentUrl } from '../connection.ts';
-import { secondsOf } from '../expiry.ts';
-import { firstCommands } from '../key-advice.ts';
-import { print, printJson, table } from '../print.ts';
-import { wholeOrNone, wholeUpTo } from '../whole-number.ts';
+import { environmentUrl } from '../connection/connection.ts';
+import { wholeOrNone, wholeUpTo } from '../input/whole-number.ts';
+import { print, printJson, table } from '../print/print.ts';
+import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
+import { secondsOf } from './expiry.ts';
+import { firstCommands } from './key-advice.ts';
 
 type CreateOptions = OperatorOptions &
   KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };

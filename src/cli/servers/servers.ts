@@ -3,10 +3,10 @@ import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
-import { ask } from '../ask.ts';
-import { readConfigFile } from '../config-file.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { note, print, printJson, table } from '../print.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { ask } from '../input/ask.ts';
+import { readConfigFile } from '../input/config-file.ts';
+import { note, print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type Shown = Output<'getMcpServer'>;
@@ -50,7 +50,7 @@ export function addServers(program: Command): void {
 
 async function clientOf(options: Options) {
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   return createRestClient(connection);
 }
 

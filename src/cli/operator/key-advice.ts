@@ -1,5 +1,5 @@
-import { covers, type KeyScope } from '../domain/credentials/scopes.ts';
-import { programName } from '../version.ts';
+import { covers, type KeyScope } from '../../domain/credentials/scopes.ts';
+import { programName } from '../../version.ts';
 
 type Key = { scopes: readonly KeyScope[]; servers?: readonly string[] | undefined };
 

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { mostQuota, type QuotaName, quotaKinds, quotaNames } from '../../domain/quotas.ts';
 import type { Input, Output } from '../../operations/index.ts';
-import { addOperatorOptions, asOperator, type OperatorOptions } from '../as-operator.ts';
-import { print, printJson, table } from '../print.ts';
+import { print, printJson, table } from '../print/print.ts';
+import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
 
 type Options = OperatorOptions & { [Name in QuotaName]?: number };
 

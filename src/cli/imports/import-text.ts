@@ -1,5 +1,5 @@
-import type { PlannedImport } from '../import/import-document.ts';
-import { table } from './print.ts';
+import type { PlannedImport } from '../../import/import-document.ts';
+import { table } from '../print/print.ts';
 
 /** A plan for a person at a terminal. */
 export function planText(plan: PlannedImport): string {

@@ -1,4 +1,4 @@
-import { parseJson } from '../domain/json/json.ts';
+import { parseJson } from '../../domain/json/json.ts';
 
 /** `name=value` as given. The value is converted later, when the tool's schema is known. */
 export type NamedText = [name: string, text: string];

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
-import { AppError } from '../errors.ts';
+import { AppError } from '../../errors.ts';
 
 /** Input and output for questions. Questions go to standard error, because standard output is for results. */
 export type Terminal = { input: Readable; output: Writable };

@@ -1,10 +1,10 @@
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { AppError } from '../../errors.ts';
-import { askHidden } from '../ask.ts';
-import { readTextFile } from '../config-file.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection.ts';
-import { print, printJson, table } from '../print.ts';
+import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { askHidden } from '../input/ask.ts';
+import { readTextFile } from '../input/config-file.ts';
+import { print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type SetOptions = Options & { valueFile?: string };
@@ -43,7 +43,7 @@ Examples:
 
 async function clientOf(options: Options) {
   const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../rest-client.ts');
+  const { createRestClient } = await import('../connection/rest-client.ts');
   return createRestClient(connection);
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { foreignText } from '../domain/mistakes/foreign-document.ts';
-import { AppError, messageOf } from '../errors.ts';
+import { foreignText } from '../../domain/mistakes/foreign-document.ts';
+import { AppError, messageOf } from '../../errors.ts';
 
 /** The value that a JSON or YAML file holds, or the text of a document of another program; `-` is standard input. @throws AppError that names the file */
 export async function readConfigFile(path: string): Promise<unknown> {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { ReadBackup } from '../../app/backups/backups.ts';
 import { programName } from '../../version.ts';
-import { jsonOption } from '../connection.ts';
-import { note, print, printJson } from '../print.ts';
+import { jsonOption } from '../connection/connection.ts';
+import { note, print, printJson } from '../print/print.ts';
 
 type Options = { json?: true };
 
