@@ -11,12 +11,12 @@ export type HostileLoad = { name: string; perSecond: number; targets: (Omit<Targ
 const dayMs = 24 * 60 * 60 * 1000;
 const json = 'application/json';
 
-/** Schemas and configurations that are small to send and long to judge. */
+/** Schemas and configurations that are small to send and long to check. */
 export function nastyConfigs(upstream: string): object[] {
   const withTool = (tool: object) => ({
     name: 'Nasty',
     slug: 'nasty-configuration',
-    tools: [{ name: 'nasty', description: 'A tool that is long to judge.', method: 'POST', url: upstream, ...tool }],
+    tools: [{ name: 'nasty', description: 'A tool that is long to check.', method: 'POST', url: upstream, ...tool }],
   });
   const references = Array.from({ length: 1000 }, () => ({ $ref: '#a' }));
   const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`keyword${n}`, n]));

@@ -184,7 +184,7 @@ describe('the house', () => {
     );
   });
 
-  it('[find B1] judges nothing by the clock of a process', () => {
+  it('[find B1] decides nothing by the clock of a process', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
     const own = ['app/surroundings.ts', 'local/identity.ts'];
     const readers = service.filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text)).map(({ path }) => path);

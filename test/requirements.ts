@@ -31,12 +31,12 @@ const interfaces = of(specification, {
   'spec 4.3.8': 'The upstream request ends after timeout_ms.',
   'spec 4.3.9': 'response_transform selects a part of the answer.',
   'spec 4.3.10': 'The worked example answers a write with the row only when Prefer asks for it.',
-  'spec 4.4': 'The token endpoint receives the form of the specification, and its answer is judged as it says.',
+  'spec 4.4': 'The token endpoint receives the form of the specification, and its answer is checked as it says.',
   'spec 5.2': 'A client presents its API key as a bearer.',
   'spec 5.3': 'A token that the upstream expects in a header of its own is sent there.',
   'spec 5.4.7': 'The token may come in the header that authentication names.',
   'spec 7': 'A request without a token gets 401, with hints where oauth is set.',
-  'behaviour Configuration': 'A configuration is judged as a whole, and nothing of a refused one is stored.',
+  'behaviour Configuration': 'A configuration is checked as a whole, and nothing of a refused one is stored.',
   'behaviour The tool result': 'Each kind of answer and failure becomes the result that the section describes.',
   'behaviour Calls': 'Arguments and answers are recorded only while capture is on.',
   'behaviour request 1': 'A colon starts an argument only where one is declared and may stand.',
@@ -172,7 +172,7 @@ const security = {
     'sec C9': 'A transform sees own properties only.',
   }),
   ...of(cwe(400), {
-    'sec C10': 'Schemas that take long to judge are refused.',
+    'sec C10': 'Schemas that take long to check are refused.',
     'sec F3': 'Large, deep and many-part bodies are refused at a bounded cost.',
     'sec G1': 'A hostile answer of an upstream becomes a tool error.',
   }),
@@ -224,8 +224,8 @@ const security = {
 /** What an independent look at the running service found, as the rules that were missing. */
 const findings = {
   ...of(architecture, {
-    'find A1': 'A configuration is judged in bounded time, whatever its schema.',
-    'find A2': 'Arguments and answers are judged and read in bounded time.',
+    'find A1': 'A configuration is checked in bounded time, whatever its schema.',
+    'find A2': 'Arguments and answers are checked and read in bounded time.',
     'find A3': 'A request from a stranger costs next to nothing.',
     'find A4': 'Reports do not slow down calls.',
     'find A5': 'Nothing is stored without an end.',

@@ -55,7 +55,7 @@ export function createCaches(options: CachesOptions) {
     time,
     staleMs,
     onChanges: (list) => {
-      for (const { kind, ref } of list) forget[kind](ref);
+      for (const { kind, ref } of list) invalidate[kind](ref);
     },
     onGap: () => {
       for (const { clear } of [keys, servers, grants, handedOut]) clear();
@@ -100,14 +100,14 @@ export function createCaches(options: CachesOptions) {
   };
   const ofCalls = { clientTokens: createClientTokens({ ...oauthParts, userAgent }) };
   const grants = createGrantUse(oauthParts, freshness);
-  const forget = {
+  const invalidate = {
     server: (ref: string) => {
-      servers.forget(ref);
-      handedOut.forget(ref);
+      servers.invalidate(ref);
+      handedOut.invalidate(ref);
     },
-    key: keys.forget,
-    grant: grants.forget,
-    workspace: servers.forget,
+    key: keys.invalidate,
+    grant: grants.invalidate,
+    workspace: servers.invalidate,
   };
   const stop = async () => {
     await unsaved.close();

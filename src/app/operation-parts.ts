@@ -11,7 +11,7 @@ import { routes, urlOf } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
-import { judgeWork } from './adapters/threads.ts';
+import { configurationWork } from './adapters/threads.ts';
 
 /** Settings of the deployment that restrict configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
@@ -40,7 +40,7 @@ export function operationParts(
   return {
     keyring,
     rules: rulesOf(rules),
-    judgeOnThread: serving && judgeWork(serving.threads, rules),
+    checkConfigOnThread: serving && configurationWork(serving.threads, rules),
     importing: serving
       ? createImporting({ ...serving, urlProblem: rulesOf(rules).urlProblem })
       : { plan: notServing, again: notServing },

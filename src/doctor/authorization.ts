@@ -43,8 +43,8 @@ function outcomeOf(page: Answered): Outcome {
   return { kind: 'refused', why: `${status}${errorOf(page.json)}` };
 }
 
-/** Judges whether a login begins as clients begin it. */
-export async function judgeAuthorization(trial: Trial): Promise<Verdict> {
+/** Checks whether a login begins as clients begin it. */
+export async function checkAuthorization(trial: Trial): Promise<Verdict> {
   const { page, outcome } = await authorize(trial, {});
   if (outcome.kind === 'refused')
     return problem(`The client that has just registered cannot begin a login: ${outcome.why}.`);
@@ -62,15 +62,15 @@ function cannotBeFramed({ headers }: Answered): boolean {
   );
 }
 
-/** Judges whether PKCE is required (MCP 2025-11-25, authorization). */
-export async function judgePkce(trial: Trial): Promise<Verdict> {
+/** Checks whether PKCE is required (MCP 2025-11-25, authorization). */
+export async function checkPkceIsRequired(trial: Trial): Promise<Verdict> {
   const { outcome } = await authorize(trial, { code_challenge: undefined, code_challenge_method: undefined });
   if (outcome.kind === 'refused') return ok('A request without PKCE is refused.');
   return problem('A login begins without PKCE, so a stolen code is enough to take it over.', []);
 }
 
-/** Judges whether codes go only to registered redirect URIs (RFC 6749, 3.1.2.3). */
-export async function judgeRedirectUri(trial: Trial): Promise<Verdict> {
+/** Checks whether codes go only to registered redirect URIs (RFC 6749, 3.1.2.3). */
+export async function checkRedirectUris(trial: Trial): Promise<Verdict> {
   const { outcome } = await authorize(trial, { redirect_uri: foreignUri });
   if (outcome.kind === 'refused') return ok('A redirect URI that is not registered is refused.');
   if (outcome.kind === 'sent_to_foreign_uri')
@@ -78,8 +78,8 @@ export async function judgeRedirectUri(trial: Trial): Promise<Verdict> {
   return problem('A login begins with a redirect URI that is not registered, so codes may go to anybody.', []);
 }
 
-/** Judges the token endpoint by a code that never existed (RFC 6749, 5.2). */
-export async function judgeTokenEndpoint({ web, metadata, clientId, address }: Trial): Promise<Verdict> {
+/** Checks the token endpoint by a code that never existed (RFC 6749, 5.2). */
+export async function checkTokenEndpoint({ web, metadata, clientId, address }: Trial): Promise<Verdict> {
   const page = await web.ask(metadata.token_endpoint as string, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },

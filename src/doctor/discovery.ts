@@ -1,5 +1,5 @@
 import { type Fields, ok, problem, textsOf, type Verdict, warning } from './check.ts';
-import { judgeResourceMetadata, judgeServerMetadata } from './judge-metadata.ts';
+import { checkResourceMetadata, checkServerMetadata } from './check-metadata.ts';
 import { type Answered, typeOfAnswer, Unreachable, type WebClient } from './web.ts';
 
 export function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
@@ -10,8 +10,8 @@ export function readChallenge(page: Answered): { scheme: string | undefined; met
   };
 }
 
-/** Judges a refusal without a credential (RFC 6750, 3; RFC 9728, 5.1). */
-export function judgeChallenge(page: Answered): Verdict {
+/** Checks a refusal without a credential (RFC 6750, 3; RFC 9728, 5.1). */
+export function checkChallenge(page: Answered): Verdict {
   const { scheme, metadataUrl } = readChallenge(page);
   if (scheme?.toLowerCase() !== 'bearer')
     return problem('401 without "WWW-Authenticate: Bearer …", so clients do not know that they can log in.');
@@ -46,7 +46,7 @@ export async function findResource(
         return { verdict: problem(`The metadata that the challenge names is answered with ${faultOf(page)}.`) };
       continue;
     }
-    const verdict = judgeDocument(page, judgeResourceMetadata(page.json, address));
+    const verdict = checkDocument(page, checkResourceMetadata(page.json, address));
     const isAtRoot = url === urls.at(-1) && urls.length > 1 && url !== named;
     if (verdict.status === 'ok' && isAtRoot)
       return {
@@ -85,7 +85,7 @@ export async function findIssuer(
     const page = await quietly(web, url);
     last = page ?? last;
     if (page?.status !== 200 || !page.json) continue;
-    return { verdict: judgeDocument(page, judgeServerMetadata(page.json, issuer)), issuer, metadata: page.json };
+    return { verdict: checkDocument(page, checkServerMetadata(page.json, issuer)), issuer, metadata: page.json };
   }
   return {
     verdict: problem(`The authorization server ${issuer} has no metadata where clients look: ${faultOf(last)}.`),
@@ -93,7 +93,7 @@ export async function findIssuer(
 }
 
 /** A document that pages read needs CORS; the wrong media type stops some parsers. */
-function judgeDocument(page: Answered, verdict: Verdict): Verdict {
+function checkDocument(page: Answered, verdict: Verdict): Verdict {
   if (verdict.status !== 'ok') return verdict;
   if (!typeOfAnswer(page.headers).endsWith('json'))
     return warning(
@@ -103,7 +103,7 @@ function judgeDocument(page: Answered, verdict: Verdict): Verdict {
 }
 
 /** Whether pages of other origins may read the documents; clients that run in a browser need that. */
-export async function judgeCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
+export async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
   const refused: string[] = [];
   for (const url of urls) {
     const page = await quietly(web, url, { origin: 'https://client.example' });
@@ -136,7 +136,7 @@ function faultOf(page: Answered | undefined): string {
   return page.status === 200 ? 'something that is no JSON object' : String(page.status);
 }
 
-/** Locations of the documents, for `judgeCors`. */
+/** Locations of the documents, for `checkCors`. */
 export function documentUrls(address: string, refusal: Answered, issuer: string | undefined): string[] {
   const [resource] = resourceUrls(address, readChallenge(refusal).metadataUrl);
   const [server] = issuer === undefined ? [] : issuerUrls(issuer);

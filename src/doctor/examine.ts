@@ -1,17 +1,23 @@
 import { knownClients } from '../domain/known-clients.ts';
-import { judgeAuthorization, judgePkce, judgeRedirectUri, judgeTokenEndpoint, type Trial } from './authorization.ts';
-import { type Check, everyClient, type Fields, ok, problem, type Verdict, warning } from './check.ts';
-import { documentUrls, findIssuer, findResource, judgeChallenge, judgeCors, readChallenge } from './discovery.ts';
-import { isLoopbackHost, judgeRegistrationMetadata } from './judge-metadata.ts';
-import { judgeSchemas, judgeTokens, judgeToolCount, judgeToolList, judgeToolNames } from './judge-tools.ts';
-import { judgeKnownClients, judgeRegistration, ownRedirectUri, register } from './registration.ts';
 import {
+  checkAuthorization,
+  checkPkceIsRequired,
+  checkRedirectUris,
+  checkTokenEndpoint,
+  type Trial,
+} from './authorization.ts';
+import { type Check, everyClient, type Fields, ok, problem, type Verdict, warning } from './check.ts';
+import { checkRegistrationMetadata, isLoopbackHost } from './check-metadata.ts';
+import { checkSchemas, checkTokens, checkToolCount, checkToolList, checkToolNames } from './check-tools.ts';
+import { checkChallenge, checkCors, documentUrls, findIssuer, findResource, readChallenge } from './discovery.ts';
+import { checkKnownClients, checkRegistration, ownRedirectUri, register } from './registration.ts';
+import {
+  checkGet,
+  checkInitialize,
+  checkModern,
+  checkNotification,
+  checkUnknownMethod,
   initialize,
-  judgeGet,
-  judgeInitialize,
-  judgeModern,
-  judgeNotification,
-  judgeUnknownMethod,
   listTools,
   type McpAddress,
   post,
@@ -53,9 +59,9 @@ export async function examine(address: string, options: ExamineOptions): Promise
 
 async function examineAll(patient: Patient): Promise<void> {
   const { address, report, web } = patient;
-  if (report('address', 'The address can be used', judgeAddress(address)).status === 'problem') return;
+  if (report('address', 'The address can be used', checkAddress(address)).status === 'problem') return;
   const first = await post({ web, address, token: undefined }, initialize);
-  const reach = report('reach', 'The address answers MCP clients', judgeFirstAnswer(first));
+  const reach = report('reach', 'The address answers MCP clients', checkFirstAnswer(first));
   if (reach.status === 'problem') return;
   if (first.status === 401) await examineLogin(patient, first);
   if (first.status === 401 && patient.token === undefined) return;
@@ -69,7 +75,7 @@ async function examineAll(patient: Patient): Promise<void> {
   await examineSession(at, opened, patient);
 }
 
-function judgeAddress(address: string): Verdict {
+function checkAddress(address: string): Verdict {
   if (!URL.canParse(address)) return problem(`${JSON.stringify(address)} is no URL; expected: https://host/path.`);
   const { protocol, hostname, hash, username, password, search } = new URL(address);
   if (protocol !== 'https:' && protocol !== 'http:')
@@ -93,7 +99,7 @@ function judgeAddress(address: string): Verdict {
   return ok('https, and reachable from anywhere that can reach its host.');
 }
 
-function judgeFirstAnswer(page: Answered): Verdict {
+function checkFirstAnswer(page: Answered): Verdict {
   const { status, headers } = page;
   if (status === 401) return ok('A request without a credential is refused with 401.');
   if (status >= 300 && status < 400) {
@@ -123,7 +129,7 @@ function judgeFirstAnswer(page: Answered): Verdict {
 
 async function examineLogin(patient: Patient, refusal: Answered): Promise<void> {
   const { address, report, web, token } = patient;
-  report('challenge', 'A request without a credential is refused with a challenge', judgeChallenge(refusal));
+  report('challenge', 'A request without a credential is refused with a challenge', checkChallenge(refusal));
   const found = await findResource(web, address, refusal);
   if (!found.resource && token !== undefined && readChallenge(refusal).metadataUrl === undefined) {
     const only = knownClients.filter((client) => client.onlyLogsIn).map((client) => client.name);
@@ -138,7 +144,7 @@ async function examineLogin(patient: Patient, refusal: Answered): Promise<void> 
   if (!found.resource) return;
   const server = await findIssuer(web, found.resource);
   report('server_metadata', 'The login is described', server.verdict);
-  report('cors', 'Pages may read the metadata', await judgeCors(web, documentUrls(address, refusal, server.issuer)));
+  report('cors', 'Pages may read the metadata', await checkCors(web, documentUrls(address, refusal, server.issuer)));
   if (!server.metadata) return;
   const isWhole = server.verdict.status !== 'problem' || typeof server.metadata.authorization_endpoint === 'string';
   if (isWhole) await examineClient(patient, server.metadata);
@@ -146,28 +152,28 @@ async function examineLogin(patient: Patient, refusal: Answered): Promise<void> 
 
 async function examineClient(patient: Patient, metadata: Fields): Promise<void> {
   const { address, report, web, registers } = patient;
-  const announced = report('registration', 'Clients can get a client id', judgeRegistrationMetadata(metadata));
+  const announced = report('registration', 'Clients can get a client id', checkRegistrationMetadata(metadata));
   const endpoint = metadata.registration_endpoint;
   if (announced.status === 'problem' || !registers || typeof endpoint !== 'string' || !URL.canParse(endpoint)) return;
   const page = await register(web, endpoint, 'Toolhost doctor', [ownRedirectUri]);
-  const registered = report('register', 'A client registers', judgeRegistration(page, [ownRedirectUri]));
+  const registered = report('register', 'A client registers', checkRegistration(page, [ownRedirectUri]));
   const clientId = page.json?.client_id;
   if (registered.status === 'problem' || typeof clientId !== 'string') return;
-  report('redirect_uris', 'The redirect URIs of known clients are taken', await judgeKnownClients(web, endpoint));
+  report('redirect_uris', 'The redirect URIs of known clients are taken', await checkKnownClients(web, endpoint));
   const trial: Trial = { web, metadata, clientId, address };
   if (!hasUrl(metadata, 'authorization_endpoint') || !hasUrl(metadata, 'token_endpoint')) return;
-  if (report('authorize', 'A login begins', await judgeAuthorization(trial)).status !== 'problem') {
-    report('pkce', 'PKCE is required', await judgePkce(trial));
-    report('redirect_uri', 'Only registered redirect URIs are taken', await judgeRedirectUri(trial));
+  if (report('authorize', 'A login begins', await checkAuthorization(trial)).status !== 'problem') {
+    report('pkce', 'PKCE is required', await checkPkceIsRequired(trial));
+    report('redirect_uri', 'Only registered redirect URIs are taken', await checkRedirectUris(trial));
   }
-  report('token_endpoint', 'The token endpoint answers as clients expect', await judgeTokenEndpoint(trial));
+  report('token_endpoint', 'The token endpoint answers as clients expect', await checkTokenEndpoint(trial));
   const made = await post({ web, address, token: 'made-up-token-of-toolhost-doctor' }, initialize);
-  report('expired_token', 'A token that is not valid is refused with 401', judgeMadeUpToken(made));
+  report('expired_token', 'A token that is not valid is refused with 401', checkMadeUpToken(made));
 }
 
 const hasUrl = (metadata: Fields, name: string) => typeof metadata[name] === 'string' && URL.canParse(metadata[name]);
 
-function judgeMadeUpToken({ status }: Answered): Verdict {
+function checkMadeUpToken({ status }: Answered): Verdict {
   if (status === 401) return ok('401, so clients log in again when their token expires.');
   if (status === 200) return ok('It is accepted until a tool is called, so this server passes tokens on.');
   return problem(
@@ -177,25 +183,25 @@ function judgeMadeUpToken({ status }: Answered): Verdict {
 
 async function examineSession(at: McpAddress, opened: Answered, { address, report }: Patient): Promise<void> {
   const rpc = rpcOf(opened);
-  if (report('handshake', 'The server introduces itself', judgeInitialize(resultOf(rpc))).status === 'problem') return;
+  if (report('handshake', 'The server introduces itself', checkInitialize(resultOf(rpc))).status === 'problem') return;
   const session = sessionOf(at, opened);
-  report('notification', 'The handshake is completed', await judgeNotification(session));
+  report('notification', 'The handshake is completed', await checkNotification(session));
   const tools = await listTools(session);
   if (typeof tools === 'string') report('tool_list', 'The list of tools is well-formed', problem(tools));
   else reportTools(tools, address, report);
-  report('unknown_method', 'Unknown methods are answered', await judgeUnknownMethod(session));
-  report('get', 'GET is answered', await judgeGet(session));
-  report('modern', 'The newest revision', await judgeModern(at));
+  report('unknown_method', 'Unknown methods are answered', await checkUnknownMethod(session));
+  report('get', 'GET is answered', await checkGet(session));
+  report('modern', 'The newest revision', await checkModern(at));
 }
 
 function reportTools(tools: readonly Fields[], address: string, report: Report): void {
   const names = tools.map(({ name }) => String(name));
   const cost = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-  report('tool_list', 'The list of tools is well-formed', judgeToolList(tools));
-  report('tool_count', 'The number of tools is within limits', judgeToolCount(tools.length));
-  report('tool_names', 'The names of the tools are usable', judgeToolNames(names, nameOf(address)));
-  report('tool_schemas', 'The schemas of the tools are taken by every client', judgeSchemas(tools));
-  report('token_estimate', 'The list of tools is affordable', judgeTokens(Math.ceil(JSON.stringify(cost).length / 4)));
+  report('tool_list', 'The list of tools is well-formed', checkToolList(tools));
+  report('tool_count', 'The number of tools is within limits', checkToolCount(tools.length));
+  report('tool_names', 'The names of the tools are usable', checkToolNames(names, nameOf(address)));
+  report('tool_schemas', 'The schemas of the tools are taken by every client', checkSchemas(tools));
+  report('token_estimate', 'The list of tools is affordable', checkTokens(Math.ceil(JSON.stringify(cost).length / 4)));
 }
 
 /** The name that people would give the server in their client. */

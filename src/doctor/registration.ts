@@ -24,8 +24,8 @@ export async function register(
   });
 }
 
-/** Judges the answer to a registration (RFC 7591, 3.2.1). */
-export function judgeRegistration(page: Answered, redirectUris: readonly string[]): Verdict {
+/** Checks the answer to a registration (RFC 7591, 3.2.1). */
+export function checkRegistration(page: Answered, redirectUris: readonly string[]): Verdict {
   const { status, json } = page;
   if (status === 429) return warning('There were too many registrations; try again later.');
   if (!isCreated(page)) return problem(`Registration is answered with ${status}${errorOf(json)}.`);
@@ -50,7 +50,7 @@ const dateOf = ({ headers }: Answered) => Date.parse(headers.get('date') ?? '') 
 const isCreated = ({ status }: Answered) => status === 201 || status === 200;
 
 /** Registers each known client with its own redirect URIs. */
-export async function judgeKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
+export async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
   const refused: { name: string; why: string }[] = [];
   for (const { name, redirectUris } of knownClients) {
     const page = await register(web, endpoint, name, redirectUris);

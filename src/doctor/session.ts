@@ -38,8 +38,8 @@ export function rpcOf(page: Answered): Fields | undefined {
 
 export const resultOf = (rpc: Fields | undefined): Fields => objectOf(rpc?.result);
 
-/** Judges the result of `initialize` (MCP 2025-11-25, lifecycle). */
-export function judgeInitialize(result: Fields): Verdict {
+/** Checks the result of `initialize` (MCP 2025-11-25, lifecycle). */
+export function checkInitialize(result: Fields): Verdict {
   const { protocolVersion, capabilities, serverInfo } = result;
   if (typeof protocolVersion !== 'string') return problem('The answer to initialize has no protocolVersion.');
   if (typeof objectOf(serverInfo).name !== 'string')
@@ -64,14 +64,14 @@ export function sessionOf(at: McpAddress, opened: Answered): McpSession {
   return { at, headers };
 }
 
-export async function judgeNotification({ at, headers }: McpSession): Promise<Verdict> {
+export async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
   const { status } = await post(at, { method: 'notifications/initialized' }, headers);
   if (status === 202) return ok('202, as the protocol wants it.');
   if (status < 300) return warning(`notifications/initialized is answered with ${status} instead of 202.`);
   return problem(`notifications/initialized is answered with ${status}; clients give up there.`);
 }
 
-export async function judgeUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
+export async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
   const page = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
   const error = objectOf(rpcOf(page)?.error);
   if (typeof error.code === 'number') return ok('An unknown method is answered with a JSON-RPC error.');
@@ -81,7 +81,7 @@ export async function judgeUnknownMethod({ at, headers }: McpSession): Promise<V
 }
 
 /** Clients open a GET for messages of the server; 405 says that there are none (MCP 2025-11-25, transports). */
-export async function judgeGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+export async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const page = await web.ask(address, { headers: { ...headers, ...authorization, accept: 'text/event-stream' } });
   if (page.status === 405) return ok('GET is answered with 405: no messages of the server.');
@@ -119,7 +119,7 @@ function summaryOf(rpc: Fields | undefined): string {
 }
 
 /** Which eras of the protocol are answered. Missing the modern one is no fault: clients fall back. */
-export async function judgeModern(at: McpAddress): Promise<Verdict> {
+export async function checkModern(at: McpAddress): Promise<Verdict> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': modernRevision,
     'io.modelcontextprotocol/clientCapabilities': {},

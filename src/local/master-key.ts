@@ -8,7 +8,7 @@ export type LocalMasterKeys = {
   keys: Buffer[];
   file: string;
   /** Deletes the file if it was created just now, so that the right one can be put in its location. */
-  forgetNew(): void;
+  removeNew(): void;
 };
 
 /** Reads the keys from a file beside the database, which only its owner can read. Creates it at the first start. */
@@ -18,7 +18,7 @@ export function localMasterKeys(dataDir: string): LocalMasterKeys {
   return {
     keys: parseMasterKeys(readFileSync(file, 'utf8')),
     file,
-    forgetNew: () => isNew && rmSync(file, { force: true }),
+    removeNew: () => isNew && rmSync(file, { force: true }),
   };
 }
 

@@ -18,7 +18,7 @@ import { authenticate, type ManagerCredentials, mayManage } from './authenticate
 
 const instructions =
   'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
-  'Use checkMcpServer to judge a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it.';
+  'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it.';
 
 function annotationsOf(op: Operation): object {
   return {

@@ -15,7 +15,7 @@ import type { ConnectionProbe } from './connection/connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import type { Importing } from './imports/importing.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
-import type { Foreseen, JudgeOnThread } from './servers/judged.ts';
+import type { CheckConfigOnThread, Precheck } from './servers/checked-config.ts';
 
 /** The caller of an operation: a key, a person, or the operator at the machine. */
 export type Actor = {
@@ -99,7 +99,7 @@ export type Parts = {
   /** Quotas where none were set. */
   defaultQuotas: Quotas;
   /** Undefined in the command line, which may block while it checks a configuration itself. */
-  judgeOnThread: JudgeOnThread | undefined;
+  checkConfigOnThread: CheckConfigOnThread | undefined;
   /** Reads and plans API descriptions. */
   importing: Importing;
   /** Undefined in a process that serves no calls. */
@@ -110,8 +110,8 @@ export type Context = {
   db: Db;
   actor: Actor;
   requestId: string;
-  /** The result of `foresee`. */
-  foreseen?: Foreseen | undefined;
+  /** The result of `precheck`. */
+  precheck?: Precheck | undefined;
   /** The result of `prepare`. */
   prepared?: unknown;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
@@ -158,14 +158,14 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   isTool: boolean;
   input: Input;
   /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
-  judgesInput?: boolean;
+  validatesInput?: boolean;
   output: Output;
   /** Largest body over REST in bytes, where it is not the usual one. */
   largestBody?: number;
   /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */
-  foresee?(context: Context, input: z.output<Input>): Promise<Foreseen | undefined>;
+  precheck?(context: Context, input: z.output<Input>): Promise<Precheck | undefined>;
   run(context: Context, input: z.output<Input>): Promise<z.input<Output>>;
   /** Whether nothing was changed, so that there is nothing to audit. */
   isUnchanged?(output: z.input<Output>): boolean;

@@ -21,7 +21,7 @@ import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
 import type { WriteQueue } from './quotas/write-queue.ts';
-import { type Foreseen, ForeseenTooEarly } from './servers/judged.ts';
+import { type Precheck, StalePrecheck } from './servers/checked-config.ts';
 import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
@@ -50,16 +50,16 @@ export async function runOperation<Op extends Operation>(
   if (isLarge) await nextTurn();
   refuseNul(raw);
   if (isLarge) await nextTurn();
-  const input = op.judgesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
+  const input = op.validatesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const { defaultQuotas } = runner.parts;
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId, quotas: defaultQuotas });
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
   if (op.isReport) return runner.reports.run(actor.workspaceId, report);
   if (op.effect !== 'write') return report(runner.db);
   const prepared = await op.prepare?.(context(runner.db), input);
-  const change = async (transaction: Transaction<Tables>, foreseen: Foreseen | undefined) => {
+  const change = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
-    const result = await op.run({ ...context(transaction), prepared, foreseen, quotas }, input);
+    const result = await op.run({ ...context(transaction), prepared, precheck, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {
@@ -76,10 +76,10 @@ export async function runOperation<Op extends Operation>(
     return result;
   };
   const attempt = async () => {
-    const foreseen = await op.foresee?.({ ...context(runner.db), prepared }, input);
-    return runner.writes.run(actor.workspaceId, () => transact(runner.db, (db) => change(db, foreseen)));
+    const precheck = await op.precheck?.({ ...context(runner.db), prepared }, input);
+    return runner.writes.run(actor.workspaceId, () => transact(runner.db, (db) => change(db, precheck)));
   };
-  const output = await untilForeseen(attempt);
+  const output = await untilPrecheckHolds(attempt);
   await runner.onCommitted();
   return output as OutputOf<Op>;
 }
@@ -87,12 +87,12 @@ export async function runOperation<Op extends Operation>(
 const mostAttempts = 5;
 
 /** Repeats a change while others overtake the check of its configuration. @throws AppError conflict */
-async function untilForeseen<Output>(attempt: () => Promise<Output>): Promise<Output> {
+async function untilPrecheckHolds<Output>(attempt: () => Promise<Output>): Promise<Output> {
   for (let attempts = 0; attempts < mostAttempts; attempts++) {
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof ForeseenTooEarly)) throw error;
+      if (!(error instanceof StalePrecheck)) throw error;
     }
   }
   throw new AppError('conflict', 'the server was changed again and again meanwhile; repeat your change');

@@ -83,7 +83,7 @@ export class Pool implements Lender {
     this.#end(connection);
   }
 
-  forget(transfer: Transfer): void {
+  removeWaiting(transfer: Transfer): void {
     const index = this.#waiting.indexOf(transfer);
     if (index >= 0) this.#waiting.splice(index, 1);
   }

@@ -30,7 +30,7 @@ export type Lender = {
   /** After anything else, which ends the connection. */
   discard(connection: Connection): void;
   /** The transfer no longer waits. */
-  forget(transfer: Transfer): void;
+  removeWaiting(transfer: Transfer): void;
 };
 
 /** One request and its answer, as undici reports it, within a deadline and limits. */
@@ -148,7 +148,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   fail(error: OutboundError): void {
     if (!this.#settle()) return;
     if (this.#connection) this.#lender?.discard(this.#connection);
-    else this.#lender?.forget(this);
+    else this.#lender?.removeWaiting(this);
     this.#ended.reject(error);
   }
 

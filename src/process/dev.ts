@@ -17,7 +17,7 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
   const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-dev-'));
   const own = Object.fromEntries(taken.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
   const settings = { LOG_LEVEL: 'warn', ...own, DATA_DIR: dataDir, DEMO: '0', QUOTAS: 'writes=0' };
-  const forget = () => rmSync(dataDir, { recursive: true, force: true });
+  const removeData = () => rmSync(dataDir, { recursive: true, force: true });
   try {
     const running = await start(settings);
     return {
@@ -25,12 +25,12 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
       servers: createDevServers(running.app.runner),
       async stop() {
         const isComplete = await running.stop();
-        forget();
+        removeData();
         return isComplete;
       },
     };
   } catch (error) {
-    forget();
+    removeData();
     throw error;
   }
 }

@@ -25,15 +25,15 @@ const rowsAtOnce = 100;
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
-  const forget = async (table: 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces', column: string) =>
+  const removeAll = async (table: 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces', column: string) =>
     Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
   const discarded = {
     secrets: await repeat(() => discardSecrets(db, options)),
     grants: await repeat(() => endGrants(db, options)),
-    authorizations: await forget('authorizations', 'sealed_verifier'),
-    captures: await forget('captures', 'sealed_document'),
-    client_tokens: await forget('client_tokens', 'sealed_token'),
-    answer_pieces: await forget('answer_pieces', 'sealed_pieces'),
+    authorizations: await removeAll('authorizations', 'sealed_verifier'),
+    captures: await removeAll('captures', 'sealed_document'),
+    client_tokens: await removeAll('client_tokens', 'sealed_token'),
+    answer_pieces: await removeAll('answer_pieces', 'sealed_pieces'),
   };
   await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
   await retireKeys(db, [keyId], now());

@@ -3,13 +3,13 @@ import type { ContentJob } from '../gateway/answer/content-job.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
 import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
-import type { ConfigurationJob } from '../operations/servers/judged.ts';
+import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
   'check-arguments': ArgumentJob;
   'import-again': ImportAgainJob;
-  'judge-configuration': ConfigurationJob;
+  'check-configuration': ConfigurationJob;
   'plan-import': ImportJob;
   'read-answer': AnswerJob;
   'shorten-content': ContentJob;
@@ -27,7 +27,7 @@ export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] }
 export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
-  'judge-configuration': async () => (await import('../operations/servers/configuration-job.ts')).judgeConfiguration,
+  'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,

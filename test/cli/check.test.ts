@@ -43,7 +43,7 @@ describe('toolhost check', () => {
     ]);
   });
 
-  it('judges the configuration files of a folder, by name, and says when it has none', async () => {
+  it('checks the configuration files of a folder, by name, and says when it has none', async () => {
     const servers = join(folder, 'servers');
     mkdirSync(join(servers, 'older'), { recursive: true });
     writeFileSync(join(servers, 'b.json'), good('beta'));
@@ -59,7 +59,7 @@ describe('toolhost check', () => {
     );
   });
 
-  it('[imp 6] judges every document of a file and its sections, and names both files of a slug that is there twice', async () => {
+  it('[imp 6] checks every document of a file and its sections, and names both files of a slug that is there twice', async () => {
     const servers = join(folder, 'documents');
     mkdirSync(servers);
     const two = join(servers, 'two.yaml');
@@ -144,7 +144,7 @@ describe('toolhost check', () => {
     assert.deepEqual([files[1]?.problems, files[1]?.warnings], [[], []]);
   });
 
-  it('judges as the service of this environment would', async () => {
+  it('checks as the service of this environment would', async () => {
     const other = file('other.json', good('other'));
     const [closed, open, reserved, unset] = await Promise.all([
       check([example]),

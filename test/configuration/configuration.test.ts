@@ -58,7 +58,7 @@ describe('a configuration', () => {
     assert.deepEqual(await slugs(), []);
   });
 
-  it('[behaviour Configuration] is judged alike by checkMcpServer and by the tools of the management server', async () => {
+  it('[behaviour Configuration] is checked alike by checkMcpServer and by the tools of the management server', async () => {
     assert.deepEqual((await judge(tenMistakes)).problems.sort(), [...tenReports].sort());
     const result = await toolhost.callTool('manage', await toolhost.key(), 'createMcpServer', tenMistakes);
     assert.equal(result.isError, true);

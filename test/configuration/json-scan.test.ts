@@ -169,7 +169,7 @@ describe('checking JSON without parsing it into values', () => {
       '{"":{}}',
     ],
   ]) {
-    it(`judges ${JSON.stringify(text)} as JSON.parse does`, () => {
+    it(`checks ${JSON.stringify(text)} as JSON.parse does`, () => {
       assert.equal(scan(text) !== undefined, isJson(text));
     });
   }

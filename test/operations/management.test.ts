@@ -202,7 +202,7 @@ describe('the management server', () => {
     await refused('restoreVersion', { slug: 'first-server', version: 1, expected_version: 3 }, /changed meanwhile/);
   });
 
-  it('checkMcpServer judges without storing', async () => {
+  it('checkMcpServer checks without storing', async () => {
     const good = await done(
       'checkMcpServer',
       serverAt('not-stored', upstream.url, { tools: [toolAt(`${upstream.url}/x`, { description: 'Short.' })] }),

@@ -93,7 +93,7 @@ for (const engine of engines) {
       assert.equal((other.server as Json).version, 2);
     });
 
-    it('[find D4] still judges the version that the caller expects', async () => {
+    it('[find D4] still checks the version that the caller expects', async () => {
       const config = serverAt('expected', api);
       await rest('POST', '/servers', config);
       const stale = await world.toolhost.rest('PUT', '/servers/expected', { body: { ...config, expected_version: 7 } });

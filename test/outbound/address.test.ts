@@ -108,7 +108,7 @@ function v6Texts(bytes: readonly number[]): string[] {
 }
 
 describe('the address guard against the table of IANA', () => {
-  it('[sec B1] judges every IPv4 address as the table does', () => {
+  it('[sec B1] checks every IPv4 address as the table does', () => {
     fc.assert(
       fc.property(anyV4, (bytes) =>
         assert.equal(isPublicAddress(dotted(bytes)), isPublicByTable(bytes), dotted(bytes)),
@@ -117,7 +117,7 @@ describe('the address guard against the table of IANA', () => {
     );
   });
 
-  it('[sec B1] judges every IPv6 address as the table does, however it is written', () => {
+  it('[sec B1] checks every IPv6 address as the table does, however it is written', () => {
     fc.assert(
       fc.property(anyV6, (bytes) => {
         for (const text of v6Texts(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);

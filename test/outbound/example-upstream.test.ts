@@ -24,7 +24,7 @@ function runningApi(): () => Api {
   return () => api ?? assert.fail('not running');
 }
 
-/** Sends requests to one running API and judges the answers. */
+/** Sends requests to one running API and checks the answers. */
 function clientOf(api: () => Api) {
   const send = (method: string, path: string, body?: unknown, headers: object = {}) => {
     const text = typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body);

@@ -68,7 +68,7 @@ describe('the cost of checking a configuration', () => {
       return toolWith({ name: `tool_${i}`, method: 'POST', url, input_schema });
     });
 
-  it('[find A1] 200 tools near the limit of a body are judged, stored, changed, shown and called', async () => {
+  it('[find A1] 200 tools near the limit of a body are checked, stored, changed, shown and called', async () => {
     const tools = largeTools((j) => ({
       type: 'string',
       description: `What argument ${j} means to the model, in a sentence, and what it should be.`,

@@ -118,7 +118,7 @@ describe('revision 2026-07-28', () => {
     });
   }
 
-  it('[mcp 5] a version header of the future without an envelope is judged as modern', async () => {
+  it('[mcp 5] a version header of the future without an envelope is treated as modern', async () => {
     const headers = { 'mcp-protocol-version': 'v999.0.0' };
     assertRefused(await toolhost.rpc('echo', token, 'tools/list', {}, headers), 400, -32602);
     const initialize = await toolhost.rpc('echo', token, 'initialize', { protocolVersion: '2025-11-25' }, headers);

@@ -68,7 +68,7 @@ describe('[find B1] a process whose clock is wrong', () => {
     }
   });
 
-  it('logs it once; a server started so judges by the database’s time, and is not ready', async () => {
+  it('logs it once; a server started so uses the database’s time, and is not ready', async () => {
     const child = await startChildToolhost({ ...env, ...wrongClock(hour), DATA_DIR: right.dataDir });
     try {
       const { status, reason } = await readiness(child.url);

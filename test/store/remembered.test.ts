@@ -61,7 +61,7 @@ describe('the cached values of a process', () => {
     at = 0;
     await check.verify(again.key);
     await endApiKey(db, 'ours', again.id, 2);
-    check.forget(again.id);
+    check.invalidate(again.id);
     assert.equal(await check.verify(again.key), undefined);
   });
 
@@ -69,7 +69,7 @@ describe('the cached values of a process', () => {
     const { id, key } = await storeKey();
     const check = keyCheck();
     const reading = check.verify(key);
-    check.forget(id);
+    check.invalidate(id);
     await reading;
     await endApiKey(db, 'ours', id, 2);
     assert.equal(await check.verify(key), undefined);
@@ -106,9 +106,9 @@ describe('the cached values of a process', () => {
     const [one, two] = await Promise.all([servers.find('sample'), servers.find('sample')]);
     assert.equal(one, two);
     assert.equal(await servers.find('sample'), one);
-    servers.forget(first.id);
+    servers.invalidate(first.id);
     const reading = servers.find('sample');
-    servers.forget('sample');
+    servers.invalidate('sample');
     await reading;
     await updateServer(db, { ...first, version: 2, config: { ...first.config, name: 'Second' } }, 'x');
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
@@ -118,7 +118,7 @@ describe('the cached values of a process', () => {
     const servers = hostedServers();
     assert.equal(await servers.find('sample'), undefined);
     await insertServer(db, aServer());
-    servers.forget('sample');
+    servers.invalidate('sample');
     assert.equal((await servers.find('sample'))?.slug, 'sample');
   });
 
@@ -149,7 +149,7 @@ describe('the cached values of a process', () => {
     [at, freshUntil] = [minute, 2 * minute];
     assert.equal(await servers.find('sample'), compiled);
     await updateServerLimits(db, first, { callsPerSecond: 7 });
-    servers.forget(first.id);
+    servers.invalidate(first.id);
     assert.notEqual(await servers.find('sample'), compiled);
   });
 
@@ -227,7 +227,7 @@ describe('the cached values of a process', () => {
             asked.push(Promise.resolve(given).then((value) => assert.ok(value && value.n >= reported)));
           } else if (kind === 'change') {
             stored[key] = (stored[key] as number) + 1;
-            remembered.forget(`id of ${key}`);
+            remembered.invalidate(`id of ${key}`);
           } else if (kind === 'answer') {
             waiting.shift()?.();
             await new Promise((resolve) => setImmediate(resolve));

@@ -31,7 +31,7 @@ export async function check(
   config: Json,
 ): Promise<{ valid: boolean; problems: string[]; warnings: string[]; access: unknown }> {
   const { body, status, text } = await toolhost.rest('POST', '/check', { body: config });
-  if (status !== 200) throw new Error(`not judged: ${status} ${text}`);
+  if (status !== 200) throw new Error(`not checked: ${status} ${text}`);
   const lines = (remarks: unknown) => (remarks as Remark[]).map(({ path, message }) => `${path}: ${message}`);
   return {
     valid: body.valid === true,

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
+import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
-import type { JudgeOnThread } from '../../operations/servers/judged.ts';
 import type { Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
@@ -18,7 +18,7 @@ const idleMs = 60_000;
 const limitMs = {
   'check-arguments': 5000,
   'read-answer': 10_000,
-  'judge-configuration': 10_000,
+  'check-configuration': 10_000,
   'shorten-content': 10_000,
   'write-capture': 5000,
 };
@@ -56,9 +56,9 @@ function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
 }
 
 /** Runs the checks of configurations on threads. */
-export function judgeWork(threads: ThreadPool, rules: RuleSource): JudgeOnThread {
+export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
-    const kind = 'judge-configuration';
+    const kind = 'check-configuration';
     return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind] });
   };
 }

@@ -38,7 +38,7 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
   try {
     for (const sentence of await admitKeys(store, given)) log.warn(sentence);
   } catch (error) {
-    local?.forgetNew();
+    local?.removeNew();
     await store.close();
     throw error;
   }

@@ -6,7 +6,7 @@ import {
   type Applying,
   applyServer,
   conflictsOf,
-  foreseenOutcome,
+  plannedOutcome,
   pruneServer,
   type ServerOutcome,
   strayServers,
@@ -67,7 +67,9 @@ async function apply(paths: readonly string[], options: Options): Promise<void> 
   const slugs = new Set(planned.map(({ server }) => server.slug));
   const stray = options.prune && label !== undefined ? await strayServers(client, label, slugs) : [];
   if (!options.dryRun && stray.length > 0) await confirm(stray, options);
-  const outcomes = options.dryRun ? foreseen(planned, stray) : await applyAll(client, planned, { stray, options });
+  const outcomes = options.dryRun
+    ? plannedOutcomes(planned, stray)
+    : await applyAll(client, planned, { stray, options });
   report(outcomes, options);
 }
 
@@ -91,9 +93,9 @@ async function confirm(stray: Stray, options: Options): Promise<void> {
   if (typed.trim() !== 'yes') throw new AppError('invalid', 'not confirmed; nothing was changed');
 }
 
-function foreseen(planned: readonly PlannedServer[], stray: Stray): ServerOutcome[] {
+function plannedOutcomes(planned: readonly PlannedServer[], stray: Stray): ServerOutcome[] {
   const pruned = stray.map(({ slug }) => ({ slug, result: 'pruned' as const, changes: [], warnings: [] }));
-  return [...planned.map(foreseenOutcome), ...pruned];
+  return [...planned.map(plannedOutcome), ...pruned];
 }
 
 async function applyAll(

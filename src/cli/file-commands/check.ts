@@ -10,7 +10,7 @@ type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; war
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('judge configuration files without a service; exits with 1 when one has a problem, warnings are fine')
+    .description('check configuration files without a service; exits with 1 when one has a problem, warnings are fine')
     .argument(
       '<file...>',
       'JSON or YAML, with one or several servers, or a folder of such files; - reads standard input',
@@ -32,33 +32,33 @@ Examples:
 }
 
 async function check(paths: readonly string[], options: { json?: true }): Promise<void> {
-  const judge = await createJudge(process.env);
+  const check = await createCheck(process.env);
   const verdicts: Verdict[] = [];
-  for (const path of paths) verdicts.push(...(await verdictsOf(path, judge)));
+  for (const path of paths) verdicts.push(...(await verdictsOf(path, check)));
   const valid = verdicts.every((verdict) => verdict.valid);
   if (options.json) printJson({ valid, files: verdicts });
   else print(verdicts.flatMap(linesOf).join('\n'));
   if (!valid) process.exitCode = 1;
 }
 
-/** Judges a file or a folder. Two servers of it with one slug are a problem. */
-async function verdictsOf(given: string, judge: Judge): Promise<Verdict[]> {
+/** Checks a file or a folder. Two servers of it with one slug are a problem. */
+async function verdictsOf(given: string, check: Check): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   const slugs = new Map<string, string>();
   for (const file of filesOf(given)) {
     const { documents, problems } = await readDocuments(file);
     for (const { path, message } of problems)
       verdicts.push({ file, valid: false, problems: [{ path, message }], warnings: [] });
-    for (const document of documents) verdicts.push(verdictOf(document, judge, slugs));
+    for (const document of documents) verdicts.push(verdictOf(document, check, slugs));
   }
   return verdicts;
 }
 
 /** `secrets` are the names that the file has a source for. */
-type Judge = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
+type Check = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
 
 /** Checks configurations by the rules of the service that this environment would start. */
-async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
+async function createCheck(env: NodeJS.ProcessEnv): Promise<Check> {
   const [{ configRules }, { checkServerConfig }, { warningsOf }, { tooManyTools }] = await Promise.all([
     import('../../app/operator.ts'),
     import('../../domain/config/server-config.ts'),
@@ -75,10 +75,10 @@ async function createJudge(env: NodeJS.ProcessEnv): Promise<Judge> {
 }
 
 /** `slugs` are those of the documents before, each with its file. */
-function verdictOf({ at, value }: FileDocument, judge: Judge, slugs: Map<string, string>): Verdict {
+function verdictOf({ at, value }: FileDocument, check: Check, slugs: Map<string, string>): Verdict {
   const { config, problems: ofSections } = splitDocument(value);
   const secrets = isDocument(value) && isDocument(value.secrets) ? Object.keys(value.secrets) : [];
-  const { problems, warnings } = judge(config, secrets);
+  const { problems, warnings } = check(config, secrets);
   const all = [...ofSections, ...problems, ...duplicate(config, at, slugs)];
   if (all.length > 0) return { file: at, valid: false, problems: all, warnings: [] };
   const literal = isDocument(config) ? literalSecrets(config) : [];

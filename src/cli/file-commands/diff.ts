@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
-import { foreseenOutcome, type ServerOutcome, strayServers } from '../files/apply-files.ts';
+import { plannedOutcome, type ServerOutcome, strayServers } from '../files/apply-files.ts';
 import { type Planning, planFiles } from '../files/plan-files.ts';
 import type { FileProblem } from '../files/read-files.ts';
 import { differenceText, problemLines } from '../files/report.ts';
@@ -39,7 +39,7 @@ async function diff(paths: readonly string[], options: Options): Promise<void> {
   const slugs = new Set(planning.planned.map(({ server }) => server.slug));
   const stray = options.label === undefined ? [] : await strayServers(client, options.label, slugs);
   const outcomes = [
-    ...planning.planned.filter(({ plan }) => plan.problems.length === 0).map(foreseenOutcome),
+    ...planning.planned.filter(({ plan }) => plan.problems.length === 0).map(plannedOutcome),
     ...stray.map(({ slug }): ServerOutcome => ({ slug, result: 'pruned', changes: [], warnings: [] })),
   ];
   show(outcomes, planning, options);

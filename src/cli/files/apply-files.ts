@@ -35,7 +35,7 @@ export function conflictsOf(planned: readonly PlannedServer[], { label, overwrit
 }
 
 /** The report of a run that changes nothing. */
-export function foreseenOutcome({ server, plan }: PlannedServer): ServerOutcome {
+export function plannedOutcome({ server, plan }: PlannedServer): ServerOutcome {
   const { change: result, changes, warnings } = plan;
   return { slug: server.slug, file: server.at, result, changes, warnings };
 }
@@ -48,7 +48,7 @@ export async function applyServer(
 ): Promise<ServerOutcome> {
   const { server, plan } = planned;
   const isDone = plan.change === 'same' && plan.applied_version === plan.version;
-  if (isDone) return foreseenOutcome(planned);
+  if (isDone) return plannedOutcome(planned);
   try {
     const { change, changes, warnings } = await client.run('applyMcpServer', {
       ...wantedOf(server, label),
@@ -57,7 +57,7 @@ export async function applyServer(
     } as Input<'applyMcpServer'>);
     return { slug: server.slug, file: server.at, result: change, changes, warnings };
   } catch (error) {
-    return { ...foreseenOutcome(planned), ...failureOf(error) };
+    return { ...plannedOutcome(planned), ...failureOf(error) };
   }
 }
 

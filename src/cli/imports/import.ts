@@ -113,7 +113,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   const { tools, tokens } = plan.chosen;
   if (out === '-') return;
   if (options.json) printJson({ file: out, tools, tokens });
-  else print(`${out}: ${tools} tools, about ${tokens} tokens; judge it with: toolhost check ${out}`);
+  else print(`${out}: ${tools} tools, about ${tokens} tokens; check it with: toolhost check ${out}`);
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {

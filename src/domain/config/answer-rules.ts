@@ -6,7 +6,7 @@ import { toolSchema } from './tool.ts';
 const withheld = /^(set-cookie2?|connection|keep-alive|transfer-encoding|trailer|upgrade|te|proxy-.*)$/;
 
 /** Adds problems of the fields that say what a tool reads of an answer beside its body; paths are relative to the tool. */
-export function judgeAnswerFields(raw: { [field: string]: unknown }, problems: ProblemList): void {
+export function checkAnswerFields(raw: { [field: string]: unknown }, problems: ProblemList): void {
   const names = toolSchema.shape.response_headers.safeParse(raw.response_headers).data ?? [];
   const seen = new Set<string>();
   for (const [index, name] of names.entries()) {

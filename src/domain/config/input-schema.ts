@@ -3,7 +3,7 @@ import { unfilledPlaceholders } from '../mistakes/literal-text.ts';
 import { unknownRequired } from '../mistakes/required-names.ts';
 import { addIssues, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import { depthProblem, judgeSchema } from '../schema/schema-rules.ts';
+import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 import { type Argument, type ArgumentLocation, argumentLocations } from './sending/argument.ts';
 import {
   hasWireKeyword,
@@ -72,7 +72,7 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
 }
 
 /** Adds everything wrong with an `input_schema`; paths are relative to it. */
-export function judgeInputSchema(schema: InputSchema, problems: ProblemList): void {
+export function checkInputSchema(schema: InputSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(schema);
   if (tooDeep) {
     problems.add(() => tooDeep);
@@ -85,10 +85,10 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
     return;
   }
   if (isJsonSchemaForm(schema)) {
-    judgeSchema(toJsonSchema(schema), problems);
-    judgeNames(names, 'properties.', problems);
-    judgeProperties(schema, problems);
-    judgeLiterals(
+    checkSchema(toJsonSchema(schema), problems);
+    checkNames(names, 'properties.', problems);
+    checkProperties(schema, problems);
+    checkLiterals(
       schema,
       problems,
       problems.within((path) => `properties.${path}`),
@@ -96,20 +96,20 @@ export function judgeInputSchema(schema: InputSchema, problems: ProblemList): vo
     return;
   }
   const result = z.record(z.string(), fieldSchema).safeParse(schema);
-  judgeNames(names, '', problems);
+  checkNames(names, '', problems);
   if (!result.success) {
     addIssues(problems, result.error.issues, schema, () => Object.keys(fieldSchema.shape));
     return;
   }
-  judgeFields(result.data, problems);
+  checkFields(result.data, problems);
   // Problems of the JSON Schema made from a flat map are reported at the path in the flat map.
   const inFlatMap = problems.within((path) => path.replace(/^properties\./, ''));
-  judgeSchema(toJsonSchema(schema), inFlatMap);
-  judgeLiterals(toJsonSchema(schema), inFlatMap, problems, propertiesOf(schema));
+  checkSchema(toJsonSchema(schema), inFlatMap);
+  checkLiterals(toJsonSchema(schema), inFlatMap, problems, propertiesOf(schema));
 }
 
 /** Names and texts that would have no effect, or be sent as they stand. */
-function judgeLiterals(
+function checkLiterals(
   schema: JsonSchema,
   problems: ProblemList,
   ofProperties: ProblemList,
@@ -120,7 +120,7 @@ function judgeLiterals(
 }
 
 /** The keywords of the service beside those of JSON Schema. */
-function judgeProperties(schema: InputSchema, problems: ProblemList): void {
+function checkProperties(schema: InputSchema, problems: ProblemList): void {
   for (const [name, definition] of Object.entries(propertiesOf(schema))) {
     const location = (definition as { in?: ArgumentLocation } | null)?.in;
     if (location !== undefined && !argumentLocations.includes(location)) {
@@ -133,7 +133,7 @@ function judgeProperties(schema: InputSchema, problems: ProblemList): void {
   }
 }
 
-function judgeNames(names: readonly string[], prefix: string, problems: ProblemList): void {
+function checkNames(names: readonly string[], prefix: string, problems: ProblemList): void {
   for (const name of names) {
     if (argumentNamePattern.test(name) && !poisonous.has(name)) continue;
     problems.add(() => ({
@@ -143,7 +143,7 @@ function judgeNames(names: readonly string[], prefix: string, problems: ProblemL
   }
 }
 
-function judgeFields(fields: Record<string, Field>, problems: ProblemList): void {
+function checkFields(fields: Record<string, Field>, problems: ProblemList): void {
   for (const [name, field] of Object.entries(fields)) {
     const message = `found a value that is not of type ${field.type}`;
     if (field.default !== undefined && !hasType(field.default, field.type)) {

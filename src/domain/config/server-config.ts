@@ -16,10 +16,10 @@ import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { serverWideShape, variableFields } from './server-wide.ts';
-import { judgeServerWide } from './server-wide-rules.ts';
+import { checkServerWide } from './server-wide-rules.ts';
 import { maxAnswerTokens, toolModes, toolSchema } from './tool.ts';
 import { reservedToolNames } from './tool-list.ts';
-import { judgeTool } from './tool-rules.ts';
+import { checkTool } from './tool-rules.ts';
 
 /** Most tools in any configuration. What a workspace may have is its quota `tools`. */
 export const mostTools = 5000;
@@ -95,14 +95,14 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const problems = new ProblemList();
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
-  if (typeof input === 'object' && input !== null) judgeAcrossFields(input as RawConfig, rules, problems);
+  if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
   if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
   return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
 }
 
 type RawConfig = { [field: string]: unknown };
 
-function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
+function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
   const add = (path: string, message: string) => problems.add(() => ({ path, message }));
   const slug = typeof input.slug === 'string' ? slugProblem(input.slug, rules.managementSlug) : undefined;
   if (slug) add('slug', slug);
@@ -115,17 +115,17 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
       add(`authentication.${field}`, 'not together with oauth: the token then comes from the login');
     }
   }
-  const wide = judgeServerWide(input, { authentication, urlProblem }, problems);
+  const wide = checkServerWide(input, { authentication, urlProblem }, problems);
   if (authentication) {
     const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
     for (const problem of authenticationProblems(authentication, context)) problems.add(() => problem);
   }
   if (!Array.isArray(input.tools)) return;
-  judgeToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
+  checkToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
   const surroundings = { authentication, urlProblem, wide };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
-    judgeTool(
+    checkTool(
       tool as RawConfig,
       surroundings,
       problems.within((path) => `tools[${index}].${path}`),
@@ -133,7 +133,7 @@ function judgeAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   }
 }
 
-function judgeToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>, problems: ProblemList): void {
+function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>, problems: ProblemList): void {
   const first = new Map<string, number>();
   for (const [index, tool] of tools.entries()) {
     const name = (tool as { name?: unknown } | null)?.name;

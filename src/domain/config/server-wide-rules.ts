@@ -4,7 +4,7 @@ import { bracesInUrl } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems.ts';
 import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { maxUrlLength } from './tool.ts';
-import { hostProblem, judgeHeaders, type ToolSurroundings } from './tool-rules.ts';
+import { checkHeaders, hostProblem, type ToolSurroundings } from './tool-rules.ts';
 
 type Raw = { [field: string]: unknown };
 
@@ -12,17 +12,17 @@ type Raw = { [field: string]: unknown };
  * Adds problems of the fields that hold for all tools. Returns those fields for the rules of the tools: a field that is
  * wrong is left out or replaced, so that it is reported only once.
  */
-export function judgeServerWide(
+export function checkServerWide(
   raw: Raw,
   surroundings: Omit<ToolSurroundings, 'wide'>,
   problems: ProblemList,
 ): ServerWide {
   const variables = serverWideShape.variables.safeParse(raw.variables).data;
-  judgeVariables(variables, problems);
+  checkVariables(variables, problems);
   const headers = serverWideShape.headers.safeParse(raw.headers).data;
   const wide: ServerWide = { ...(variables && { variables }), ...(headers && { headers }) };
   const inHeaders = problems.within((path) => `headers.${path}`);
-  if (headers) judgeHeaders(headers, { ...surroundings, wide }, inHeaders);
+  if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
   const faults = [...bracesInUrl(base, new Set()), ...baseUrlProblems(fillVariables(base, variables), surroundings)];
@@ -33,7 +33,7 @@ export function judgeServerWide(
 /** Stands for a base_url with problems while the tools below it are checked. */
 const placeholderBase = 'https://base.invalid';
 
-function judgeVariables(variables: ServerWide['variables'] = {}, problems: ProblemList): void {
+function checkVariables(variables: ServerWide['variables'] = {}, problems: ProblemList): void {
   for (const [name, { value, enum: allowed }] of Object.entries(variables)) {
     const add = (field: string, message: string) =>
       problems.add(() => ({ path: `variables.${name}${field}`, message }));

@@ -7,10 +7,10 @@ import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import { judgeSchema } from '../schema/schema-rules.ts';
-import { judgeAnswerFields } from './answer-rules.ts';
+import { checkSchema } from '../schema/schema-rules.ts';
+import { checkAnswerFields } from './answer-rules.ts';
 import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
-import { argumentsOf, type InputSchema, isJsonSchemaForm, judgeInputSchema, maxArguments } from './input-schema.ts';
+import { argumentsOf, checkInputSchema, type InputSchema, isJsonSchemaForm, maxArguments } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
 import { argumentProblems } from './sending/argument-rules.ts';
 import { bodyProblems, contentTypeProblem, deepestTemplate, emptyFormProblem } from './sending/body-rules.ts';
@@ -33,7 +33,7 @@ export type ToolSurroundings = {
  * Adds problems of rules across the fields of a tool; paths are relative to the tool. `raw` may be incomplete: each rule
  * is checked where its fields are well-formed.
  */
-export function judgeTool(raw: RawTool, surroundings: ToolSurroundings, problems: ProblemList): void {
+export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems: ProblemList): void {
   const { authentication, wide } = surroundings;
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
   const addAll = (found: readonly Problem[]) => {
@@ -41,26 +41,26 @@ export function judgeTool(raw: RawTool, surroundings: ToolSurroundings, problems
   };
   const before = problems.count;
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
-  if (schema.success) judgeInputSchema(schema.data, below('input_schema'));
+  if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
   // A schema with problems may have any number of arguments.
   const declared = schema.success ? argumentsOf(schema.data).slice(0, maxArguments) : [];
 
   const names = declared.map((argument) => argument.name);
-  const { template, problems: urlProblems } = judgeUrl(raw.url, names, surroundings);
+  const { template, problems: urlProblems } = checkUrl(raw.url, names, surroundings);
   addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
-  if (headers.success) judgeHeaders(headers.data, surroundings, below('headers'));
+  if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
   const sent = headersOfTool({ method: raw.method as Tool['method'], headers: headers.data ?? {} }, wide);
   const tool = bodyFieldsOf(raw, sent);
   addAll(bodyProblems(tool, declared, template?.names ?? []));
   if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
-    judgeSchema(raw.output_schema as JsonSchema, below('output_schema'));
+    checkSchema(raw.output_schema as JsonSchema, below('output_schema'));
   }
-  judgePaths(raw, problems);
-  judgeAnswerFields(raw, problems);
+  checkPaths(raw, problems);
+  checkAnswerFields(raw, problems);
   const unfilled = argumentsInHeaders(headers.data ?? {}, names);
   addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
   const inPath = new Set(template?.segments.flatMap(argumentsIn));
@@ -75,7 +75,7 @@ function withNeed(schema: unknown): (argument: Argument) => Argument {
 }
 
 /** The template of a URL, and why it cannot be used. */
-function judgeUrl(
+function checkUrl(
   raw: unknown,
   names: readonly string[],
   { authentication, urlProblem, wide }: ToolSurroundings,
@@ -100,17 +100,17 @@ function judgeUrl(
   return { template, problems: [...problems, ...queryKeyProblems(url, authentication)] };
 }
 
-function judgePaths(raw: RawTool, problems: ProblemList): void {
-  const judge = (path: () => string, text: unknown) => {
+function checkPaths(raw: RawTool, problems: ProblemList): void {
+  const check = (path: () => string, text: unknown) => {
     if (typeof text !== 'string' || !/\.\.|.\.$|\s/.test(text)) return;
     problems.add(() => ({
       path: path(),
       message: 'allowed: "." or names joined by single dots, such as data.results',
     }));
   };
-  judge(() => 'response_transform', raw.response_transform);
+  check(() => 'response_transform', raw.response_transform);
   const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
-  for (const [index, field] of fields.entries()) judge(() => `response_fields[${index}]`, field);
+  for (const [index, field] of fields.entries()) check(() => `response_fields[${index}]`, field);
 }
 
 /** Checks the destination of a URL, apart from its tokens. */
@@ -128,7 +128,7 @@ function queryKeyProblems(url: string, authentication: Authentications | undefin
 }
 
 /** Adds problems of static headers; paths are their names. */
-export function judgeHeaders(
+export function checkHeaders(
   headers: Record<string, string>,
   { authentication, wide }: Pick<ToolSurroundings, 'authentication' | 'wide'>,
   problems: ProblemList,

@@ -58,18 +58,18 @@ function isWrapped(credential: string): boolean {
 }
 
 /** Receives a run of letters and digits: its start and end, and the length of the run before it. */
-type Judge = (bytes: Buffer, start: number, end: number, before: number) => boolean;
+type TokenTest = (bytes: Buffer, start: number, end: number, before: number) => boolean;
 
 /** Which bytes are letters or digits. */
 const isAlphanumeric = charactersOf(/[0-9A-Za-z]/);
 
 /** Searches the letters and digits for a credential, with one look at each byte. */
-function look(bytes: Buffer, judge: Judge): boolean {
+function look(bytes: Buffer, isToken: TokenTest): boolean {
   let before = 0;
   let start = 0;
   for (let i = 0; i <= bytes.length; i++) {
     if (i < bytes.length && isAlphanumeric[bytes[i] as number]) continue;
-    if (i - start >= tokenLength && judge(bytes, start, i, before)) return true;
+    if (i - start >= tokenLength && isToken(bytes, start, i, before)) return true;
     before = i - start;
     start = i + 1;
   }
@@ -86,7 +86,7 @@ function isText(bytes: Buffer): boolean {
   return printable * 10 >= bytes.length * 9;
 }
 
-const isIntactKey: Judge = (bytes, start, end, before) =>
+const isIntactKey: TokenTest = (bytes, start, end, before) =>
   end - start >= keyLength &&
   before >= idLength &&
   isKeyBody(
@@ -98,7 +98,7 @@ const isIntactKey: Judge = (bytes, start, end, before) =>
  * A checksum does not fit in another case, and tokens have none, so these are recognised by their shape. The shape is
  * narrower in a long text, because the Base64 of other issuers' tokens may match by chance.
  */
-const isOurs: Judge = (bytes, start, end, before) => {
+const isOurs: TokenTest = (bytes, start, end, before) => {
   if (isIntactKey(bytes, start, end, before)) return true;
   const text = bytes.toString('latin1', Math.max(0, start - idLength - mostOfPrefix), start);
   // The checksum may be missing, because it can be computed from the rest.

@@ -1,8 +1,8 @@
 import { base64 } from './json-wasm.ts';
 
 /**
- * Judges JSON text without making values of it (RFC 8259), for text that is passed on as it came. Whether the bytes are
- * UTF-8 is not judged here. The work is done in WebAssembly, compiled from `wasm/json.ts`.
+ * Checks JSON text without making values of it (RFC 8259), for text that is passed on as it came. Whether the bytes are
+ * UTF-8 is not checked here. The work is done in WebAssembly, compiled from `wasm/json.ts`.
  */
 
 export type JsonScan = {

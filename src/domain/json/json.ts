@@ -29,7 +29,7 @@ export function isRawNumber(value: unknown): value is { rawJSON: string } {
   return typeof value === 'object' && value !== null && JSON.isRawJSON(value);
 }
 
-/** Numbers whose digits were kept become ordinary ones, which is enough to judge them. Without any, the same value. */
+/** Numbers whose digits were kept become ordinary ones, which is enough to check them. Without any, the same value. */
 export function plainNumbers(value: unknown): unknown {
   return hasRawNumber(value) ? withPlainNumbers(value) : value;
 }

@@ -34,7 +34,7 @@ export class CheckRun {
   }
 
   /** Drops the faults of alternatives after one of them fits. */
-  forget(from: number): void {
+  discard(from: number): void {
     if (this.faults) this.faults.length = Math.min(this.faults.length, from);
   }
 

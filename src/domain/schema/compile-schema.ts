@@ -85,7 +85,7 @@ class Compiler {
     return (value, run, at) => {
       const before = run.faultCount;
       const holds = condition(value, run, at);
-      run.forget(before);
+      run.discard(before);
       return (holds ? then : otherwise)(value, run, at);
     };
   }
@@ -186,7 +186,7 @@ function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
       matches++;
       if (keyword === 'anyOf' || matches > 1) break;
     }
-    if (matches > 0) run.forget(before);
+    if (matches > 0) run.discard(before);
     if (matches === 1) return true;
     if (run.faultCount === before) run.fault(at, { keyword, limit: undefined, found: value });
     return false;
@@ -197,7 +197,7 @@ function notTest(test: Test): Test {
   return (value, run, at) => {
     const before = run.faultCount;
     if (test(value, run, at)) return run.fault(at, { keyword: 'not', limit: undefined, found: value });
-    run.forget(before);
+    run.discard(before);
     return true;
   };
 }
@@ -211,7 +211,7 @@ function containsTest(test: Test, { minContains = 1, maxContains = Infinity }: J
       run.steps.take(1);
       if (test(item, run, run.into(at, String(i)))) count++;
     }
-    if (count >= Number(minContains)) run.forget(before);
+    if (count >= Number(minContains)) run.discard(before);
     if (count < Number(minContains)) {
       if (run.faultCount > before) return false;
       const keyword = Number(minContains) === 1 ? 'contains' : 'minContains';
@@ -239,7 +239,7 @@ function neededTest(name: string, needed: readonly string[]): Test {
   return (value, run, at) => {
     const before = run.faultCount;
     if (test(value, run, at)) return true;
-    run.forget(before);
+    run.discard(before);
     const missing = needed.filter((other) => !Object.hasOwn(value as object, other));
     return run.fault(at, { keyword: 'dependentRequired', limit: [name, ...missing], found: value });
   };

@@ -6,7 +6,7 @@ import { pathOf, type SchemaIndex } from './schema-index.ts';
  * `x-mcp-header` (MCP 2026-07-28, tools): an RFC 9110 token, unique in the schema without regard to case, on a string,
  * integer or boolean that is reached through `properties` only. One violation makes clients drop the whole tool.
  */
-export function judgeHeaderAnnotations(index: SchemaIndex, problems: ProblemList): void {
+export function checkHeaderAnnotations(index: SchemaIndex, problems: ProblemList): void {
   const seen = new Set<string>();
   for (const part of index.parts) {
     const name = part.schema['x-mcp-header'];

@@ -24,12 +24,12 @@ type Holds = (value: never, limit: never, steps: Steps) => boolean;
 
 /** A keyword that is a comparison: of values of this kind, or of all when undefined. */
 function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [string, MakeTest] {
-  const judge = holds as (value: unknown, limit: unknown, steps: Steps) => boolean;
+  const holdsFor = holds as (value: unknown, limit: unknown, steps: Steps) => boolean;
   return [
     keyword,
     (limit: unknown) => (value, run, at) =>
       (kind !== undefined && kindOf(value) !== kind) ||
-      judge(value, limit, run.steps) ||
+      holdsFor(value, limit, run.steps) ||
       run.fault(at, { keyword, limit, found: value }),
   ];
 }

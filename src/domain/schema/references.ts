@@ -9,7 +9,7 @@ const deepestUnfolded = 200;
  * References must lead to a schema of the document (not into its examples, whose keywords are not checked), never in a
  * circle, and the schema they unfold to must stay small. Takes time in proportion to the document.
  */
-export function judgeReferences(index: SchemaIndex, problems: ProblemList): void {
+export function checkReferences(index: SchemaIndex, problems: ProblemList): void {
   const innerOf = new Map<SchemaPart, SchemaPart[]>();
   for (const part of index.parts) {
     const beside = part.parent && innerOf.get(part.parent);

@@ -1,10 +1,10 @@
 import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { didYouMean, type ProblemList, shown } from '../problems.ts';
-import { judgeHeaderAnnotations } from './header-annotations.ts';
+import { checkHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
 import { parsePattern } from './pattern-syntax.ts';
-import { judgeReferences, tooManySchemas } from './references.ts';
+import { checkReferences, tooManySchemas } from './references.ts';
 import { indexSchema, pathOf, type SchemaPart } from './schema-index.ts';
 
 const maxDepth = 32;
@@ -69,7 +69,7 @@ export function depthProblem(schema: unknown): Problem | undefined {
 }
 
 /** Everything that makes a tool's JSON Schema unusable or unsafe: `root` must describe an object. */
-export function judgeSchema(root: JsonSchema, problems: ProblemList): void {
+export function checkSchema(root: JsonSchema, problems: ProblemList): void {
   const tooDeep = depthProblem(root);
   if (tooDeep) {
     problems.add(() => tooDeep);
@@ -84,13 +84,13 @@ export function judgeSchema(root: JsonSchema, problems: ProblemList): void {
   if (root.type !== 'object') {
     problems.add(() => ({ path: 'type', message: `found ${shown(root.type)}; allowed: "object"` }));
   }
-  for (const part of index.parts) judgeKeywords(part, problems);
+  for (const part of index.parts) checkKeywords(part, problems);
   if (problems.count > before) return;
-  judgeReferences(index, problems);
-  judgeHeaderAnnotations(index, problems);
+  checkReferences(index, problems);
+  checkHeaderAnnotations(index, problems);
 }
 
-function judgeKeywords(part: SchemaPart, problems: ProblemList): void {
+function checkKeywords(part: SchemaPart, problems: ProblemList): void {
   for (const keyword of Object.keys(part.schema)) {
     const form = forms.get(keyword);
     if (form?.fits(part.schema[keyword])) continue;

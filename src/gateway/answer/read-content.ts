@@ -70,7 +70,7 @@ function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps:
   if (scan.depth > maxDepth) throw plainFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
   const structured = withHeaderSlot(chosen, head, reading);
-  if (reading.output) judge(structured, reading.output, mostSteps);
+  if (reading.output) checkOutput(structured, reading.output, mostSteps);
   const result: ToolResult =
     escaped && scan.isCompact
       ? { content: escapedTextBlock(escaped), structured: bytes, isError: false }
@@ -85,7 +85,7 @@ function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
   return fields ? keepFields(part, fields) : compactJson(part);
 }
 
-function judge(json: Buffer, output: OutputCheck, mostSteps: number): void {
+function checkOutput(json: Buffer, output: OutputCheck, mostSteps: number): void {
   const value: unknown = JSON.parse(json.toString('utf8'));
   if (output.fits(value, mostSteps)) return;
   const start = json.toString('utf8', 0, 4000).slice(0, 1000);

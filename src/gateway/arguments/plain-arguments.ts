@@ -2,7 +2,7 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { formatTest } from '../../domain/schema/formats.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 
-type Judge = (value: unknown) => boolean;
+type ValueTest = (value: unknown) => boolean;
 
 const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
 const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
@@ -14,27 +14,27 @@ const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength'
  */
 export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
   if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
-  const judges = new Map<string, Judge>();
+  const tests = new Map<string, ValueTest>();
   for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
-    const judge = judgeOf(property);
-    if (!judge) return undefined;
-    judges.set(name, judge);
+    const test = testOf(property);
+    if (!test) return undefined;
+    tests.set(name, test);
   }
   const required = (schema.required ?? []) as string[];
   return (args) =>
     required.every((name) => Object.hasOwn(args, name)) &&
-    Object.keys(args).every((name) => judges.get(name)?.(args[name]));
+    Object.keys(args).every((name) => tests.get(name)?.(args[name]));
 }
 
-function judgeOf(property: JsonSchema): Judge | undefined {
+function testOf(property: JsonSchema): ValueTest | undefined {
   const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
   if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
   const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
-  const judge = typeJudge(property);
-  return judge && allowed ? (value) => judge(value) && allowed.has(value) : judge;
+  const test = typeTest(property);
+  return test && allowed ? (value) => test(value) && allowed.has(value) : test;
 }
 
-function typeJudge(property: JsonSchema): Judge | undefined {
+function typeTest(property: JsonSchema): ValueTest | undefined {
   const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = property as Limits;
   const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
   switch (property.type) {

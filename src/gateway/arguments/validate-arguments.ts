@@ -39,7 +39,7 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
     allowsNull: compiled.allowsNull,
     check(args, mostSteps) {
       const steps = new Steps(mostSteps);
-      const values = judgeCarriage(args, undefined, steps);
+      const values = checkCarriage(args, undefined, steps);
       // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
       const unknown = Object.keys(args).filter((name) => !known.has(name));
       if (unknown.length === 0 && compiled.fits(args, steps)) return;
@@ -106,7 +106,7 @@ type Location = { outer: Location | undefined; name: string };
  * Refuses values that JSON can write but no request can carry: numbers beyond the range of a double, and lone
  * surrogates. Returns the number of values. @throws ToolFailure invalid_arguments @throws TooMuchWork
  */
-function judgeCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
+function checkCarriage(value: unknown, at: Location | undefined, steps: Steps): number {
   steps.take(1);
   if (typeof value === 'string') {
     steps.take(stepsOfText(value));
@@ -118,14 +118,14 @@ function judgeCarriage(value: unknown, at: Location | undefined, steps: Steps): 
   if (typeof number !== 'object' || number === null) return 1;
   let count = 1;
   if (Array.isArray(number)) {
-    for (const [i, item] of number.entries()) count += judgeCarriage(item, { outer: at, name: String(i) }, steps);
+    for (const [i, item] of number.entries()) count += checkCarriage(item, { outer: at, name: String(i) }, steps);
     return count;
   }
   for (const name of Object.keys(number)) {
     steps.take(1 + stepsOfText(name));
     const inner = { outer: at, name };
     if (!name.isWellFormed()) throw unusable(inner, 'the name is not well-formed Unicode text');
-    count += judgeCarriage((number as Arguments)[name], inner, steps);
+    count += checkCarriage((number as Arguments)[name], inner, steps);
   }
   return count;
 }

@@ -56,7 +56,7 @@ export async function callTool(
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
   try {
-    caller.known?.judge(caller, tool);
+    caller.known?.grade(caller, tool);
     const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
     slots = entered instanceof Promise ? await entered : entered;
     call.waitMs = performance.now() - call.startedClock;

@@ -13,8 +13,8 @@ export type ApiKeyCheck = {
    * the store for a key that was not seen before.
    */
   verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
-  /** Forgets a key by its id, because it changed. */
-  forget(id: string): void;
+  /** Drops a key by its id, because it changed. */
+  invalidate(id: string): void;
   clear(): void;
   /** Since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
@@ -51,7 +51,7 @@ export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshnes
       const ask = () => read(id, secretHash);
       return remembered.load(secretHash, (before) => (before ? ask() : look(ask))).then(ifValid);
     },
-    forget: remembered.forget,
+    invalidate: remembered.invalidate,
     clear: remembered.clear,
     counts: remembered.counts,
   };

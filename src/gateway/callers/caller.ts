@@ -21,7 +21,7 @@ export type Caller = {
   /** Knowledge about a credential that callers bring; undefined until the upstream has accepted it. */
   credential?: Credential | undefined;
   /** Whether the called tool is known to refuse other credentials. */
-  isJudged?: boolean;
+  isChecked?: boolean;
   /** Learns from the upstream's answers; undefined where the upstream does not check the caller. */
   known?: KnownCallers | undefined;
   /** Checks, once the credential is accepted, whether a login issued it. */
@@ -89,7 +89,7 @@ export type KnownCallers = {
    * Sets what is known of a caller of this tool. Success with one tool proves nothing for another, which may be the
    * first to check the credential.
    */
-  judge(caller: Caller, tool: HostedTool): void;
+  grade(caller: Caller, tool: HostedTool): void;
   /** Learns from an answer of the upstream. Returns true if the credential is newly accepted. */
   noteAnswer(caller: Caller, tool: HostedTool, request: UpstreamRequest, status: number): boolean;
   /** Notes that a login of the server has issued this credential. */

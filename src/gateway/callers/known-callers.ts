@@ -19,7 +19,7 @@ const longestRequest = 4096;
  * Remembers digests of credentials that had success. What a success proves depends on the API: many answer 200 or 404
  * before they check the credential. So there are three degrees:
  * - **accepted**: a tool answered with 2xx; one address shares its slots with other addresses;
- * - **judged**: in addition, the same tool refused another credential;
+ * - **checked**: in addition, the same tool refused another credential;
  * - **proven**: the same request was refused with another credential and succeeded with this one, or a login issued it.
  *
  * `clock` is monotonic, in ms.
@@ -39,7 +39,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
   function accept(id: string, network: string): Credential | undefined {
     const now = clock();
     const members = networks.get(network) ?? { ids: new Set(), party: `accepted ${network}`, sweptAt: 0 };
-    if (members.ids.size >= mostOfNetwork) forgetIdle(members, accepted, now);
+    if (members.ids.size >= mostOfNetwork) removeIdle(members, accepted, now);
     if (members.ids.size >= mostOfNetwork) return undefined;
     networks.set(network, members);
     members.ids.add(id);
@@ -63,13 +63,13 @@ export function createKnownCallers(clock: () => number): KnownCallers {
 
   return {
     find,
-    judge(caller, tool) {
+    grade(caller, tool) {
       const { credential, id } = caller;
       if (!credential || id === undefined || credential.isProven) return;
       credential.usedAt = clock();
       const isAccepted = credential.tools.has(tool.name);
       caller.network = isAccepted ? undefined : credential.network;
-      caller.isJudged = isAccepted && othersRefused(tool, id) === true;
+      caller.isChecked = isAccepted && othersRefused(tool, id) === true;
     },
     noteAnswer(caller, tool, request, status) {
       const { id } = caller;
@@ -103,7 +103,7 @@ function leave(networks: Map<string, Network>, { network }: Credential, id: stri
   if (members?.ids.size === 0) networks.delete(network);
 }
 
-function forgetIdle(members: Network, accepted: LRUCache<string, Credential>, now: number): void {
+function removeIdle(members: Network, accepted: LRUCache<string, Credential>, now: number): void {
   if (now - members.sweptAt < sweepEveryMs) return;
   members.sweptAt = now;
   for (const id of members.ids) if (now - (accepted.peek(id)?.usedAt ?? 0) >= idleMs) accepted.delete(id);

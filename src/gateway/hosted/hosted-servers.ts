@@ -19,7 +19,7 @@ export type HostedServers = {
    */
   find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
   /** Drops changed entries: a server by its id or slug, or the servers of a workspace. */
-  forget(id: string): void;
+  invalidate(id: string): void;
   clear(): void;
   /** Since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
@@ -62,14 +62,14 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     idsOf: ({ server }) => [server.id, server.workspaceId],
   });
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
-  let forgotten = 0;
+  let invalidated = 0;
 
   async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
-    const forgottenBefore = forgotten;
+    const forgottenBefore = invalidated;
     const stored = await findServingServer(db, slug);
     if (!stored) {
       // A server created while the store was read must not be remembered as absent.
-      if (forgotten === forgottenBefore) absent.set(slug, true);
+      if (invalidated === forgottenBefore) absent.set(slug, true);
       return undefined;
     }
     const secrets = await openSecrets(db, keyring, stored);
@@ -99,13 +99,13 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       });
       return found.then((value) => value?.server);
     },
-    forget(id) {
-      forgotten++;
+    invalidate(id) {
+      invalidated++;
       absent.clear();
-      remembered.forget(id);
+      remembered.invalidate(id);
     },
     clear() {
-      forgotten++;
+      invalidated++;
       absent.clear();
       remembered.clear();
     },

@@ -5,14 +5,14 @@ export type SharingCaller = {
   /** What is known about an accepted credential; absent for our own keys and logins, which are always good. */
   readonly credential?: { readonly network: string; readonly isProven: boolean } | undefined;
   /** Whether the called tool refuses other credentials. */
-  readonly isJudged?: boolean | undefined;
+  readonly isChecked?: boolean | undefined;
 };
 
 /** Who has recently called a server or a workspace; times are monotonic, in ms. */
 export type Activity = {
-  /** Times of the last call with a proven credential, with one at least judged, and with one at least accepted. */
+  /** Times of the last call with a proven credential, with one at least checked, and with one at least accepted. */
   provenAt: number;
-  judgedAt: number;
+  checkedAt: number;
   acceptedAt: number;
   /** Address and time of the last accepted credential, and the time of the last one from another address. */
   network: string | undefined;
@@ -28,7 +28,7 @@ export const keptMs = 10 * 60_000;
 const never = Number.NEGATIVE_INFINITY;
 
 export function createActivity(): Activity {
-  return { provenAt: never, judgedAt: never, acceptedAt: never, network: undefined, networkAt: never, otherAt: never };
+  return { provenAt: never, checkedAt: never, acceptedAt: never, network: undefined, networkAt: never, otherAt: never };
 }
 
 export function isProvenCaller({ network, credential }: SharingCaller): boolean {
@@ -36,14 +36,14 @@ export function isProvenCaller({ network, credential }: SharingCaller): boolean 
 }
 
 /** Notes a call of a caller that is no stranger. */
-export function noteActivity(activity: Activity, { credential, isJudged }: SharingCaller, now: number): void {
+export function noteActivity(activity: Activity, { credential, isChecked }: SharingCaller, now: number): void {
   activity.acceptedAt = now;
   if (credential === undefined || credential.isProven) {
     activity.provenAt = now;
-    activity.judgedAt = now;
+    activity.checkedAt = now;
     return;
   }
-  if (isJudged) activity.judgedAt = now;
+  if (isChecked) activity.checkedAt = now;
   if (activity.network !== credential.network) {
     activity.otherAt = activity.networkAt;
     activity.network = credential.network;

@@ -58,7 +58,7 @@ export function createCircuits(clock: () => number): Circuits {
 
   function add(workspaceId: string, origin: string): Circuit {
     if (count >= most) {
-      count = forgetIdle(workspaces, clock());
+      count = removeIdle(workspaces, clock());
       most = Math.max(sweepAbove, count * 2);
     }
     let own = workspaces.get(workspaceId);
@@ -87,7 +87,7 @@ export function createCircuits(clock: () => number): Circuits {
 }
 
 /** How many remain. */
-function forgetIdle(workspaces: Map<string, Map<string, Circuit>>, now: number): number {
+function removeIdle(workspaces: Map<string, Map<string, Circuit>>, now: number): number {
   let left = 0;
   for (const [workspaceId, own] of workspaces) {
     for (const [origin, circuit] of own) {
@@ -107,7 +107,7 @@ export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): Call
     (standing === 'unknown' ? who?.network : standing === 'accepted' ? who?.credential?.party : who?.id) ?? '';
   const known = callers.get(key);
   if (known) return known;
-  if (callers.size >= mostCallers) forgetOne(callers);
+  if (callers.size >= mostCallers) removeOne(callers);
   const caller: CallerCircuit = {
     standing,
     calls: createRecentCount(windowMs, slots),
@@ -124,7 +124,7 @@ function standingOf(who: CircuitCaller | undefined): Standing {
   return who?.credential && !who.credential.isProven ? 'accepted' : 'proven';
 }
 
-function forgetOne(callers: Map<string, CallerCircuit>): void {
+function removeOne(callers: Map<string, CallerCircuit>): void {
   for (const [key, { standing }] of callers) {
     if (standing !== 'unknown') continue;
     callers.delete(key);

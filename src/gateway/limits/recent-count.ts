@@ -8,14 +8,14 @@ export function createRecentCount(windowMs: number, slots: number): RecentCount 
 
 /** `now` is monotonic, in ms. */
 export function countAt(count: RecentCount, now: number): void {
-  forget(count, now);
+  dropOld(count, now);
   const at = count.slot % count.slots.length;
   count.slots[at] = (count.slots[at] as number) + 1;
   count.total++;
 }
 
 export function recentTotal(count: RecentCount, now: number): number {
-  forget(count, now);
+  dropOld(count, now);
   return count.total;
 }
 
@@ -24,7 +24,7 @@ export function clearCount(count: RecentCount): void {
   count.total = 0;
 }
 
-function forget(count: RecentCount, now: number): void {
+function dropOld(count: RecentCount, now: number): void {
   const slot = Math.floor(now / count.slotMs);
   if (slot === count.slot) return;
   const { slots } = count;

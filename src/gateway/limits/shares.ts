@@ -7,7 +7,7 @@ import { createLanes, type Lane } from './lane.ts';
  */
 export function createShares(clock: () => number) {
   const strangers = createLanes('strangers', clock);
-  const unjudged = createLanes('strangers', clock);
+  const unchecked = createLanes('strangers', clock);
   const addresses = createLanes('address', clock);
 
   function halfOf(lane: Lane, whole: Lane): Lane {
@@ -35,9 +35,9 @@ export function createShares(clock: () => number) {
       lanes ??= [];
       lanes.push(halfOf(addresses.laneOf(`${id} ${network}`), lane));
     }
-    if (!caller.isJudged && now - activity.judgedAt < keptMs) {
+    if (!caller.isChecked && now - activity.checkedAt < keptMs) {
       lanes ??= [];
-      lanes.push(halfOfAll(unjudged.laneOf(`${id} unjudged`), lane));
+      lanes.push(halfOfAll(unchecked.laneOf(`${id} unchecked`), lane));
     }
     if (caller.network !== undefined && now - activity.acceptedAt < keptMs) {
       lanes ??= [];

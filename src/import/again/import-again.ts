@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
+import { questionsOf } from '../plan/check-answers.ts';
 import type { ImportChoices, Question } from '../plan/choices.ts';
-import { questionsOf } from '../plan/judge-answers.ts';
 import { type ImportPlan, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
 import { readDescription } from '../read-description.ts';

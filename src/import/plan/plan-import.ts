@@ -6,9 +6,9 @@ import { makeTool } from '../tools/make-tool.ts';
 import { plainText, shortened } from '../tools/texts.ts';
 import { toolNames } from '../tools/tool-names.ts';
 import type { NeededSecret } from './authentication-fields.ts';
+import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredential } from './credentials.ts';
-import { judgeAnswers } from './judge-answers.ts';
 import { operationKeys } from './operation-keys.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { ownAddress, serverAddress } from './server-address.ts';
@@ -53,7 +53,7 @@ export type ImportedConfig = {
  * @throws AppError invalid when an answer belongs to no question
  */
 export function planImport(description: ApiDescription, choices: ImportChoices): ImportPlan {
-  judgeAnswers(description, choices);
+  checkAnswers(description, choices);
   const address = serverAddress(description, choices);
   const credential = chooseCredential(description, description.operations, choices);
   const names = toolNames(description.operations);

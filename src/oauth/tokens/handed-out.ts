@@ -19,7 +19,7 @@ export type HandedOutTokens = {
   /** Whether a token was handed out under the present agreement of the server. */
   isPresent(server: AgreedServer, token: string): Promise<boolean>;
   /** Removes the cache entries of a changed server. */
-  forget(serverId: string): void;
+  invalidate(serverId: string): void;
   clear(): void;
 };
 
@@ -59,7 +59,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
       const hash = hashOf(token);
       const { id: server_id, agreement = '' } = server;
       await saveHandedOutToken(db, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
-      tokens.forget(`${server_id} ${hash}`);
+      tokens.invalidate(`${server_id} ${hash}`);
     },
     isOutdated(server, token) {
       const key = serverKey(server);
@@ -72,9 +72,9 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
     async isPresent({ id, agreement }, token) {
       return agreement !== undefined && (await findHandedOutAgreement(db, id, hashOf(token))) === agreement;
     },
-    forget(serverId) {
-      servers.forget(serverId);
-      tokens.forget(serverId);
+    invalidate(serverId) {
+      servers.invalidate(serverId);
+      tokens.invalidate(serverId);
     },
     clear() {
       servers.clear();

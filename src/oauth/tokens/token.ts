@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
-import { type Code, findCode, findToken, forgetOldTokens, insertTokens, spendCode } from '../../store/logins/tokens.ts';
+import { type Code, deleteOldTokens, findCode, findToken, insertTokens, spendCode } from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
 import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
@@ -119,7 +119,7 @@ async function redeemRefreshToken(
   const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
     if (rotated) {
-      await forgetOldTokens(db, grant.id, token.generation - rememberedRotations);
+      await deleteOldTokens(db, grant.id, token.generation - rememberedRotations);
       return issue({ grant, generation: token.generation + 1, grantKey, tokens }, parts, db);
     }
     const current = await findGrant(db, grant.id);

@@ -16,7 +16,7 @@ export type GrantUse = {
   renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined>;
   /** Breaks the grant after the upstream refused the renewed token too, so that the agent must log in again. */
   giveUp(server: LoginServer, bearer: string, refused: string): Promise<void>;
-  forget(grantId: string): void;
+  invalidate(grantId: string): void;
   /** Counts of the cache since the start, for metrics. */
   counts(): { entries: number; hits: number; misses: number };
   clear(): void;
@@ -49,7 +49,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
     const started = refreshAtProvider(server, open, parts).finally(() => {
       refreshing.delete(id);
       // Tokens that could not be stored belong to the cached version of the grant, which must then stay.
-      if (!parts.unsaved.find(open.grant)) remembered.forget(id);
+      if (!parts.unsaved.find(open.grant)) remembered.invalidate(id);
     });
     refreshing.set(id, started);
     return started;
@@ -81,7 +81,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
       const open = await find(server, bearer);
       if (open?.tokens.accessToken === refused) await breakOff(open, parts);
     },
-    forget: remembered.forget,
+    invalidate: remembered.invalidate,
     clear: remembered.clear,
     counts: remembered.counts,
   };

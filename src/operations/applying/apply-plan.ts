@@ -9,7 +9,7 @@ import { findVersion } from '../../store/servers/server-versions.ts';
 import { findServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
 import { fieldsOf, type LimitInputs, limitsFrom } from '../limit-fields.ts';
 import type { Context } from '../operation.ts';
-import { judge } from '../servers/judge-config.ts';
+import { checkConfig } from '../servers/check-config.ts';
 import { isSecretStored, secretNameProblem } from '../servers/store-secret.ts';
 import { areStored, checkMasks, takenSentence } from '../servers/store-server.ts';
 
@@ -41,7 +41,11 @@ export type ApplyPlan = {
 export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPlan> {
   const { db, actor } = context;
   const current = await findServer(db, actor.workspaceId, wanted.slug);
-  const { config, problems, warnings } = await judge(context, wanted.config, await namesOfSecrets(context, wanted));
+  const { config, problems, warnings } = await checkConfig(
+    context,
+    wanted.config,
+    await namesOfSecrets(context, wanted),
+  );
   const base = { current, config, undone: [], notCompared: [], problems, warnings };
   if (!config) return { ...base, changes: [] };
   const refused = await refusals(context, wanted, { current, config });

@@ -3,7 +3,7 @@ import { AppError, invalid } from '../../errors.ts';
 import { type StoredServer, setApplied, updateServerLimits } from '../../store/servers/servers.ts';
 import { limitInputs, limitsFrom } from '../limit-fields.ts';
 import { type Context, operation } from '../operation.ts';
-import { foresee } from '../servers/judge-config.ts';
+import { precheck } from '../servers/check-config.ts';
 import { mostSecrets, secretNameInput, secretValueInput, storeSecret } from '../servers/store-secret.ts';
 import { changeServer, createServer, noteChange } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
@@ -121,7 +121,7 @@ const applyMcpServer = operation({
     changes: changesShape,
     unchanged: unchangedShape,
   }),
-  foresee: async (context, input) => foresee(context, input.config, await namesOfSecrets(context, input)),
+  precheck: async (context, input) => precheck(context, input.config, await namesOfSecrets(context, input)),
   async run(context, input) {
     const plan = await planOf(context, input);
     if (plan.problems.length > 0)

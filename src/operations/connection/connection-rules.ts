@@ -1,7 +1,7 @@
 import { type Check, everyClient, objectOf, ok, problem, textsOf, type Verdict, warning } from '../../doctor/check.ts';
-import { judgeRegistrationMetadata, judgeResourceMetadata, judgeServerMetadata } from '../../doctor/judge-metadata.ts';
-import { judgeTokens, judgeToolCount, judgeToolList, judgeToolNames } from '../../doctor/judge-tools.ts';
-import { judgeInitialize, resultOf } from '../../doctor/session.ts';
+import { checkRegistrationMetadata, checkResourceMetadata, checkServerMetadata } from '../../doctor/check-metadata.ts';
+import { checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
+import { checkInitialize, resultOf } from '../../doctor/session.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
 import { secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
@@ -27,41 +27,41 @@ export type Examined = {
   hasLogins: boolean;
 };
 
-type Rule = { id: string; title: string; onlyLogins?: true; judge: (examined: Examined) => Verdict };
+type Rule = { id: string; title: string; onlyLogins?: true; check: (examined: Examined) => Verdict };
 
 /** Checks of what clients need, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
-  { id: 'address', title: 'The address can be reached', judge: judgeAddress },
-  { id: 'challenge', title: 'A request without a credential is refused with a challenge', judge: judgeChallenge },
-  { id: 'sign_in', title: 'Clients can present the credential', judge: judgeSignIn },
-  { id: 'resource_metadata', title: 'The login is announced', onlyLogins: true, judge: judgeResource },
-  { id: 'server_metadata', title: 'The login is described', onlyLogins: true, judge: judgeIssuer },
-  { id: 'registration', title: 'Clients can register', onlyLogins: true, judge: judgeRegistration },
-  { id: 'provider', title: 'The provider takes people back', onlyLogins: true, judge: judgeProvider },
-  { id: 'handshake', title: 'The server introduces itself', judge: judgeHandshake },
-  { id: 'tool_list', title: 'The list of tools is well-formed', judge: judgeTools },
-  { id: 'tool_count', title: 'The number of tools is within limits', judge: judgeCount },
-  { id: 'tool_names', title: 'The names of the tools are usable', judge: judgeNames },
+  { id: 'address', title: 'The address can be reached', check: checkAddress },
+  { id: 'challenge', title: 'A request without a credential is refused with a challenge', check: checkChallenge },
+  { id: 'sign_in', title: 'Clients can present the credential', check: checkSignIn },
+  { id: 'resource_metadata', title: 'The login is announced', onlyLogins: true, check: checkAnnouncedLogin },
+  { id: 'server_metadata', title: 'The login is described', onlyLogins: true, check: checkIssuer },
+  { id: 'registration', title: 'Clients can register', onlyLogins: true, check: checkRegistration },
+  { id: 'provider', title: 'The provider takes people back', onlyLogins: true, check: checkProvider },
+  { id: 'handshake', title: 'The server introduces itself', check: checkHandshake },
+  { id: 'tool_list', title: 'The list of tools is well-formed', check: checkTools },
+  { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
+  { id: 'tool_names', title: 'The names of the tools are usable', check: checkNames },
   {
     id: 'token_estimate',
     title: 'The list of tools is affordable',
-    judge: ({ config }) => judgeTokens(estimatedTokens(config)),
+    check: ({ config }) => checkTokens(estimatedTokens(config)),
   },
-  { id: 'secrets', title: 'Every secret has a value', judge: judgeSecrets },
+  { id: 'secrets', title: 'Every secret has a value', check: checkSecrets },
 ];
 
 export async function connectionChecks(examined: Examined): Promise<Check[]> {
   const checks: Check[] = [];
-  for (const { id, title, onlyLogins, judge } of rules) {
+  for (const { id, title, onlyLogins, check } of rules) {
     if (onlyLogins && !examined.config.oauth) continue;
     // Some rules walk through the whole configuration.
     await nextTurn();
-    checks.push({ id, title, clients: [...everyClient], ...judge(examined) });
+    checks.push({ id, title, clients: [...everyClient], ...check(examined) });
   }
   return checks;
 }
 
-function judgeAddress({ address }: Examined): Verdict {
+function checkAddress({ address }: Examined): Verdict {
   const hosted = knownClients.filter((client) => client.isHosted).map((client) => client.name);
   const { protocol, hostname } = new URL(address);
   if (protocol === 'https:') return ok(`${address} is https.`);
@@ -69,7 +69,7 @@ function judgeAddress({ address }: Examined): Verdict {
   return warning(`${address} ${where}. ${hosted.join(' and ')} connect from the internet, only over https.`, hosted);
 }
 
-function judgeChallenge({ probe: { refusal }, config }: Examined): Verdict {
+function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
   if (refusal?.status !== 401) return problem('It is not answered with 401, so no client asks for a credential.');
   const hasHint = refusal.challenge.includes('resource_metadata=');
   if (config.oauth)
@@ -77,29 +77,29 @@ function judgeChallenge({ probe: { refusal }, config }: Examined): Verdict {
   return hasHint ? problem('401, with a link to a login that does not exist.') : ok('401, without a login.');
 }
 
-function judgeSignIn({ config }: Examined): Verdict {
+function checkSignIn({ config }: Examined): Verdict {
   const limited = knownClients.filter((client) => client.onlyLogsIn).map((client) => client.name);
   if (config.oauth) return ok('People log in; nothing has to be copied.');
   const what = accessOf(config) === 'api_key' ? 'an API key of this workspace' : 'a token of the upstream';
   return warning(`Callers send ${what}. ${limited.join(' and ')} can only log in: give the server oauth.`, limited);
 }
 
-function judgeResource({ probe: { resource }, address }: Examined): Verdict {
+function checkAnnouncedLogin({ probe: { resource }, address }: Examined): Verdict {
   if (!resource) return problem('The challenge leads to no metadata of the resource.');
-  const verdict = judgeResourceMetadata(resource, address);
+  const verdict = checkResourceMetadata(resource, address);
   const isOurs = textsOf(resource.authorization_servers).includes(address);
   return verdict.status === 'ok' && !isOurs ? problem('It names no authorization server of ours.') : verdict;
 }
 
-function judgeIssuer({ probe: { issuer }, address }: Examined): Verdict {
+function checkIssuer({ probe: { issuer }, address }: Examined): Verdict {
   if (!issuer) return problem('The authorization server has no metadata where RFC 8414 puts it.');
-  const verdict = judgeServerMetadata(issuer, address);
-  return verdict.status === 'ok' ? worseOf(judgeRegistrationMetadata(issuer), verdict) : verdict;
+  const verdict = checkServerMetadata(issuer, address);
+  return verdict.status === 'ok' ? worseOf(checkRegistrationMetadata(issuer), verdict) : verdict;
 }
 
 const worseOf = (one: Verdict, other: Verdict): Verdict => (one.status === 'ok' ? other : one);
 
-function judgeRegistration({ probe: { refusedClients } }: Examined): Verdict {
+function checkRegistration({ probe: { refusedClients } }: Examined): Verdict {
   if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are taken.');
   return problem(
     `Refused: ${refusedClients.map(({ client, reason }) => `${client} (${reason})`).join('; ')}.`,
@@ -107,7 +107,7 @@ function judgeRegistration({ probe: { refusedClients } }: Examined): Verdict {
   );
 }
 
-function judgeProvider({ config, secrets, callbackUrl, hasLogins }: Examined): Verdict {
+function checkProvider({ config, secrets, callbackUrl, hasLogins }: Examined): Verdict {
   const secret = secrets.find(({ name }) => name === configSecrets.clientSecret);
   const origin = new URL(config.oauth?.token_url ?? callbackUrl).origin;
   if (!secret?.origins.includes(origin))
@@ -116,8 +116,8 @@ function judgeProvider({ config, secrets, callbackUrl, hasLogins }: Examined): V
   return warning(`Nobody has logged in yet. The provider must know exactly this redirect URI: ${callbackUrl}`);
 }
 
-function judgeHandshake({ probe: { answers } }: Examined): Verdict {
-  const initialized = judgeInitialize(resultOf(answers.initialize));
+function checkHandshake({ probe: { answers } }: Examined): Verdict {
+  const initialized = checkInitialize(resultOf(answers.initialize));
   if (initialized.status !== 'ok') return initialized;
   const { supportedVersions } = resultOf(answers.discover);
   if (!textsOf(supportedVersions).includes(modernRevision))
@@ -125,30 +125,30 @@ function judgeHandshake({ probe: { answers } }: Examined): Verdict {
   return ok(`Both eras of the protocol are answered, up to ${modernRevision}.`);
 }
 
-function judgeTools({ probe: { answers }, config }: Examined): Verdict {
+function checkTools({ probe: { answers }, config }: Examined): Verdict {
   const expected = toolList(config).length;
   for (const reply of [answers.tools, answers.modernTools]) {
     const { tools } = resultOf(reply);
     if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
-    const verdict = judgeToolList(tools.map(objectOf));
+    const verdict = checkToolList(tools.map(objectOf));
     if (verdict.status !== 'ok') return verdict;
   }
   return ok('Every tool has a name and an input schema of type object.');
 }
 
-function judgeCount({ config }: Examined): Verdict {
+function checkCount({ config }: Examined): Verdict {
   const none = noTools(config);
   const count = enabledTools(config).length === 0 ? 0 : toolList(config).length;
-  return judgeToolCount(count, none.charAt(0).toUpperCase() + none.slice(1));
+  return checkToolCount(count, none.charAt(0).toUpperCase() + none.slice(1));
 }
 
-function judgeNames({ config }: Examined): Verdict {
-  return judgeToolNames(namesOf(toolList(config)), config.slug);
+function checkNames({ config }: Examined): Verdict {
+  return checkToolNames(namesOf(toolList(config)), config.slug);
 }
 
 const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);
 
-function judgeSecrets({ config, secrets }: Examined): Verdict {
+function checkSecrets({ config, secrets }: Examined): Verdict {
   const uses = [
     ...secretUsesOfServer(config),
     ...enabledTools(config).flatMap((tool) => secretUsesOfTool(tool, config)),

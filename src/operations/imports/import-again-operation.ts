@@ -5,8 +5,8 @@ import type { ImportChoices } from '../../import/plan/choices.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { validConfig } from '../servers/judge-config.ts';
-import { foreseeChange, storeConfig } from '../servers/store-server.ts';
+import { validConfig } from '../servers/check-config.ts';
+import { precheckChange, storeConfig } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { againInput, againOutput } from './again-shapes.ts';
@@ -40,9 +40,9 @@ export const importAgain = operation({
     changed_server: z.object(stored.shape).optional().describe('The server afterwards, for apply.'),
   }),
   prepare,
-  async foresee(context, { mode, slug }) {
+  async precheck(context, { mode, slug }) {
     if (mode === 'plan') return undefined;
-    return foreseeChange(context, await getServer(context, slug), configOf(context.prepared as Prepared));
+    return precheckChange(context, await getServer(context, slug), configOf(context.prepared as Prepared));
   },
   async run(context, asked) {
     const prepared = context.prepared as Prepared;

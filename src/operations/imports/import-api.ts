@@ -4,7 +4,7 @@ import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { foresee } from '../servers/judge-config.ts';
+import { precheck } from '../servers/check-config.ts';
 import { createServer } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { importAgain } from './import-again-operation.ts';
@@ -37,8 +37,8 @@ const importApi = operation({
   async prepare(context, input): Promise<Prepared> {
     return { plan: await planOf(context, input), imported: newImport(context, input.url) };
   },
-  async foresee(context, { mode }) {
-    return mode === 'create' ? foresee(context, configOf(context.prepared as Prepared)) : undefined;
+  async precheck(context, { mode }) {
+    return mode === 'create' ? precheck(context, configOf(context.prepared as Prepared)) : undefined;
   },
   async run(context, input) {
     const { plan, imported } = context.prepared as Prepared;

@@ -11,7 +11,7 @@ import {
   type StoredServers,
   type Writes,
 } from '../../store/quotas.ts';
-import { forgetOldestVersions } from '../../store/servers/server-versions.ts';
+import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 
@@ -49,7 +49,7 @@ async function makeSpace(context: Context, bytes: number): Promise<void> {
   const { db, actor, quotas } = context;
   const excess = bytes - quotas.megabytes * megabyte;
   if (quotas.megabytes === 0 || excess <= 0) return;
-  const left = bytes - (await forgetOldestVersions(db, actor.workspaceId, excess));
+  const left = bytes - (await deleteOldestVersions(db, actor.workspaceId, excess));
   const remedy = 'make configurations smaller or delete servers that are not needed';
   refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
 }

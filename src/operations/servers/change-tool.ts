@@ -7,14 +7,14 @@ import { AppError, invalid } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
-import { foresee, judge, warningsOfStored } from './judge-config.ts';
-import type { Foreseen } from './judged.ts';
+import { checkConfig, precheck, warningsOfStored } from './check-config.ts';
+import type { Precheck } from './checked-config.ts';
 
 /** Fields of a tool as received. */
 export type RawTool = { [field: string]: unknown };
 
 /**
- * The configuration of a server with one tool only. One tool is judged by it, so that a change costs the same however
+ * The configuration of a server with one tool only. One tool is checked by it, so that a change costs the same however
  * many tools there are, and is not refused because of a tool that it leaves as it is.
  */
 const withOnly = ({ config }: StoredServer, tool: unknown) => ({ ...config, tools: [tool] });
@@ -35,19 +35,19 @@ export function changedTool(tool: Tool, fields: RawTool): RawTool {
 }
 
 /** Checks a large tool before the transaction that stores it. */
-export async function foreseeTool(
+export async function precheckTool(
   context: Context,
   current: StoredServer,
   raw: RawTool,
-): Promise<Foreseen | undefined> {
-  return foresee(context, withOnly(current, raw), await namesOfSecrets(context, current));
+): Promise<Precheck | undefined> {
+  return precheck(context, withOnly(current, raw), await namesOfSecrets(context, current));
 }
 
 /** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
 export async function validTool(context: Context, current: StoredServer, raw: RawTool): Promise<Tool> {
   const foreign = foreignDocument(raw);
   if (foreign !== undefined) throw invalid([{ path: '', message: foreign }], 'Nothing was stored');
-  const { config, problems } = await judge(context, withOnly(current, raw), []);
+  const { config, problems } = await checkConfig(context, withOnly(current, raw), []);
   const tool = config?.tools[0];
   if (tool) return tool;
   throw invalid(problems.map(ofTool), 'Nothing was stored; the tool is not valid');
@@ -67,8 +67,8 @@ export async function warningsOfChange(context: Context, server: StoredServer, t
   if (server.config.tools.length > manyTools) await nextTurn();
   const ofList = warningsOfList(server.config);
   if (!tool) return ofList;
-  const judged = context.foreseen?.judged.config?.tools;
-  const only = { ...server.config, tools: judged?.[0]?.name === tool.name ? judged : [tool] };
+  const checked = context.precheck?.result.config?.tools;
+  const only = { ...server.config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
   const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
   return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
 }

@@ -9,20 +9,20 @@ import { isSlugTaken } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { tooManyTools } from '../quotas/quota-rules.ts';
 import { firstWarnings, problemsShape, warningsShape } from '../shapes.ts';
-import { judge } from './judge-config.ts';
+import { checkConfig } from './check-config.ts';
 import { takenSentence } from './store-server.ts';
 
 const createScope = 'manage:write';
 
 export const checkMcpServer = operation({
   name: 'checkMcpServer',
-  summary: 'Judge a configuration without storing it',
+  summary: 'Check a configuration without storing it',
   description: 'Returns every problem and every warning that creating or updating would report.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
   input: serverConfigSchema,
-  judgesInput: true,
+  validatesInput: true,
   output: z.object({
     valid: z.boolean(),
     problems: problemsShape,
@@ -36,7 +36,7 @@ export const checkMcpServer = operation({
       ),
   }),
   async run(context, input) {
-    const { config, problems, warnings } = await judge(context, input, []);
+    const { config, problems, warnings } = await checkConfig(context, input, []);
     const excess = config && tooManyTools(config.tools.length, await quotasOf(context));
     if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
     const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);

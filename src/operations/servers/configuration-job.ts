@@ -1,10 +1,10 @@
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { warningsOf } from '../../domain/warnings/warnings.ts';
+import { checkDirectly } from './check-config.ts';
+import type { ConfigurationJob } from './checked-config.ts';
 import { rulesOf } from './config-rules.ts';
-import { judgeConfig } from './judge-config.ts';
-import type { ConfigurationJob } from './judged.ts';
 
-export function judgeConfiguration({ config: text, stored, isStored, rules }: ConfigurationJob['input']): {
+export function runConfigurationJob({ config: text, stored, isStored, rules }: ConfigurationJob['input']): {
   output: ConfigurationJob['output'];
 } {
   const raw = JSON.parse(text) as unknown;
@@ -12,6 +12,6 @@ export function judgeConfiguration({ config: text, stored, isStored, rules }: Co
     const warnings = warningsOf(raw as ServerConfig, new Set(stored));
     return { output: { config: undefined, problems: [], warnings } };
   }
-  const { config, problems, warnings } = judgeConfig(raw, rulesOf(rules), stored);
+  const { config, problems, warnings } = checkDirectly(raw, rulesOf(rules), stored);
   return { output: { config: config && JSON.stringify(config), problems, warnings } };
 }

@@ -22,15 +22,15 @@ import {
   versionInput,
   warningsShape,
 } from '../shapes.ts';
+import { precheck } from './check-config.ts';
 import { checkMcpServer } from './check-server.ts';
-import { foresee } from './judge-config.ts';
 import { mostSecrets } from './store-secret.ts';
 import {
   changedMeanwhile,
   changeServer,
   createServer,
-  foreseeChange,
   noteChange,
+  precheckChange,
   warningsFor,
 } from './store-server.ts';
 import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
@@ -74,9 +74,9 @@ const createMcpServer = operation({
   effect: 'write',
   isTool: true,
   input: serverConfigSchema,
-  judgesInput: true,
+  validatesInput: true,
   output: stored,
-  foresee,
+  precheck,
   async run(context, input) {
     const server = await createServer(context, input);
     return storedAnswer(context, { server, isUnchanged: false });
@@ -126,11 +126,11 @@ const updateMcpServer = operation({
   effect: 'write',
   isTool: true,
   input: changeInput,
-  judgesInput: true,
+  validatesInput: true,
   output: stored,
-  async foresee(context, input) {
+  async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return foreseeChange(context, current, changed(current, input));
+    return precheckChange(context, current, changed(current, input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
@@ -148,10 +148,10 @@ const replaceMcpServer = operation({
   effect: 'write',
   isTool: false,
   input: serverConfigSchema.extend({ expected_version: versionInput }),
-  judgesInput: true,
+  validatesInput: true,
   output: stored,
-  async foresee(context, { expected_version: _, ...config }) {
-    return foreseeChange(context, await getServer(context, String(config.slug)), config);
+  async precheck(context, { expected_version: _, ...config }) {
+    return precheckChange(context, await getServer(context, String(config.slug)), config);
   },
   async run(context, { expected_version, ...config }) {
     const current = await getServer(context, String(config.slug));

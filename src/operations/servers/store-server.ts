@@ -15,8 +15,8 @@ import { programName } from '../../version.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
 import { firstWarnings, sameOrigins } from '../shapes.ts';
-import { foresee, validConfig, warningsOfStored } from './judge-config.ts';
-import type { Foreseen } from './judged.ts';
+import { precheck, validConfig, warningsOfStored } from './check-config.ts';
+import type { Precheck } from './checked-config.ts';
 import { movedSecrets } from './moved-secrets.ts';
 
 /** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
@@ -136,13 +136,13 @@ function originsOfSecret({ config }: StoredServer, name: string): string[] {
 }
 
 /** Checks a large configuration of a server before the transaction that stores it. */
-export async function foreseeChange(
+export async function precheckChange(
   context: Context,
   current: StoredServer,
   raw: unknown,
-): Promise<Foreseen | undefined> {
+): Promise<Precheck | undefined> {
   const secrets = await findSecrets(context.db, current);
-  return foresee(
+  return precheck(
     context,
     raw,
     secrets.map((secret) => secret.name),

@@ -7,8 +7,8 @@ import { type Context, operation } from '../operation.ts';
 import { firstWarnings, getServer, isUnchanged, slugInput, toolInput, toRecord, versionInput } from '../shapes.ts';
 import {
   changedTool,
-  foreseeTool,
   indexOfTool,
+  precheckTool,
   type RawTool,
   refuseTakenName,
   validTool,
@@ -74,10 +74,10 @@ const addTool = operation({
   effect: 'write',
   isTool: true,
   input: z.strictObject({ slug: slugInput, ...toolSchema.shape, expected_version: versionInput }),
-  judgesInput: true,
+  validatesInput: true,
   output,
-  async foresee(context, input) {
-    return foreseeTool(context, await getServer(context, String(input.slug)), newTool(input));
+  async precheck(context, input) {
+    return precheckTool(context, await getServer(context, String(input.slug)), newTool(input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
@@ -103,11 +103,11 @@ const updateTool = operation({
   effect: 'write',
   isTool: true,
   input: z.strictObject({ slug: slugInput, tool: toolInput, ...changedFields, expected_version: versionInput }),
-  judgesInput: true,
+  validatesInput: true,
   output,
-  async foresee(context, input) {
+  async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return foreseeTool(context, current, changedOf(current, input));
+    return precheckTool(context, current, changedOf(current, input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));

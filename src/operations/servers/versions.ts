@@ -15,7 +15,7 @@ import {
   time,
   versionInput,
 } from '../shapes.ts';
-import { changeServer, foreseeChange } from './store-server.ts';
+import { changeServer, precheckChange } from './store-server.ts';
 import { configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
 
 const versionRecord = z.object({
@@ -66,9 +66,9 @@ const restoreVersion = operation({
     expected_version: versionInput,
   }),
   output: stored,
-  async foresee(context, { slug, version }) {
+  async precheck(context, { slug, version }) {
     const current = await getServer(context, slug);
-    return foreseeChange(context, current, (await findVersion(context.db, current, version))?.config);
+    return precheckChange(context, current, (await findVersion(context.db, current, version))?.config);
   },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);

@@ -33,7 +33,7 @@ export type Remembered<Value> = {
    */
   load(key: string, read: Read<Value>): Promise<Value | undefined>;
   /** Drops the value of a key, and values with this id, because they changed. */
-  forget(id: string): void;
+  invalidate(id: string): void;
   /** Drops everything, because anything may have changed. */
   clear(): void;
   /** Since the start, for metrics. */
@@ -47,7 +47,7 @@ export const lifeMs = 60_000;
 
 type Entry<Value> = { value: Value; until: number };
 /** A reading in progress, and the keys and ids that were dropped meanwhile. */
-type Reading = { forgotten: Set<string>; isCleared: boolean };
+type Reading = { invalidated: Set<string>; isCleared: boolean };
 
 /**
  * The rule of all caches:
@@ -69,7 +69,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
   async function read(key: string, how: Read<Value>): Promise<Value | undefined> {
     const startedAt = clock();
     const before = entries.peek(key)?.value;
-    const reading: Reading = { forgotten: new Set(), isCleared: false };
+    const reading: Reading = { invalidated: new Set(), isCleared: false };
     readings.add(reading);
     try {
       const found = await how(before);
@@ -79,7 +79,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       }
       const { value, lifeMs: life = lifeMs } = found;
       const ids = idsOf(value);
-      if (!reading.isCleared && ![key, ...ids].some((id) => reading.forgotten.has(id))) {
+      if (!reading.isCleared && ![key, ...ids].some((id) => reading.invalidated.has(id))) {
         entries.set(key, { value, until: startedAt + life });
         for (const id of ids) link(keysById, id, key);
       }
@@ -116,8 +116,8 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       underWay.set(key, started);
       return started;
     },
-    forget(id) {
-      for (const reading of readings) reading.forgotten.add(id);
+    invalidate(id) {
+      for (const reading of readings) reading.invalidated.add(id);
       underWay.clear();
       entries.delete(id);
       for (const key of keysById.get(id) ?? []) entries.delete(key);

@@ -3,7 +3,7 @@ import type { Db } from '../db.ts';
 import { isPostgres } from './changes.ts';
 
 /**
- * The time for everything that several processes judge: stored times and expiry. No process uses its own clock for that.
+ * The time for everything that several processes compare: stored times and expiry. No process uses its own clock for that.
  */
 export type DatabaseClock = {
   /** Epoch ms, whole; computed without a query. */

@@ -40,6 +40,6 @@ export async function spendCode(db: Db, hash: string, at: number): Promise<boole
 }
 
 /** Deletes the tokens of a grant that are older than its rotation number `generation`. */
-export async function forgetOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
+export async function deleteOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
   await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
 }

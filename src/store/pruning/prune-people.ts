@@ -28,14 +28,14 @@ const contents = ['servers', 'api_keys', 'invitations', 'grants', 'audit_events'
  * in no workspace. A workspace without members belongs to the operator, and stays.
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
-  await inSteps(async (most) => forgetEmptyWorkspaces(db, before, most), pause);
+  await inSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
     and not exists (select 1 from sessions where user_id = users.id)`;
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
 }
 
-async function forgetEmptyWorkspaces(db: Kysely<Tables>, before: number, most: number): Promise<number> {
+async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: number): Promise<number> {
   const isEmpty = contents.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );

@@ -63,7 +63,7 @@ export async function deleteVersions(db: Db, server: Owner, upTo: number): Promi
 const mostForgotten = 2000;
 
 /** Deletes old versions of a workspace, the oldest first, until this many bytes are free. Returns the freed bytes. */
-export async function forgetOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
+export async function deleteOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
   const rows = await db
     .selectFrom('server_versions as old')
     .innerJoin('servers', 'servers.id', 'old.server_id')

@@ -28,7 +28,7 @@ function endToEnd(rawHeaders: readonly string[]): Pair[] {
   return pairs.filter(([name]) => !hopByHop.has(name.toLowerCase()));
 }
 
-/** The proxy's own name becomes the service's; any other goes on as it came, so that the service judges it. */
+/** The proxy's own name becomes the service's; any other goes on as it came, so that the service checks it. */
 function forwarded(rawHeaders: readonly string[], ownHost: string, { target, token }: Destination): Pair[] {
   const pairs = endToEnd(rawHeaders).map(([name, value]): Pair => {
     const isOwnHost = name.toLowerCase() === 'host' && value === ownHost;

@@ -12,7 +12,7 @@ export type Config = JsonObject & {
 };
 
 /** A configuration as the operations take it. It may be unfinished; the service reports its problems. */
-export function unjudged(config: Config): Input<'createMcpServer'> {
+export function unchecked(config: Config): Input<'createMcpServer'> {
   return config as Input<'createMcpServer'>;
 }
 

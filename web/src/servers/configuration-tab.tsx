@@ -8,7 +8,7 @@ import { queryKeys } from '../query-keys.ts';
 import { isSame } from '../ui/refusal.ts';
 import { useAction } from '../ui/use-action.ts';
 import { ViewerNote } from '../ui/viewer-note.tsx';
-import { type Config, unjudged } from './config.ts';
+import { type Config, unchecked } from './config.ts';
 import { ConflictNotice } from './editor/conflict-notice.tsx';
 import { Editor } from './editor/editor.tsx';
 import { useBase } from './editor/use-base.ts';
@@ -33,7 +33,7 @@ export function ConfigurationTab() {
   const base = useBase(detail);
   const onScreen = useRef<Config>(undefined);
   const save = useAction({
-    run: (config: Config) => api('replaceMcpServer', { ...unjudged(config), slug }, { version: base.version }),
+    run: (config: Config) => api('replaceMcpServer', { ...unchecked(config), slug }, { version: base.version }),
     done: ({ server }) => `Saved as version ${server.version}`,
     onDone: (_, sent) => base.saved(() => !isSame(onScreen.current, sent)),
     refresh: [queryKeys.servers],

@@ -6,7 +6,7 @@ import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { useAction } from '../ui/use-action.ts';
 import { ViewerNote } from '../ui/viewer-note.tsx';
-import { type Config, unjudged } from './config.ts';
+import { type Config, unchecked } from './config.ts';
 import { Editor } from './editor/editor.tsx';
 import { StartChoices } from './start-choices.tsx';
 import { type Start, startOf } from './starts.ts';
@@ -47,7 +47,7 @@ export function NewServerPage() {
 export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
   const navigate = useNavigate();
   const create = useAction({
-    run: (config: Config) => api('createMcpServer', unjudged(config)),
+    run: (config: Config) => api('createMcpServer', unchecked(config)),
     done: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),

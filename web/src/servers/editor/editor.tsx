@@ -43,11 +43,11 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   const model = useEditorModel(initial, changed, startsInJson);
   const { view, isWide, choose } = useView(startsInJson);
   const [isRevealed, setRevealed] = useState(!isNew);
-  const { judged, isBehind } = useVerdict(model.config);
+  const { checked, isBehind } = useVerdict(model.config);
   const { block, blocked } = useBlocks();
   const { problems, warnings, isBlocked } = useKnown({
     config: model.config,
-    judged,
+    checked,
     saving,
     blocked,
     fixedSlug: isNew ? undefined : textOf(initial.slug),

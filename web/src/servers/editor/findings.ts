@@ -40,8 +40,8 @@ function isSamePart(part: Part, a: Config, b: Config): boolean {
 export function currentFindings(all: readonly Findings[], config: Config): Known[] {
   const parts: Part[] = [...independent, 'rest'];
   return parts.flatMap((part) => {
-    const about = all.map(({ config: judged, list }) => ({
-      isCurrent: isSamePart(part, judged, config),
+    const about = all.map(({ config: checked, list }) => ({
+      isCurrent: isSamePart(part, checked, config),
       list: list.filter(({ path }) => partOf(path) === part),
     }));
     const current = about.filter(({ isCurrent }) => isCurrent);

@@ -5,8 +5,8 @@ import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning 
 
 const maxTokens = 10_000;
 
-/** Judges the entries of `tools/list` (MCP 2025-11-25, server/tools). */
-export function judgeToolList(tools: readonly Fields[]): Verdict {
+/** Checks the entries of `tools/list` (MCP 2025-11-25, server/tools). */
+export function checkToolList(tools: readonly Fields[]): Verdict {
   const nameless = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
   if (nameless > 0) return problem(`Tools without a name: ${nameless}.`);
   const byName = Map.groupBy(tools, ({ name }) => String(name));
@@ -21,7 +21,7 @@ export function judgeToolList(tools: readonly Fields[]): Verdict {
   return ok('Every tool has a name, a description and an input schema of type object.');
 }
 
-export function judgeToolCount(count: number, none = 'The server has no tools'): Verdict {
+export function checkToolCount(count: number, none = 'The server has no tools'): Verdict {
   const tools = count === 1 ? '1 tool' : `${count} tools`;
   if (count === 0) return warning(`${none}.`);
   const limited = knownClients.filter((client) => client.maxTools !== undefined);
@@ -33,7 +33,7 @@ export function judgeToolCount(count: number, none = 'The server has no tools'):
 }
 
 /** `slug` is the name under which people add the server to their client. */
-export function judgeToolNames(names: readonly string[], slug: string): Verdict {
+export function checkToolNames(names: readonly string[], slug: string): Verdict {
   const strange = names.filter((name) => !toolNameOfModels.test(name));
   const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
     names
@@ -55,16 +55,16 @@ export function judgeToolNames(names: readonly string[], slug: string): Verdict 
   );
 }
 
-export function judgeTokens(tokens: number): Verdict {
+export function checkTokens(tokens: number): Verdict {
   const cost = `About ${tokens} tokens in every conversation`;
   return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
 }
 
 /**
- * Judges input schemas by what clients refuse. The whole request of a conversation fails for one such tool, so the
+ * Checks input schemas by what clients refuse. The whole request of a conversation fails for one such tool, so the
  * other servers of the client fail with it.
  */
-export function judgeSchemas(tools: readonly Fields[]): Verdict {
+export function checkSchemas(tools: readonly Fields[]): Verdict {
   const faults = schemaFaults.flatMap(({ what, clients, find }) => {
     const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
     return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients }];

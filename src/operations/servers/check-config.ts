@@ -4,41 +4,47 @@ import { nextTurn, turnAfter } from '../../domain/next-turn.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
 import type { Context } from '../operation.ts';
-import { type ConfigurationJob, type Foreseen, ForeseenTooEarly, type Judged, type JudgeOnThread } from './judged.ts';
+import {
+  type CheckConfigOnThread,
+  type CheckedConfig,
+  type ConfigurationJob,
+  type Precheck,
+  StalePrecheck,
+} from './checked-config.ts';
 
 /** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
 const most = { values: 1500, characters: 60_000 };
 
 /** `stored` are the names of the secrets that have a value. */
-export function judgeConfig(raw: unknown, rules: ConfigRules, stored: readonly string[]): Judged {
+export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
 /**
  * Checks a configuration, a large one on a thread. @throws AppError tooLarge, tooMany, and in a transaction
- * ForeseenTooEarly
+ * StalePrecheck
  */
-export async function judge(context: Context, raw: unknown, stored: readonly string[]): Promise<Judged> {
-  if (!isLargerThan(raw, most) || !context.judgeOnThread) return judgeConfig(raw, context.rules, stored);
+export async function checkConfig(context: Context, raw: unknown, stored: readonly string[]): Promise<CheckedConfig> {
+  if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return checkDirectly(raw, context.rules, stored);
   await nextTurn();
   const text = JSON.stringify(raw);
   await turnAfter(text);
-  if (context.foreseen?.text === text) return context.foreseen.judged;
-  if (context.foreseen) throw new ForeseenTooEarly();
+  if (context.precheck?.text === text) return context.precheck.result;
+  if (context.precheck) throw new StalePrecheck();
   const { config, problems, warnings } = await onThread(context, { config: text, stored, isStored: false });
   return { ...(config !== undefined && { config: JSON.parse(config) as ServerConfig }), problems, warnings };
 }
 
 /** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
-export async function foresee(
+export async function precheck(
   context: Context,
   raw: unknown,
   stored: readonly string[] = [],
-): Promise<Foreseen | undefined> {
-  if (!isLargerThan(raw, most) || !context.judgeOnThread) return undefined;
-  const judged = await judge(context, raw, stored);
-  return { text: JSON.stringify(raw), judged };
+): Promise<Precheck | undefined> {
+  if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return undefined;
+  const result = await checkConfig(context, raw, stored);
+  return { text: JSON.stringify(raw), result };
 }
 
 /** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
@@ -47,24 +53,27 @@ export async function warningsOfStored(
   config: ServerConfig,
   stored: readonly string[],
 ): Promise<readonly Warning[]> {
-  const foreseen = context.foreseen?.judged;
+  const checked = context.precheck?.result;
   // Masking the secrets of a configuration leaves its tools as they are.
-  if (foreseen?.config?.tools === config.tools) return foreseen.warnings;
-  if (!isLargerThan(config, most) || !context.judgeOnThread) return warningsOf(config, new Set(stored));
+  if (checked?.config?.tools === config.tools) return checked.warnings;
+  if (!isLargerThan(config, most) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
   const { warnings } = await onThread(context, { config: JSON.stringify(config), stored, isStored: true });
   return warnings;
 }
 
 /** @throws AppError invalid with all problems */
 export async function validConfig(context: Context, raw: unknown): Promise<ServerConfig> {
-  const { config, problems } = await judge(context, raw, []);
+  const { config, problems } = await checkConfig(context, raw, []);
   if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
   return config;
 }
 
-async function onThread(context: Context, input: Parameters<JudgeOnThread>[0]): Promise<ConfigurationJob['output']> {
+async function onThread(
+  context: Context,
+  input: Parameters<CheckConfigOnThread>[0],
+): Promise<ConfigurationJob['output']> {
   try {
-    return await (context.judgeOnThread as JudgeOnThread)(input, context.actor.workspaceId);
+    return await (context.checkConfigOnThread as CheckConfigOnThread)(input, context.actor.workspaceId);
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
     const message = `the configuration was not checked: ${error.message}`;

@@ -1,7 +1,7 @@
 import { type Fields, ok, problem, textsOf, type Verdict, warning } from './check.ts';
 
-/** Judges the metadata of a protected resource (RFC 9728, 2). Clients compare `resource` with the address as text. */
-export function judgeResourceMetadata(resource: Fields, address: string): Verdict {
+/** Checks the metadata of a protected resource (RFC 9728, 2). Clients compare `resource` with the address as text. */
+export function checkResourceMetadata(resource: Fields, address: string): Verdict {
   if (typeof resource.resource !== 'string') return problem('"resource" is missing.');
   if (resource.resource !== address) {
     const isSlash = resource.resource.replace(/\/$/, '') === address.replace(/\/$/, '');
@@ -19,8 +19,8 @@ export function judgeResourceMetadata(resource: Fields, address: string): Verdic
 
 const endpoints = ['authorization_endpoint', 'token_endpoint'] as const;
 
-/** Judges the metadata of an authorization server (RFC 8414, 2). `issuer` is the text that led to it. */
-export function judgeServerMetadata(metadata: Fields, issuer: string): Verdict {
+/** Checks the metadata of an authorization server (RFC 8414, 2). `issuer` is the text that led to it. */
+export function checkServerMetadata(metadata: Fields, issuer: string): Verdict {
   if (metadata.issuer !== issuer)
     return problem(`"issuer" is ${shown(metadata.issuer)}, not ${issuer}; clients compare it as it stands.`);
   const missing = endpoints.filter((name) => typeof metadata[name] !== 'string');
@@ -38,8 +38,8 @@ export function judgeServerMetadata(metadata: Fields, issuer: string): Verdict {
   return ok('The issuer is as announced, and every endpoint is there.');
 }
 
-/** Judges how clients get a client id: by dynamic registration (RFC 7591) or by a client metadata document. */
-export function judgeRegistrationMetadata(metadata: Fields): Verdict {
+/** Checks how clients get a client id: by dynamic registration (RFC 7591) or by a client metadata document. */
+export function checkRegistrationMetadata(metadata: Fields): Verdict {
   if (typeof metadata.registration_endpoint === 'string') return ok('Clients can register themselves.');
   if (metadata.client_id_metadata_document_supported === true)
     return warning(

@@ -15,7 +15,7 @@ export function questionsOf(description: ApiDescription): string[] {
 }
 
 /** Checks that every answer belongs to a question of the document. @throws AppError invalid */
-export function judgeAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
+export function checkAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
   const known = questionsOf(description);
   const problems: Problem[] = [];
   for (const [name, value] of Object.entries(answers)) {

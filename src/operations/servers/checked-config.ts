@@ -4,19 +4,19 @@ import type { Problem } from '../../errors.ts';
 import type { RuleSource } from './config-rules.ts';
 
 /** Problems and warnings of a configuration. `config` is set when it is valid, with defaults filled in. */
-export type Judged = { config?: ServerConfig; problems: readonly Problem[]; warnings: readonly Warning[] };
+export type CheckedConfig = { config?: ServerConfig; problems: readonly Problem[]; warnings: readonly Warning[] };
 
 /** Checks a configuration on a thread. @throws JobError */
-export type JudgeOnThread = (
+export type CheckConfigOnThread = (
   input: Omit<ConfigurationJob['input'], 'rules'>,
   workspaceId: string,
 ) => Promise<ConfigurationJob['output']>;
 
 /** The check of a configuration, made before its transaction. `text` is the configuration as JSON. */
-export type Foreseen = { text: string; judged: Judged };
+export type Precheck = { text: string; result: CheckedConfig };
 
 /** Thrown in a transaction when the server was changed after its new configuration was checked. */
-export class ForeseenTooEarly extends Error {}
+export class StalePrecheck extends Error {}
 
 /**
  * Check of a configuration on a thread. Configurations are transferred as JSON text. For a stored configuration, which
