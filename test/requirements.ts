@@ -304,6 +304,9 @@ const shipping = {
   ...of('docs/operations/backup.md', {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
   }),
+  ...of('docs/operations/upgrades.md', {
+    'ship 4': 'Two neighbouring versions serve side by side, and an older one does nothing else than was configured.',
+  }),
 };
 
 /** Configurations as files. */

@@ -63,6 +63,11 @@ const forms = new Map<string, Form>(
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
 );
 
+/** Whether schemas may have a keyword, in whatever form. */
+export function isKnownKeyword(keyword: string): boolean {
+  return forms.has(keyword);
+}
+
 /** The problem of a document that is nested too deeply to walk, or undefined. To be checked before any other rule. */
 export function depthProblem(schema: unknown): Problem | undefined {
   return isDeeperThan(schema, maxDepth) ? { path: '', message: `nested deeper than ${maxDepth} levels` } : undefined;

@@ -1,14 +1,17 @@
 import { LRUCache } from 'lru-cache';
+import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { isSlug } from '../../domain/slug.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { AppError } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
 import { findWorkspaceLimits } from '../../store/people/workspaces.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
 import { findServingServer } from '../../store/servers/servers.ts';
+import { version as programVersion } from '../../version.ts';
 import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
 
 /** The hosted servers in use, compiled and remembered by slug. */
@@ -16,6 +19,7 @@ export type HostedServers = {
   /**
    * `look` queries the store for a slug that was not seen before.
    * @throws errors of the database, when the server is not remembered
+   * @throws AppError unavailable when a newer version has stored something that this one does not know
    */
   find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
   /** Drops changed entries: a server by its id or slug, or the servers of a workspace. */
@@ -35,7 +39,7 @@ export type HostedServersOptions = {
 };
 
 /** A served server, and the text that it was compiled from. */
-type Found = { server: HostedServer; source: string; characters: number };
+type Found = { server: HostedServer; source: string; characters: number; unknownField: string | undefined };
 
 const maxRemembered = 2000;
 /** Total length of configurations; compiled, they take about ten times as many bytes. */
@@ -52,6 +56,22 @@ function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   return JSON.stringify([each, shared]);
 }
 
+/**
+ * While the service is upgraded, and after a version was gone back to, a configuration may have a field of a newer version.
+ * Without it a tool could send another request than was configured, or show more than it should.
+ */
+function served({ server, unknownField }: Found): HostedServer {
+  if (unknownField === undefined) return server;
+  throw new AppError(
+    'unavailable',
+    `this server has "${unknownField}" in its configuration, which version ${programVersion} of the service does not know; its operator has to finish the upgrade to the version that stored it`,
+    { retryAfterS },
+  );
+}
+
+/** Time in which another process may answer. */
+const retryAfterS = 5;
+
 export function createHostedServers(options: HostedServersOptions): HostedServers {
   const { db, keyring, userAgent } = options;
   const remembered = createRemembered<Found>({
@@ -62,6 +82,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     idsOf: ({ server }) => [server.id, server.workspaceId],
   });
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
+  const unknownFieldOf = createUnknownFieldFinder();
   let invalidated = 0;
 
   async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
@@ -84,6 +105,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
         server: compileServer(stored, secrets, limits, userAgent),
         source,
         characters: stored.configLength + source.length,
+        unknownField: unknownFieldOf(stored.config),
       },
     };
   }
@@ -91,13 +113,13 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   return {
     find(slug, look = lookUpDirectly) {
       const known = remembered.get(slug);
-      if (known) return known.server;
+      if (known) return served(known);
       if (absent.has(slug) || !isSlug(slug)) return undefined;
       const found = remembered.load(slug, (before) => {
         const ask = () => read(slug, before);
         return before ? ask() : look(ask);
       });
-      return found.then((value) => value?.server);
+      return found.then((value) => value && served(value));
     },
     invalidate(id) {
       invalidated++;
