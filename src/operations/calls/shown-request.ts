@@ -8,7 +8,7 @@ import {
   readableBody,
   type UpstreamRequest,
 } from '../../domain/request/upstream-request.ts';
-import { asCurl } from './as-curl.ts';
+import { upstreamCurl } from '../../domain/snippets/upstream-curl.ts';
 
 const header = z.tuple([z.string(), z.string()]);
 const mostHeaders = 300;
@@ -49,7 +49,7 @@ export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<
       headers,
       ...(body !== undefined && { body }),
     },
-    curl: asCurl(request, isWhole),
+    curl: upstreamCurl(request, isWhole),
   };
 }
 

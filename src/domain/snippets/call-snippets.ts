@@ -1,0 +1,108 @@
+import { pythonLiteral, scriptLiteral } from './literals.ts';
+import { fitsCommandLine, shellWord } from './shell-word.ts';
+
+/** The credential that a caller of a server sends: a snippet reads it from a variable of the environment. */
+export type CallCredential = 'none' | 'api_key' | 'caller_token' | 'login';
+
+/** A call of a tool. `url` is the address of the MCP server, `arguments` are JSON. */
+export type CallTarget = {
+  url: string;
+  tool: string;
+  arguments: { readonly [name: string]: unknown };
+  credential: CallCredential;
+};
+
+export type CallSnippet = {
+  id: 'mcp' | 'mcp-curl' | 'typescript' | 'python';
+  title: string;
+  code: string;
+  /** What is needed to run it. */
+  needs: string;
+};
+
+/** The variable that holds the credential, and a sentence about it. */
+const variables: { [Credential in CallCredential]: { name: string; about: string } | undefined } = {
+  none: undefined,
+  api_key: { name: 'TOOLHOST_KEY', about: 'TOOLHOST_KEY is an API key of the workspace with the scope call.' },
+  caller_token: { name: 'API_TOKEN', about: "API_TOKEN is the caller's own token of the API." },
+  login: { name: 'ACCESS_TOKEN', about: 'ACCESS_TOKEN is an access token that a client got by the login.' },
+};
+
+/** A call in each form in which it can be copied. No form holds a credential. */
+export function callSnippets(target: CallTarget): CallSnippet[] {
+  const about = variables[target.credential]?.about;
+  const needs = (tool: string) => [tool, about].filter((text) => text !== undefined && text !== '').join(' ');
+  return [
+    { id: 'mcp', title: 'MCP request', code: JSON.stringify(message(target), null, 2), needs: '' },
+    { id: 'mcp-curl', title: 'curl to MCP', code: mcpCurl(target), needs: needs('') },
+    {
+      id: 'typescript',
+      title: 'TypeScript',
+      code: typescript(target),
+      needs: needs('npm install @modelcontextprotocol/client.'),
+    },
+    { id: 'python', title: 'Python', code: python(target), needs: needs('pip install mcp.') },
+  ];
+}
+
+/** The JSON-RPC message of the call (MCP, server/tools). */
+function message({ tool, arguments: args }: CallTarget) {
+  return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: args } };
+}
+
+function mcpCurl(target: CallTarget): string {
+  const variable = variables[target.credential]?.name;
+  const body = JSON.stringify(message(target));
+  const lines = [
+    `curl -sS ${shellWord(target.url)}`,
+    ...(variable === undefined ? [] : [`-H "Authorization: Bearer $${variable}"`]),
+    "-H 'Content-Type: application/json'",
+    "-H 'Accept: application/json, text/event-stream'",
+    fitsCommandLine(body) ? `--data-raw ${shellWord(body)}` : '--data-binary @request.json',
+  ];
+  return lines.join(' \\\n  ');
+}
+
+function typescript(target: CallTarget): string {
+  const variable = variables[target.credential]?.name;
+  const credential =
+    variable === undefined
+      ? ''
+      : `const requestInit = { headers: { Authorization: \`Bearer \${process.env.${variable}}\` } };\n`;
+  const options = variable === undefined ? '' : ', { requestInit }';
+  return `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+
+const client = new Client({ name: 'example', version: '1.0.0' });
+${credential}await client.connect(new StreamableHTTPClientTransport(new URL(${scriptLiteral(target.url)})${options}));
+const result = await client.callTool({
+  name: ${scriptLiteral(target.tool)},
+  arguments: ${scriptLiteral(target.arguments, '  ')},
+});
+console.log(result);
+await client.close();`;
+}
+
+function python(target: CallTarget): string {
+  const variable = variables[target.credential]?.name;
+  const imports = variable === undefined ? 'import asyncio' : 'import asyncio\nimport os';
+  const headers =
+    variable === undefined ? '' : `headers = {"Authorization": "Bearer " + os.environ["${variable}"]}\n\n\n`;
+  const options = variable === undefined ? '' : ', headers=headers';
+  return `${imports}
+
+from mcp import ClientSession
+from mcp.client.streamable_http import streamablehttp_client
+
+${headers === '' ? '\n' : headers}async def main():
+    async with streamablehttp_client(${pythonLiteral(target.url)}${options}) as (read, write, _):
+        async with ClientSession(read, write) as session:
+            await session.initialize()
+            result = await session.call_tool(
+                ${pythonLiteral(target.tool)},
+                ${pythonLiteral(target.arguments, ' '.repeat(16))},
+            )
+            print(result)
+
+
+asyncio.run(main())`;
+}

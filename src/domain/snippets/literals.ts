@@ -1,0 +1,56 @@
+/** A JSON value, as the arguments of a call are. */
+type Json = unknown;
+
+type Writing = {
+  /** The spelling of a name in an object. */
+  name: (name: string) => string;
+  scalar: (value: Json) => string;
+};
+
+/** A JSON value as an expression of JavaScript and TypeScript. */
+export function scriptLiteral(value: Json, indent = ''): string {
+  return literal(value, scriptWriting, indent);
+}
+
+/** A JSON value as an expression of Python 3. */
+export function pythonLiteral(value: Json, indent = ''): string {
+  return literal(value, pythonWriting, indent);
+}
+
+const scriptWriting: Writing = {
+  // Without brackets, `__proto__` would set the prototype (ECMA-262, B.3.1).
+  name: (name) => (name === '__proto__' ? '["__proto__"]' : JSON.stringify(name)),
+  scalar: (value) => JSON.stringify(value),
+};
+
+const pythonWords = new Map<Json, string>([
+  [true, 'True'],
+  [false, 'False'],
+  [null, 'None'],
+]);
+
+const pythonWriting: Writing = {
+  name: (name) => JSON.stringify(name),
+  // The escapes of a JSON string mean the same in a string of Python.
+  scalar: (value) => pythonWords.get(value) ?? JSON.stringify(value),
+};
+
+/** Longest list or object that is written on one line, in characters. */
+const lineLength = 60;
+
+function literal(value: Json, writing: Writing, indent: string): string {
+  if (typeof value !== 'object' || value === null || isRaw(value)) return writing.scalar(value);
+  const inner = `${indent}  `;
+  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+  const entries = Array.isArray(value)
+    ? value.map((item) => literal(item, writing, inner))
+    : Object.entries(value).map(([name, item]) => `${writing.name(name)}: ${literal(item, writing, inner)}`);
+  const line = `${open}${entries.join(', ')}${close}`;
+  if (line.length <= lineLength && !line.includes('\n')) return line;
+  return `${open}\n${entries.map((entry) => `${inner}${entry},\n`).join('')}${indent}${close}`;
+}
+
+/** Whether a value is a number with its digits (`JSON.rawJSON`). */
+function isRaw(value: object): boolean {
+  return 'rawJSON' in value && Object.isFrozen(value) && Object.getPrototypeOf(value) === null;
+}

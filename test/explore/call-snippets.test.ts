@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import { type CallTarget, callSnippets } from '../../src/domain/snippets/call-snippets.ts';
+import { pythonLiteral, scriptLiteral } from '../../src/domain/snippets/literals.ts';
+import { upstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
+import { root } from '../files.ts';
+import { needProgram } from '../support/browser/debian-program.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const secret = 'sk-live-0123456789';
+const run = promisify(execFile);
+/** Runs a command line as a person does who has pasted it. */
+const inShell = (command: string, env: NodeJS.ProcessEnv = {}) =>
+  run('/bin/sh', ['-c', command], { env: { ...process.env, ...env }, maxBuffer: 4_000_000 });
+
+/** Texts that a shell, curl or a language may take for something else. */
+const nasty = fc.oneof(
+  fc.constantFrom('', "'", "''", '"', '\\', "\\'", '$HOME', '$(id)', '`id`', '!!', '@/etc/passwd', '-X', '--help'),
+  fc.constantFrom('a\nb', '\n', '\t', '%00', '~', '*', '[1-3]', '{a,b}', '#', '&', ';', '<x', '__proto__', 'é', '日本'),
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+);
+const text = fc.array(nasty, { minLength: 1, maxLength: 4 }).map((parts) => parts.join(''));
+const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { weight: 4, arbitrary: text },
+    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
+    fc.constantFrom(true, false, null, 0, -1, 1.5, 1e21, 12345678901),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc
+      .array(fc.tuple(text, tie('value')), { maxLength: 3 })
+      .map((entries) => JSON.parse(`{${entries.map(([k, v]) => `${JSON.stringify(k)}:${JSON.stringify(v)}`).join()}}`)),
+  ),
+})).value;
+
+describe('the forms in which a call is copied', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let curlPath: string;
+  let pythonPath: string;
+  before(async () => {
+    curlPath = await needProgram(['/usr/bin/curl', '/usr/local/bin/curl'], 'curl');
+    pythonPath = await needProgram(['/usr/bin/python3', '/usr/local/bin/python3'], 'python3-minimal');
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    key = await toolhost.key();
+    const schema = {
+      name: { type: 'string' },
+      query: { type: 'string', in: 'query', optional: true },
+      more: { type: 'object', optional: true },
+    };
+    const url = `${upstream.url}/things?fixed=[1]`;
+    const headers = { 'X-Service': 'Key {{KEY}}' };
+    const tools = [
+      toolAt(url, { method: 'POST', input_schema: schema, headers }),
+      toolAt(`${upstream.url}/form`, {
+        name: 'parts',
+        method: 'POST',
+        body: 'multipart',
+        input_schema: { name: schema.name },
+      }),
+    ];
+    await toolhost.createServer({ ...serverAt('copied', upstream.url), tools });
+    await toolhost.createServer({
+      ...serverAt('locked', upstream.url),
+      authentication: { type: 'Bearer', token: secret },
+      tools,
+    });
+    await toolhost.rest('PUT', '/servers/copied/secrets/KEY', { body: { value: secret } });
+    await toolhost.rest('PUT', '/servers/locked/secrets/KEY', { body: { value: secret } });
+  });
+  after(() => Promise.all([toolhost?.stop(), upstream?.close()]));
+
+  const post = async (path: string, body: Json) => {
+    const reply = await toolhost.rest('POST', `/servers/${path}`, { body });
+    assert.equal(reply.status, 200, reply.text);
+    return reply.body;
+  };
+  /** The request without the parts that every client sends as it likes. */
+  const essence = ({ method, url, headers, body }: RecordedRequest) => ({
+    method,
+    url,
+    service: headers['x-service'],
+    type: headers['content-type'],
+    body: body.toString('utf8'),
+  });
+  const last = () => upstream.take().at(-1) ?? assert.fail('nothing was sent');
+
+  it('[agent 5] curl sends the very request of the call, with the mask for each secret', async () => {
+    const args = fc.record(
+      { name: text, query: text, more: fc.record({ value: anyJson }) },
+      { requiredKeys: ['name'] },
+    );
+    await fc.assert(
+      fc.asyncProperty(args, async (given) => {
+        const body = { arguments: given };
+        const { curl } = (await post('copied/tools/get/preview', body)) as { curl: string };
+        assert.equal(curl.includes(secret), false);
+        upstream.take();
+        await post('copied/tools/get/call', body);
+        const sent = essence(last());
+        await inShell(curl.replace(/^curl/, `${curlPath} -s`));
+        assert.deepEqual(essence(last()), { ...sent, service: 'Key ********' });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('[agent 5] curl sends the same fields of a form', async () => {
+    const parts = ({ headers, body }: RecordedRequest) => {
+      const boundary = /boundary=(.*)$/.exec(String(headers['content-type']))?.[1] ?? assert.fail();
+      return body.toString('utf8').replaceAll(boundary, 'cut').replace(/^-+/gm, '--').replaceAll(/-+cut/g, '--cut');
+    };
+    for (const name of ['@/etc/passwd', '<x', 'a;type=text/html', '"q"', 'a\nb', '$HOME `id`', 'é=1']) {
+      const body = { arguments: { name } };
+      const { curl } = (await post('copied/tools/parts/preview', body)) as { curl: string };
+      upstream.take();
+      await post('copied/tools/parts/call', body);
+      const sent = parts(last());
+      await inShell(curl.replace(/^curl/, `${curlPath} -s`));
+      assert.equal(parts(last()), sent, name);
+    }
+  });
+
+  it('[agent 5] curl reads from a file what cannot be an argument of a program, and keeps empty headers', () => {
+    const request = { method: 'POST' as const, origin: 'https://api.example.com', path: '/x' };
+    const of = (body: string) => upstreamCurl({ ...request, headers: [], body });
+    assert.match(of('a\0b'), /--data-binary @body$/);
+    assert.match(of('é'.repeat(80_000)), /--data-binary @body$/);
+    assert.match(of('e'.repeat(80_000)), /--data-raw 'e+'$/);
+    const empty = upstreamCurl({ ...request, headers: ['X-Empty', ''], body: undefined });
+    assert.equal(empty, "curl -X POST 'https://api.example.com/x' -H 'X-Empty;'");
+  });
+
+  const targetOf = (slug: string, args: Json): CallTarget => ({
+    url: `${toolhost.url}/mcp/${slug}`,
+    tool: 'get',
+    arguments: args,
+    credential: slug === 'copied' ? 'none' : 'api_key',
+  });
+  const codeOf = (target: CallTarget, id: string) =>
+    callSnippets(target).find((snippet) => snippet.id === id)?.code ?? assert.fail(id);
+
+  it('[agent 5] curl to our endpoint calls the tool with exactly these arguments', async () => {
+    const args = fc.record({ name: text, more: fc.record({ value: anyJson }) });
+    await fc.assert(
+      fc.asyncProperty(args, async (given) => {
+        upstream.take();
+        const { stdout } = await inShell(codeOf(targetOf('locked', given as Json), 'mcp-curl'), { TOOLHOST_KEY: key });
+        const { result } = JSON.parse(stdout) as { result?: { isError?: boolean } };
+        assert.ok(result && result.isError !== true, stdout);
+        assert.deepEqual(JSON.parse(last().body.toString('utf8')), JSON.parse(JSON.stringify(given)));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('[agent 5] the TypeScript runs, and takes the credential from the environment', async () => {
+    const args = { name: `it's "$HOME" \`id\` \${1}\n日本`, more: { a: [null, true] } };
+    upstream.take();
+    await run(process.execPath, ['--input-type=module', '-e', codeOf(targetOf('locked', args), 'typescript')], {
+      cwd: root,
+      env: { ...process.env, TOOLHOST_KEY: key },
+    });
+    assert.deepEqual(JSON.parse(last().body.toString('utf8')), args);
+    assert.doesNotMatch(codeOf(targetOf('copied', args), 'typescript'), /process\.env/);
+  });
+
+  it('[agent 5] arguments are the same values in JavaScript and in Python', async () => {
+    const values = fc.sample(anyJson, 300);
+    const json = JSON.stringify(values);
+    const script = runInNewContext(`JSON.stringify(${scriptLiteral(values)})`) as string;
+    assert.equal(script, json);
+    const program = 'import ast,json,sys; print(json.dumps(ast.literal_eval(sys.stdin.read())))';
+    const asked = run(pythonPath, ['-c', program], { env: { ...process.env, PYTHONUTF8: '1' } });
+    asked.child.stdin?.end(pythonLiteral(values));
+    assert.deepEqual(JSON.parse((await asked).stdout), JSON.parse(json));
+  });
+
+  it('[agent 5] the Python is a program', async () => {
+    const args = { name: `"""it's\\`, more: [true, null, { deep: ['x'.repeat(80)] }] };
+    for (const slug of ['copied', 'locked']) {
+      const asked = run(pythonPath, ['-c', 'import ast,sys; ast.parse(sys.stdin.read())']);
+      asked.child.stdin?.end(codeOf(targetOf(slug, args), 'python'));
+      await asked;
+    }
+  });
+});
