@@ -17,6 +17,7 @@ export const routes = {
   register: '/mcp/:slug/register',
   revoke: '/mcp/:slug/revoke',
   resourceMetadata: '/.well-known/oauth-protected-resource/mcp/:slug',
+  apiMetadata: `/.well-known/oauth-protected-resource${apiPath}`,
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
   /** A path that some clients request, although no standard defines it. */
   serverMetadataBelow: '/mcp/:slug/.well-known/oauth-authorization-server',

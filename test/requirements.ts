@@ -301,6 +301,9 @@ const shipping = {
   ...of('docs/operations/containers.md', {
     'ship 2': 'The image and the files for engines are correct, confine the service, and run it.',
   }),
+  ...of('docs/command-line.md', {
+    'ship 7': 'The command line logs in without a key, keeps its tokens to itself, and shows what the service shows.',
+  }),
   ...of('docs/operations/backup.md', {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
   }),

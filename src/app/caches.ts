@@ -13,7 +13,7 @@ import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
 import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
 import { createGrantUse } from '../oauth/tokens/use-grant.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
-import { routes, urlOf } from '../routes.ts';
+import { apiPath, routes, urlOf } from '../routes.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
 import type { Database } from '../store/database.ts';
@@ -126,6 +126,7 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
     slug: config.managementSlug,
     issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
     ownAddress: ownAddressOf(config)(config.managementSlug),
+    apiAddress: config.baseUrl + apiPath,
     redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
     identity,
     welcome: welcomed,

@@ -5,14 +5,17 @@ import type { Hono } from 'hono';
 import type { Strangers, Visit } from '../domain/visit.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
-import { authenticate } from '../manage/authenticate.ts';
+import { authenticate, type ManagerCredentials } from '../manage/authenticate.ts';
 import { createWebRouter } from '../manage/router.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
+import { resourceMetadata } from '../oauth/metadata.ts';
 import { createOAuthRouter } from '../oauth/router.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
+import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
+import { findPerson } from './adapters/management-login.ts';
 import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
@@ -41,7 +44,7 @@ const loginRequestsPerMinute = 300;
 
 export function createWeb(parts: WebParts): Web {
   const { config, caches, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
-  const { oauthParts, identity, welcome } = caches;
+  const { oauthParts, identity, welcome, managementLogin } = caches;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
@@ -56,6 +59,7 @@ export function createWeb(parts: WebParts): Web {
     actorOf: restActor(caches, observability, strangers),
     strangers,
     baseUrl: config.baseUrl,
+    apiMetadata: () => resourceMetadata(managementLogin, config.baseUrl + apiPath),
     dashboardFolder: join(import.meta.dirname, '..', '..', 'dist', 'web'),
     version,
     onUnexpected,
@@ -66,10 +70,14 @@ export function createWeb(parts: WebParts): Web {
   return { serve, login };
 }
 
-/** Finds the actor of a REST request, by its session or its API key. */
-function restActor({ keys, oauthParts }: Caches, { ofMcpListener }: Observability, strangers: Strangers) {
-  // Tokens of the sign-in are refused here: their audience is the management server.
-  const credentials = { verifyApiKey: keys.verify, findPerson: async () => undefined };
+/** Finds the actor of a REST request, by its session, its API key or a token of the sign-in at the management server. */
+function restActor(caches: Caches, { ofMcpListener }: Observability, strangers: Strangers) {
+  const { keys, grants, managementLogin, oauthParts } = caches;
+  const parts = { login: managementLogin, grants, db: oauthParts.db };
+  const credentials: ManagerCredentials = {
+    verifyApiKey: keys.verify,
+    findPerson: (bearer, look) => findPerson(bearer, look, parts),
+  };
   return async (request: IncomingMessage): Promise<Actor> => {
     const look = strangers.lookFor(request);
     const person =

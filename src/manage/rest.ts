@@ -12,6 +12,7 @@ import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { routes } from '../routes.ts';
 import { createBodyReader } from './large-bodies.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
@@ -32,7 +33,12 @@ export type RestParts = {
 /** `/api/v1`: every operation at its route, and the OpenAPI document. */
 export function createRestApi(parts: RestParts): Hono<Env> {
   const api = new Hono<Env>();
-  const refuse = (c: HonoContext<Env>, error: unknown) => problemAnswer(error, requestIdOf(c), parts.onUnexpected);
+  const challenge = `Bearer resource_metadata="${parts.baseUrl}${routes.apiMetadata}"`;
+  const refuse = (c: HonoContext<Env>, error: unknown) => {
+    const answer = problemAnswer(error, requestIdOf(c), parts.onUnexpected);
+    if (answer.status === 401) answer.headers.set('WWW-Authenticate', challenge);
+    return answer;
+  };
   api.onError((error, c) => refuse(c, error));
   api.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
   api.get(

@@ -16,6 +16,8 @@ import { staticDocument } from './static-document.ts';
 type Env = RestEnv;
 
 export type WebParts = RestParts & {
+  /** Metadata of the REST API as a protected resource (RFC 9728). */
+  apiMetadata: () => object;
   /** Folder of the built dashboard. */
   dashboardFolder: string;
   /** Answers `GET /metrics`. @throws AppError, Unauthenticated */
@@ -69,6 +71,11 @@ export function createWebRouter(
     }),
   );
   web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
+  const apiMetadata = staticDocument(parts.apiMetadata);
+  web.get(routes.apiMetadata, (c) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    return apiMetadata(c);
+  });
   web.get(
     routes.serverSchema,
     staticDocument(() => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),

@@ -42,6 +42,8 @@ export type LoginServer = {
   issuer: string;
   /** A second address of the resource, on a host of its own. */
   ownAddress?: string | undefined;
+  /** URL of the REST API, for the management server: both take the same tokens. */
+  apiAddress?: string | undefined;
   scopes: readonly string[];
   mode: 'issued' | 'passthrough';
   /** Hash that changes with the hosts and endpoints that the person agreed to. */

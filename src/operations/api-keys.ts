@@ -69,6 +69,7 @@ const createApiKey = operation({
   summary: 'Make an API key; the key itself is shown this once',
   scope: 'manage:write',
   effect: 'write',
+  makesCredential: true,
   isTool: false,
   input: z.strictObject({
     name: z.string().trim().min(1).max(100).describe('What the key is for.'),

@@ -154,6 +154,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   destructive?: boolean;
   /** Restricts the operation to people in the dashboard, and with `owner` to owners of the workspace. */
   people?: 'any' | 'owner';
+  /** Makes a credential, which would outlive the login that it was made with. */
+  makesCredential?: boolean;
   /** Whether it is a tool of the management server. */
   isTool: boolean;
   input: Input;

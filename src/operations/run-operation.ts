@@ -135,6 +135,12 @@ export function checkScope(op: Operation, actor: Actor): void {
       `this needs the scope ${op.scope}; the credential has ${actor.scopes.join(', ') || 'none'}`,
     );
   }
+  // People in the dashboard have a role; tokens of a login have none.
+  if (op.makesCredential && actor.kind === 'user' && actor.role === undefined)
+    throw new AppError(
+      'forbidden',
+      'a login cannot make API keys, which would outlive it; make one in the dashboard or with an API key',
+    );
   if (op.people && actor.role === undefined)
     throw new AppError('forbidden', 'this is only possible in the dashboard, signed in');
   if (op.people === 'owner' && actor.role !== 'owner')

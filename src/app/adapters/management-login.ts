@@ -14,6 +14,7 @@ export type ManagementLoginOptions = {
   slug: string;
   issuer: string;
   ownAddress: string | undefined;
+  apiAddress: string;
   redirectUri: string;
   identity: IdentityProvider;
   welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
@@ -31,6 +32,8 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
     name: 'Toolhost management',
     operator: 'this Toolhost itself',
     issuer: options.issuer,
+    ownAddress: options.ownAddress,
+    apiAddress: options.apiAddress,
     scopes,
     mode: 'issued',
     agreement: 'management',

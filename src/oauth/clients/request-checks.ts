@@ -38,7 +38,8 @@ export async function findClientId(server: LoginServer, clientId: string | null,
 /** Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored. */
 export function checkResource(server: LoginServer, resources: readonly string[]): void {
   const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
-  const own = [server.issuer, ...(server.ownAddress === undefined ? [] : [server.ownAddress])].map(plain);
+  const { issuer, ownAddress, apiAddress } = server;
+  const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
   if (resources.some((resource) => resource !== '' && !own.includes(plain(resource)))) {
     throw new OAuthError('invalid_target', 'resource must be the address of this server');
   }

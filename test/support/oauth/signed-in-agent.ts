@@ -6,11 +6,11 @@ import { type OAuthClient, registerClient, type Tokens, tokensOf } from './oauth
 /** An agent that the person of local mode has signed in at the management server. */
 export type SignedInAgent = { client: OAuthClient; tokens: Tokens };
 
-export async function signInAgent(toolhost: TestToolhost): Promise<SignedInAgent> {
+export async function signInAgent(toolhost: TestToolhost, scope?: string): Promise<SignedInAgent> {
   const redirectUri = 'http://127.0.0.1:9/cb';
   const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage`, redirectUri });
   const browser = createBrowser();
-  const { url, verifier } = client.authorization();
+  const { url, verifier } = client.authorization({ scope });
   const departure = await browser.press(await browser.get(url), 'Allow and log in');
   let page: Page = await browser.get(next(departure));
   for (let hops = 0; hops < 10; hops++) {
