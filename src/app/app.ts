@@ -25,6 +25,7 @@ import { startCallRecords } from './call-records.ts';
 import { closeInTurn } from './close-in-turn.ts';
 import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
+import { createLogins, type Logins } from './logins.ts';
 import { metricSources } from './observability/metric-sources.ts';
 import { startObservability } from './observability/observability.ts';
 import { openStore, type Store } from './open-store.ts';
@@ -63,8 +64,9 @@ export async function createApp(
   const observability = await startObservability(config, secrets.metricsToken, log);
   const { http, documents } = outboundClients(config, surroundings, observability, log);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
-  const from = { http, documents, config, store: database, keyring, log };
-  const caches = createCaches({ ...observability, ...surroundings, ...from });
+  const from = { config, store: database, keyring, log };
+  const caches = createCaches({ ...from, ...surroundings });
+  const logins = createLogins({ ...from, ...observability, caches, http, documents });
   const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
   const limitedBy = { config, store: database, presence, http, log };
@@ -72,8 +74,9 @@ export async function createApp(
   const threads = startThreads(surroundings.clock);
   const rests = createAnswerRests({ ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), rests };
-  const callParts = { ...observability.ofCalls, ...caches.ofCalls, ...shared, http: limited.http, record: callLog.add };
-  const endpointOf = hosting(config, callersOf(caches, addresses, log), callParts);
+  const { clientTokens } = logins;
+  const callParts = { ...observability.ofCalls, ...shared, clientTokens, http: limited.http, record: callLog.add };
+  const endpointOf = hosting(config, callersOf({ ...caches, ...logins }, addresses, log), callParts);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings, presence);
   const runner: Runner = {
@@ -84,7 +87,7 @@ export async function createApp(
       ...operationParts(config, keyring, now, { threads, http }),
       serving: {
         ...createTryOut(caches.servers, callParts),
-        ...connectionParts(caches, endpointOf, login),
+        ...connectionParts(logins, caches, { endpointOf, login }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,
       },
@@ -94,13 +97,12 @@ export async function createApp(
   // Loaded at its first request: a process that only serves agents starts faster and smaller without it.
   const web = loadedOnce<Web>(async () => {
     const { createWeb } = await import('./web.ts');
-    return createWeb({ config, caches, runner, observability, onUnexpected, ...addresses });
+    return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const own = { http, caches, callLog, limits, breaker, reports, threads, rests };
-  const watched = { ...database, ...addresses, ...others, ...own };
-  observability.watch(metricSources(watched));
-  const find = endpoints(config, caches, endpointOf, runner);
+  const own = { http, caches, logins, callLog, limits, breaker, reports, threads, rests };
+  observability.watch(metricSources({ ...database, ...addresses, ...others, ...own }));
+  const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const mcpListener = { ...surroundings, ...addresses, ...observability.ofMcpListener, onUnexpected };
   const handle = createFront({
     config,
@@ -118,19 +120,18 @@ export async function createApp(
     metrics: observability.read,
     lost: database.lost,
     drain: others.readiness.drain,
-    close: () =>
-      closeInTurn({ upkeep, others, limited, caches, callLog, threads, http, documents, database, observability }),
+    close: () => closeInTurn({ ...own, upkeep, others, limited, documents, database, observability }),
   };
 }
 
 /** Connection checks that act as a client of a hosted server. */
 function connectionParts(
-  { servers, grants, oauthParts: oauth }: Caches,
-  endpointOf: (server: HostedServer) => McpEndpoint,
-  login: () => Promise<Web['login']>,
+  { grants, oauthParts: oauth }: Logins,
+  { servers }: Caches,
+  served: { endpointOf: (server: HostedServer) => McpEndpoint; login: () => Promise<Web['login']> },
 ): Pick<Serving, 'probeConnection' | 'finishLogin'> {
   return {
-    probeConnection: createConnectionProbe({ servers, endpointOf, login, oauth }),
+    probeConnection: createConnectionProbe({ servers, oauth, ...served }),
     finishLogin: createLoginCheck({ oauth, grants }),
   };
 }

@@ -1,6 +1,7 @@
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Caches } from './caches.ts';
 import type { CallRecords } from './call-records.ts';
+import type { Logins } from './logins.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Store } from './open-store.ts';
 
@@ -10,6 +11,7 @@ export type Ending = {
   others: { leave(): Promise<void> };
   limited: { stop(): Promise<void> };
   caches: Caches;
+  logins: Logins;
   callLog: CallRecords;
   threads: { close(): Promise<void> };
   http: HttpClient;
@@ -22,7 +24,8 @@ export type Ending = {
 export async function closeInTurn(parts: Ending): Promise<boolean> {
   await parts.upkeep?.stop();
   await parts.others.leave();
-  await parts.caches.stop();
+  await parts.logins.stop();
+  await parts.caches.changes.stop();
   const [isComplete] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
   await parts.threads.close();
   await Promise.all([parts.http.close(), parts.documents.close()]);

@@ -18,6 +18,7 @@ import { version } from '../version.ts';
 import { findPerson } from './adapters/management-login.ts';
 import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
+import type { Logins } from './logins.ts';
 import type { Observability } from './observability/observability.ts';
 
 /** Routes of everything except the MCP endpoints and the probes. */
@@ -30,6 +31,7 @@ export type Web = {
 type WebParts = {
   config: FullConfig;
   caches: Caches;
+  logins: Logins;
   runner: Runner;
   observability: Observability;
   strangers: Strangers;
@@ -43,8 +45,8 @@ type WebParts = {
 const loginRequestsPerMinute = 300;
 
 export function createWeb(parts: WebParts): Web {
-  const { config, caches, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
-  const { oauthParts, identity, welcome, managementLogin } = caches;
+  const { config, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
+  const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
@@ -56,7 +58,7 @@ export function createWeb(parts: WebParts): Web {
   });
   const serve = createWebRouter({
     runner,
-    actorOf: restActor(caches, observability, strangers),
+    actorOf: restActor(parts),
     strangers,
     baseUrl: config.baseUrl,
     apiMetadata: () => resourceMetadata(managementLogin, config.baseUrl + apiPath),
@@ -71,12 +73,12 @@ export function createWeb(parts: WebParts): Web {
 }
 
 /** Finds the actor of a REST request, by its session, its API key or a token of the sign-in at the management server. */
-function restActor(caches: Caches, { ofMcpListener }: Observability, strangers: Strangers) {
-  const { keys, grants, managementLogin, oauthParts } = caches;
-  const parts = { login: managementLogin, grants, db: oauthParts.db };
+function restActor({ caches, logins, observability, strangers }: WebParts) {
+  const { grants, managementLogin, oauthParts } = logins;
+  const login = { login: managementLogin, grants, db: oauthParts.db };
   const credentials: ManagerCredentials = {
-    verifyApiKey: keys.verify,
-    findPerson: (bearer, look) => findPerson(bearer, look, parts),
+    verifyApiKey: caches.keys.verify,
+    findPerson: (bearer, look) => findPerson(bearer, look, login),
   };
   return async (request: IncomingMessage): Promise<Actor> => {
     const look = strangers.lookFor(request);
@@ -84,7 +86,7 @@ function restActor(caches: Caches, { ofMcpListener }: Observability, strangers: 
       request.headers.authorization === undefined ? await sessionActor(request, oauthParts, look) : undefined;
     if (person) return person;
     return authenticate(request.headers, credentials, look).catch((error: unknown) => {
-      if (error instanceof Unauthenticated) ofMcpListener.onRefused(error.refusal);
+      if (error instanceof Unauthenticated) observability.ofMcpListener.onRefused(error.refusal);
       throw error;
     });
   };

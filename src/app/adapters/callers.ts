@@ -3,9 +3,10 @@ import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
 import { createTokenIds } from '../../gateway/callers/token-ids.ts';
 import type { Log } from '../../log.ts';
 import type { Caches } from '../caches.ts';
+import type { Logins } from '../logins.ts';
 
 export function callersOf(
-  { keys, grants, loginServerOf, oauthParts }: Caches,
+  { keys, grants, loginServerOf, oauthParts }: Pick<Caches, 'keys'> & Logins,
   { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
   log: Log,
 ): CallerOptions {

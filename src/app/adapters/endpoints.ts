@@ -11,6 +11,7 @@ import { routes, urlOf } from '../../routes.ts';
 import { version } from '../../version.ts';
 import type { Caches } from '../caches.ts';
 import type { FullConfig } from '../full-config.ts';
+import type { Logins } from '../logins.ts';
 import { findPerson } from './management-login.ts';
 
 /** Creates the endpoint of a hosted server, once per compiled server. */
@@ -27,17 +28,15 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
 
 /** Finds the endpoint of a slug: a hosted server, or the management server. */
 export function endpoints(
-  config: FullConfig,
-  caches: Caches,
+  { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: Runner },
   endpointOf: (server: HostedServer) => McpEndpoint,
-  runner: Runner,
 ) {
-  const { keys, grants, managementLogin } = caches;
+  const { grants, managementLogin } = logins;
   const management = createManagementServer(
     runner,
     version,
     {
-      verifyApiKey: keys.verify,
+      verifyApiKey: caches.keys.verify,
       findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
     },
     {

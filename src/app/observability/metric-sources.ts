@@ -9,12 +9,15 @@ import type { Source } from '../../telemetry/metric.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { threadSources } from '../adapters/threads.ts';
 import type { Caches } from '../caches.ts';
+import type { Logins } from '../logins.ts';
+import type { Store } from '../open-store.ts';
 import type { Presence } from '../presence.ts';
 import type { Readiness } from '../readiness.ts';
 
 export type Watched = {
   http: HttpClient;
   caches: Caches;
+  logins: Logins;
   callLog: Pick<CallLog, 'waiting'>;
   limits: Limits;
   breaker: CircuitBreaker;
@@ -24,6 +27,7 @@ export type Watched = {
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
+  time: Store['time'];
   /** Requests since the start that were refused by the limit of their address. */
   limitedByAddress: () => number;
 };
@@ -33,7 +37,7 @@ export function metricSources(watched: Watched): Source[] {
   return [
     ...outboundSources(watched),
     ...limitSources(watched),
-    ...cacheSources(watched.caches),
+    ...cacheSources(watched),
     ...storeSources(watched),
     ...reportSources(watched),
     ...threadSources(watched.threads),
@@ -124,7 +128,7 @@ function limitSources({ limits, breaker, limitedByAddress }: Watched): Source[] 
   ];
 }
 
-function cacheSources({ servers, keys, grants }: Caches): Source[] {
+function cacheSources({ caches: { servers, keys }, logins: { grants } }: Watched): Source[] {
   const caches = () => ({ servers: servers.counts(), keys: keys.counts(), logins: grants.counts() });
   const eachCache = (of: 'entries' | 'hits' | 'misses') => () =>
     Object.fromEntries(Object.entries(caches()).map(([cache, counts]) => [cache, counts[of]]));
@@ -153,7 +157,7 @@ function cacheSources({ servers, keys, grants }: Caches): Source[] {
   ];
 }
 
-function storeSources({ caches, callLog, readiness, presence, faults }: Watched): Source[] {
+function storeSources({ caches, time, callLog, readiness, presence, faults }: Watched): Source[] {
   const { changes } = caches;
   return [
     {
@@ -188,7 +192,7 @@ function storeSources({ caches, callLog, readiness, presence, faults }: Watched)
       help: 'How far the clock of this process is from that of the database; above 5 s it is not ready.',
       type: 'gauge',
       merge: 'max',
-      read: () => Math.abs(caches.time.skewMs()) / 1000,
+      read: () => Math.abs(time.skewMs()) / 1000,
     },
     {
       name: 'toolhost_serving_processes',

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto';
+import { localWorkspace } from '../config.ts';
+import { newId } from '../domain/ids.ts';
+import { createIdentityProvider, type Identity } from '../manage/identity.ts';
+import { welcome } from '../manage/people.ts';
+import { createClientTokens } from '../oauth/client-credentials/client-tokens.ts';
+import { createClientDocuments } from '../oauth/clients/client-document.ts';
+import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
+import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
+import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
+import { createGrantUse } from '../oauth/tokens/use-grant.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
+import { apiPath, routes, urlOf } from '../routes.ts';
+import { insertAuditEvent } from '../store/audit-events.ts';
+import type { Database } from '../store/database.ts';
+import { findWorkspace } from '../store/people/workspaces.ts';
+import { transact } from '../store/transact.ts';
+import { userAgentOf } from '../version.ts';
+import { createLoginServers } from './adapters/login-servers.ts';
+import { createManagementLogin } from './adapters/management-login.ts';
+import type { Caches, CachesOptions } from './caches.ts';
+import type { FullConfig } from './full-config.ts';
+import { ownAddressOf } from './operation-parts.ts';
+
+type LoginsOptions = Omit<CachesOptions, 'clock'> & {
+  caches: Caches;
+  http: HttpClient;
+  /** For URLs that strangers choose. */
+  documents: HttpClient;
+  onLoginEvent: (event: LoginEvent) => void;
+};
+
+/** Logins of agents at hosted servers, and of people at the dashboard and the management server. */
+export function createLogins(options: LoginsOptions) {
+  const { config, store, keyring, caches, http, documents, log, onLoginEvent } = options;
+  const { changes, freshness, follow } = caches;
+  const { db } = store;
+  const { now } = store.time;
+  const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, ownAddressOf: ownAddressOf(config), http, now });
+  const people = signInOf(config, db, now);
+  const handedOut = createHandedOutTokens(db, freshness);
+  follow(handedOut, 'server');
+  const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
+  const oauthParts: OAuthParts = {
+    db,
+    keyring,
+    http,
+    documents: createClientDocuments(documents),
+    handedOut,
+    unsaved,
+    random: randomBytes,
+    now,
+    baseUrl: config.baseUrl,
+    async findServer(slug) {
+      if (slug === config.managementSlug) return people.managementLogin;
+      const server = await caches.servers.find(slug);
+      const login = server && loginServerOf(server);
+      const workspace = login && (await findWorkspace(db, login.workspaceId));
+      return login && { ...login, operator: workspace?.name ?? login.workspaceId };
+    },
+    onCommitted: changes.lookAfterCommit,
+    audit: (event) => insertAuditEvent(db, auditRow(event, now())),
+    log: (message, fields) => log.info(fields, message),
+    onEvent: onLoginEvent,
+  };
+  const grants = createGrantUse(oauthParts, freshness);
+  follow(grants, 'grant');
+  const clientTokens = createClientTokens({ ...oauthParts, userAgent: userAgentOf(config.baseUrl) });
+  return { loginServerOf, oauthParts, grants, clientTokens, stop: unsaved.close, ...people };
+}
+
+/** Sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
+function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
+  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
+  const welcomed = (person: Identity) =>
+    transact(db, (transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+  const managementLogin = createManagementLogin({
+    slug: config.managementSlug,
+    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
+    ownAddress: ownAddressOf(config)(config.managementSlug),
+    apiAddress: config.baseUrl + apiPath,
+    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
+    identity,
+    welcome: welcomed,
+  });
+  return { identity, welcome: welcomed, managementLogin };
+}
+
+function auditRow({ server, name, detail, requestId }: Parameters<OAuthParts['audit']>[0], at: number) {
+  return {
+    id: newId(randomBytes, 'aud'),
+    workspace_id: server.workspaceId,
+    at,
+    actor_kind: 'client',
+    actor_id: 'oauth',
+    operation: name,
+    target: server.slug,
+    detail: JSON.stringify(detail),
+    request_id: requestId,
+  };
+}
+
+export type Logins = ReturnType<typeof createLogins>;
