@@ -1,5 +1,5 @@
-import { firstNames } from '../domain/first-names.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
+import { firstNames } from '../domain/problems/first-names.ts';
 import { schemaFaults } from '../domain/warnings/client-schemas.ts';
 import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
 

@@ -1,8 +1,8 @@
 import { isOpen } from '../domain/config/access.ts';
 import { enabledTools } from '../domain/config/tool.ts';
-import { whenKnown } from '../domain/maybe-promise.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
 import { searchInstructions } from '../domain/search/own-tools.ts';
+import { whenKnown } from '../domain/work/maybe-promise.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';

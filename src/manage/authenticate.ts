@@ -1,6 +1,6 @@
 import { bearerToken } from '../domain/credentials/credential.ts';
-import type { MaybePromise } from '../domain/maybe-promise.ts';
 import type { Lookup, RequestHeaders } from '../domain/visit.ts';
+import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { ApiKey } from '../store/api-keys.ts';

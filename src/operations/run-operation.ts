@@ -9,9 +9,9 @@ import {
   isLargerThan,
   plainNumbers,
 } from '../domain/json/json.ts';
-import { nextTurn } from '../domain/next-turn.ts';
-import { problemsOf } from '../domain/problems.ts';
+import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import { countWrite } from '../store/quotas.ts';

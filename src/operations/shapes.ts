@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { accessKinds } from '../domain/config/access.ts';
-import { mostProblems } from '../domain/problems.ts';
+import { mostProblems } from '../domain/problems/problems.ts';
 
 import type { Problem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';

@@ -4,7 +4,7 @@ import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
 import { parseKeepingDigits } from '../../src/domain/json/json-digits.ts';
 import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
-import { Steps, TooMuchWork } from '../../src/domain/steps.ts';
+import { Steps, TooMuchWork } from '../../src/domain/work/steps.ts';
 
 const scalars = fc.constantFrom<unknown>(
   null,

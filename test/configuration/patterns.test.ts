@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { patternTest } from '../../src/domain/schema/pattern-match.ts';
 import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
-import { Steps } from '../../src/domain/steps.ts';
+import { Steps } from '../../src/domain/work/steps.ts';
 import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';

@@ -1,6 +1,6 @@
-import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { McpEndpoint } from '../../domain/mcp.ts';
 import type { Lookup } from '../../domain/visit.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';

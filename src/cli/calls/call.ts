@@ -89,7 +89,7 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
     const { toJsonSchema } = await import('../../domain/config/input-schema.ts');
     return (toJsonSchema(found.input_schema).properties ?? {}) as { [name: string]: unknown };
   }
-  const { nearestOrAll } = await import('../../domain/near-names.ts');
+  const { nearestOrAll } = await import('../../domain/problems/near-names.ts');
   const advice = nearestOrAll(
     tool,
     config.tools.map(({ name }) => name),

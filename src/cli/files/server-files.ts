@@ -1,7 +1,7 @@
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
-import { problemsOf } from '../../domain/problems.ts';
+import { problemsOf } from '../../domain/problems/problems.ts';
 import type { Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
 import type { LimitInputs } from '../../operations/limit-fields.ts';

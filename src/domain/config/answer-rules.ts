@@ -1,5 +1,5 @@
 import { isHeaderName } from '../http/headers.ts';
-import { type ProblemList, shown } from '../problems.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import { toolSchema } from './tool.ts';
 
 /** Headers that no agent gets: credentials, and those that are about the connection and not about the answer. */

@@ -1,4 +1,4 @@
-import { nextTurn } from '../next-turn.ts';
+import { nextTurn } from '../work/next-turn.ts';
 
 /** A difference between two configurations. A side on which the field does not exist is undefined. */
 export type FieldChange = { path: string; before?: unknown; after?: unknown };

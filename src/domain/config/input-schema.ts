@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { unfilledPlaceholders } from '../mistakes/literal-text.ts';
 import { unknownRequired } from '../mistakes/required-names.ts';
-import { addIssues, type ProblemList, shown } from '../problems.ts';
+import { addIssues, type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 import { type Argument, type ArgumentLocation, argumentLocations } from './sending/argument.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
 import { foreignDocument } from '../mistakes/foreign-document.ts';
-import { addIssues, ProblemList } from '../problems.ts';
+import { addIssues, ProblemList } from '../problems/problems.ts';
 import { slugProblem } from '../slug.ts';
 import {
   type Authentication,

@@ -2,7 +2,7 @@ import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderName, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
-import { shown } from '../problems.ts';
+import { shown } from '../problems/problems.ts';
 import {
   type Authentication,
   type Authentications,

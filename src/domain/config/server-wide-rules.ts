@@ -1,7 +1,7 @@
 import { secretNamePattern } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { bracesInUrl } from '../mistakes/literal-text.ts';
-import { type ProblemList, shown } from '../problems.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { maxUrlLength } from './tool.ts';
 import { checkHeaders, hostProblem, type ToolSurroundings } from './tool-rules.ts';

@@ -5,7 +5,7 @@ import { hasMalformedPlaceholder } from '../http/placeholders.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
-import { type ProblemList, shown } from '../problems.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema } from '../schema/schema-rules.ts';
 import { checkAnswerFields } from './answer-rules.ts';

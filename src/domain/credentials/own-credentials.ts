@@ -1,6 +1,6 @@
 import { decodeBase32, unescaped } from '../byte-encodings.ts';
-import { holdsKeyBody } from '../key-body.ts';
 import { isKeyBody } from './api-key.ts';
+import { holdsKeyBody } from './key-body.ts';
 
 /**
  * Finds one of our credentials inside a text that would be sent to an upstream, in any wrapping: quoted, behind a name,

@@ -1,5 +1,5 @@
 import { AppError } from '../../errors.ts';
-import { nextTurn } from '../next-turn.ts';
+import { nextTurn } from '../work/next-turn.ts';
 import { bodyLimits } from './json.ts';
 import type { JsonScan } from './json-scan.ts';
 

@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { shown } from '../problems.ts';
+import { shown } from '../problems/problems.ts';
 
 /**
  * Text that its author expects to be filled, and that would be sent as it stands. Such a tool is stored without a word

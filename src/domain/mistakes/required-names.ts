@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { didYouMean, shown } from '../problems.ts';
+import { didYouMean, shown } from '../problems/problems.ts';
 
 type Schema = { readonly [keyword: string]: unknown };
 

@@ -1,4 +1,4 @@
-import type { Steps } from '../steps.ts';
+import type { Steps } from '../work/steps.ts';
 
 /** A step into a value: a property name or an index, and the step before it. */
 export type Step = { outer: Step | undefined; key: string };

@@ -1,5 +1,5 @@
 import { isRawNumber } from '../json/json.ts';
-import { Steps, stepsOfText } from '../steps.ts';
+import { Steps, stepsOfText } from '../work/steps.ts';
 import { CheckRun, type Fault } from './check-run.ts';
 import { isSchemaObject, type JsonSchema } from './json-schema.ts';
 import { keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';

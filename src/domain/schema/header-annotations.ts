@@ -1,4 +1,4 @@
-import { type ProblemList, shown } from '../problems.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { pathOf, type SchemaIndex } from './schema-index.ts';
 

@@ -1,5 +1,5 @@
 import { isRawNumber } from '../json/json.ts';
-import { type Steps, stepsOfText } from '../steps.ts';
+import { type Steps, stepsOfText } from '../work/steps.ts';
 import type { CheckRun, Step } from './check-run.ts';
 import { formatTest } from './formats.ts';
 import { patternTest } from './pattern-match.ts';

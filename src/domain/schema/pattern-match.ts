@@ -1,4 +1,4 @@
-import type { Steps } from '../steps.ts';
+import type { Steps } from '../work/steps.ts';
 import { type CharacterSet, costOf, hasCode, isWordCharacter } from './pattern-sets.ts';
 import type { Pattern, PatternNode } from './pattern-syntax.ts';
 

@@ -1,4 +1,4 @@
-import { type ProblemList, shown } from '../problems.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { mostSchemas, pathOf, resolveReference, type SchemaIndex, type SchemaPart } from './schema-index.ts';
 

@@ -1,6 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
-import { didYouMean, type ProblemList, shown } from '../problems.ts';
+import { didYouMean, type ProblemList, shown } from '../problems/problems.ts';
 import { checkHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
 import { parsePattern } from './pattern-syntax.ts';

@@ -1,7 +1,7 @@
 import { toJsonSchema } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
-import { firstNames } from '../first-names.ts';
 import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../known-clients.ts';
+import { firstNames } from '../problems/first-names.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { schemaFaults } from './client-schemas.ts';
 

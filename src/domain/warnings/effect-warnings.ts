@@ -1,7 +1,7 @@
 import { argumentsOf } from '../config/input-schema.ts';
 import { annotationsOf, type Tool } from '../config/tool.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { didYouMean } from '../problems.ts';
+import { didYouMean } from '../problems/problems.ts';
 
 type Remark = { path: string; message: string };
 

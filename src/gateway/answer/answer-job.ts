@@ -1,5 +1,5 @@
 import type { JsonText } from '../../domain/mcp.ts';
-import { TooMuchWork } from '../../domain/steps.ts';
+import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import { compiledTexts } from '../compiled-texts.ts';
 import { type FailureData, failureData } from '../failure-data.ts';

@@ -6,7 +6,7 @@ import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
-import { TooMuchWork } from '../../domain/steps.ts';
+import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import type { AnswerHead } from './answer-head.ts';

@@ -1,4 +1,4 @@
-import { didYouMean, dotted, shown } from '../../domain/problems.ts';
+import { didYouMean, dotted, shown } from '../../domain/problems/problems.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
 
 const maxValuesShown = 50;

@@ -1,8 +1,8 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { TooMuchWork } from '../../domain/steps.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { TooMuchWork } from '../../domain/work/steps.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** How many steps the check of a call's arguments may take on the event loop. */

@@ -1,5 +1,5 @@
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
-import { TooMuchWork } from '../../domain/steps.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { TooMuchWork } from '../../domain/work/steps.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { headOf } from '../answer/answer-head.ts';

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { nextTurn } from '../../domain/next-turn.ts';
 import {
   type ReadableBody,
   type ReadablePart,
@@ -7,6 +6,7 @@ import {
   readableBody,
   type UpstreamRequest,
 } from '../../domain/request/upstream-request.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { cut } from '../answer/redact.ts';

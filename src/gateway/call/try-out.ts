@@ -1,10 +1,10 @@
 import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
-import { nearestOrAll } from '../../domain/near-names.ts';
+import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { apiKeyId } from '../../domain/credentials/api-key.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';

@@ -1,8 +1,8 @@
 import type { CallerKind } from '../../domain/config/access.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { TokenIds } from './token-ids.ts';

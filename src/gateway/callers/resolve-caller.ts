@@ -2,8 +2,8 @@ import { credentialHeader, credentialsOf, isStored } from '../../domain/config/a
 import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
 import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
-import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';

@@ -1,6 +1,6 @@
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import type { Visit } from '../../domain/visit.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Admitted, Caller, CallerOptions } from './caller.ts';

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import { isSlug } from '../../domain/slug.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { AppError } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';

@@ -1,10 +1,10 @@
 import { argumentsOf } from '../../domain/config/input-schema.ts';
 import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { countTags, listedTools, type ToolListSource, toolDefinition } from '../../domain/config/tool-list.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
-import { nextTurn } from '../../domain/next-turn.ts';
 import type { ToolDefinition } from '../../domain/search/own-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 
 /** The tools of a server in search mode. */
 export type ToolCatalogue = {

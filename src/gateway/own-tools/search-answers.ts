@@ -1,11 +1,11 @@
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
-import { whenKnown } from '../../domain/maybe-promise.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
-import { nearest } from '../../domain/near-names.ts';
+import { nearest } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { mostDescribed, mostResults, searchToolNames } from '../../domain/search/own-tools.ts';
 import { searchTools, type ToolIndex } from '../../domain/search/tool-index.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { whenKnown } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
 import type { ToolCatalogue } from '../hosted/tool-catalogue.ts';
 

@@ -1,8 +1,8 @@
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
-import { shown } from '../../domain/problems.ts';
+import { shown } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { describeInput, searchInput, searchToolNames } from '../../domain/search/own-tools.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';

@@ -1,5 +1,4 @@
 import { headerValue } from '../../domain/credentials/credential.ts';
-import { type MaybePromise, whenKnown } from '../../domain/maybe-promise.ts';
 import {
   type Era,
   type McpServer,
@@ -9,8 +8,9 @@ import {
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
-import { nearestOrAll } from '../../domain/near-names.ts';
+import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import {
   codes,

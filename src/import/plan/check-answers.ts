@@ -1,4 +1,4 @@
-import { didYouMean } from '../../domain/problems.ts';
+import { didYouMean } from '../../domain/problems/problems.ts';
 import { invalid, type Problem } from '../../errors.ts';
 import type { ApiDescription } from '../model.ts';
 import type { ImportChoices } from './choices.ts';

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../../domain/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
 import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../../store/logins/handed-out-tokens.ts';

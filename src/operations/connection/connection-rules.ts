@@ -7,11 +7,11 @@ import { configSecrets, type ServerConfig } from '../../domain/config/server-con
 import { secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { toolList } from '../../domain/config/tool-list.ts';
-import { firstNames } from '../../domain/first-names.ts';
 import { knownClients } from '../../domain/known-clients.ts';
 import { modernRevision } from '../../domain/mcp.ts';
-import { nextTurn } from '../../domain/next-turn.ts';
+import { firstNames } from '../../domain/problems/first-names.ts';
 import { estimatedTokens, noTools } from '../../domain/warnings/warnings.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
 import { movedSecrets } from '../servers/moved-secrets.ts';
 import type { ConnectionProbe } from './connection-probe.ts';

@@ -1,8 +1,8 @@
 import type { Tool } from '../../domain/config/tool.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
-import { nearestOrAll } from '../../domain/near-names.ts';
-import { nextTurn } from '../../domain/next-turn.ts';
+import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';

@@ -1,7 +1,7 @@
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
 import { isLargerThan } from '../../domain/json/json.ts';
-import { nextTurn, turnAfter } from '../../domain/next-turn.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
+import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
 import type { Context } from '../operation.ts';
 import {

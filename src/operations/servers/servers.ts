@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
-import { nextTurn } from '../../domain/next-turn.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { revokeServerGrants } from '../../store/logins/grants.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';

@@ -1,4 +1,4 @@
-import { listed, mostNamed, nearest, nearestOrAll } from '../../domain/near-names.ts';
+import { listed, mostNamed, nearest, nearestOrAll } from '../../domain/problems/near-names.ts';
 import { AppError } from '../../errors.ts';
 import { slugsAround } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { turnAfter } from '../../domain/next-turn.ts';
+import { turnAfter } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
 import { encodeCursor, type Page } from '../page.ts';
 import type { Tables } from '../schema.ts';

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { SetLimits } from '../../domain/limits.ts';
-import { turnAfter } from '../../domain/next-turn.ts';
+import { turnAfter } from '../../domain/work/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Tables } from '../schema.ts';

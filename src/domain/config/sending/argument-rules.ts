@@ -3,7 +3,7 @@ import { headerNameProblem } from '../../http/headers.ts';
 import { mediaTypePattern } from '../../http/media-type.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../../http/url-template.ts';
-import { didYouMean, shown } from '../../problems.ts';
+import { didYouMean, shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
 import type { TextOrArgument } from './wire-fields.ts';

@@ -1,7 +1,7 @@
 import type { Problem } from '../../../errors.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
 import { isDeeperThan } from '../../json/json.ts';
-import { didYouMean, shown } from '../../problems.ts';
+import { didYouMean, shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import { parseBodyTemplate } from './body-template.ts';
 import { type BodyFields, bodyEncodings, contentTypeOfTool, encodingOf, isEncoding } from './destinations.ts';

@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
-import type { Problem } from '../errors.ts';
-import { valueAt } from './json/value-at.ts';
+import type { Problem } from '../../errors.ts';
+import { valueAt } from '../json/value-at.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { keyAlphabet, keyParts } from './credentials/api-key.ts';
+import { keyAlphabet, keyParts } from './api-key.ts';
 
 const { id, secret, checksum } = keyParts;
 const bodyLength = id + secret + checksum;
