@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import pg from 'pg';
+import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type FreshReply, freshCall, freshRequest } from '../support/fresh-request.ts';
+import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
+import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { installPreviousVersion, type PreviousVersion } from '../support/toolhost/previous-version.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type RoundRobin, startRoundRobin } from '../support/upstreams/round-robin.ts';
+
+const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
+const login = { authentication: { type: 'Bearer' } };
+
+/** How many times each kind of request must succeed while one step of the upgrade lasts. */
+const timesInStep = 15;
+
+describe('the last released version and this one on one PostgreSQL', { timeout: 120_000 }, () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let provider: HostileProvider;
+  let identity: ForgingProvider;
+  let previous: PreviousVersion;
+  let proxy: RoundRobin;
+  let folder: string;
+  let env: Record<string, string>;
+  before(async () => {
+    [postgres, upstream, provider, identity, previous, proxy] = await Promise.all([
+      startPostgres(),
+      startRecordingUpstream(),
+      startHostileProvider(),
+      startForgingProvider(),
+      installPreviousVersion(),
+      startRoundRobin(),
+    ]);
+    upstream.on('*', () => ({ body: { said: 'something' } }));
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-upgrade-'));
+    const ports = [upstream.port, ...provider.ports];
+    env = {
+      DATABASE_URL: await postgres.createDatabase(),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      BASE_URL: proxy.url,
+      DATA_DIR: folder,
+      OIDC_ISSUER: identity.url,
+      OIDC_CLIENT_ID: identity.clientId,
+      OIDC_CLIENT_SECRET: 'of-the-client',
+      EGRESS_ALLOW: ports.map((port) => `127.0.0.1:${port}`).join(','),
+      CALLS_PER_SECOND: '0',
+      TRUSTED_PROXIES: '1',
+      LOG_LEVEL: 'warn',
+    };
+  });
+  after(async () => {
+    await Promise.all([postgres?.stop(), upstream?.close(), provider?.close(), identity?.close(), proxy?.close()]);
+    await previous?.remove();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
+  type Replica = { child: ChildToolhost; url: string };
+  async function startReplica(program?: string): Promise<Replica> {
+    const PORT = String(await freePort());
+    const child = await startChildToolhost({ ...env, PORT }, program);
+    const url = `http://127.0.0.1:${PORT}`;
+    proxy.add(url);
+    await proxy.seen(url, true);
+    return { child, url };
+  }
+  async function leave({ child, url }: Replica): Promise<void> {
+    proxy.remove(url);
+    assert.equal(await child.end(), 0, child.output());
+    assert.doesNotMatch(child.output(), /"level":[56]0/);
+  }
+
+  /** Signs a person in at the dashboard; gives their cookie. */
+  async function signIn(browser: Browser): Promise<string> {
+    const { searchParams: sent } = next(await browser.get(`${proxy.url}/login`));
+    identity.issue(sent.get('nonce') ?? assert.fail());
+    const query = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: identity.url };
+    await browser.get(`${proxy.url}/login/callback?${new URLSearchParams(query)}`);
+    return browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
+  }
+
+  /** Requests of logins are limited by address, and here come many. */
+  let addresses = 0;
+  const nextAddress = () => `198.51.${100 + Math.floor(++addresses / 250)}.${(addresses % 250) + 1}`;
+
+  /** A whole login of an agent at a server. */
+  async function logIn(slug: string): Promise<{ clientId: string; tokens: Tokens }> {
+    const client = await registerClient({ issuer: `${proxy.url}/mcp/${slug}`, address: nextAddress() });
+    const person = createBrowser(nextAddress());
+    const { url, verifier } = client.authorization();
+    const departure = await person.press(await person.get(url), 'Allow and log in');
+    const back = next(await person.get(next(await person.get(next(departure)))));
+    const redeemed = await client.redeem(back.searchParams.get('code') ?? '', verifier);
+    return { clientId: client.id, tokens: tokensOf(redeemed) };
+  }
+
+  it('[ship 4] serve side by side: no call, login, change or session fails, no record is lost, and going back works', async () => {
+    const old = await startReplica(previous.program);
+    const session = await signIn(createBrowser());
+    const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {
+      const headers = { cookie: `toolhost-session=${session}`, origin: proxy.url, 'sec-fetch-site': 'same-origin' };
+      const reply = await freshRequest(`${proxy.url}/api/v1${path}`, { method, headers, ...(body && { body }) });
+      assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}`);
+      return reply.body;
+    };
+    await asPerson('POST', '/servers', serverAt('stored', upstream.url, stored));
+    await asPerson('PUT', '/servers/stored/secrets/TOKEN', { value: 'secret-0' });
+    await asPerson('POST', '/servers', serverAt('changed', upstream.url, stored));
+    await asPerson('POST', '/servers', serverAt('people', upstream.url, { ...login, oauth: provider.oauth() }));
+    const { key } = await asPerson('POST', '/keys', { name: 'agent', scopes: ['call', 'manage'] });
+    const agent = { key: String(key) };
+
+    let over = false;
+    const counts: Record<string, number> = {};
+    const callsOf: Record<string, number> = {};
+    const succeeded = ({ status, text }: FreshReply, slug: string) => {
+      assert.equal(status, 200, text);
+      assert.match(text, /something/, text);
+      callsOf[slug] = (callsOf[slug] ?? 0) + 1;
+    };
+    /** Repeats one kind of work until the upgrade is over. */
+    const keep = async (kind: string, work: (n: number) => Promise<void>) => {
+      for (let n = 0; !over; n += 1) {
+        await work(n);
+        counts[kind] = (counts[kind] ?? 0) + 1;
+      }
+    };
+    let last = { secret: '', description: '' };
+    const kept = await logIn('people');
+    const load = Promise.all([
+      keep('calls', async () => succeeded(await freshCall(proxy.url, 'stored', agent), 'stored')),
+      keep('keys', async (n) => {
+        const made = await asPerson('POST', '/keys', { name: `key ${n}`, scopes: ['call'], servers: ['stored'] });
+        succeeded(await freshCall(proxy.url, 'stored', { key: String(made.key) }), 'stored');
+        await asPerson('DELETE', `/keys/${made.id}`);
+      }),
+      keep('refreshed', async () => {
+        const client = clientWithId(kept.clientId, { issuer: `${proxy.url}/mcp/people`, address: nextAddress() });
+        kept.tokens = tokensOf(await client.refresh(kept.tokens.refresh_token));
+        succeeded(await freshCall(proxy.url, 'people', { key: kept.tokens.access_token }), 'people');
+      }),
+      keep('logins', async () => {
+        const { tokens: own } = await logIn('people');
+        succeeded(await freshCall(proxy.url, 'people', { key: own.access_token }), 'people');
+      }),
+      keep('changes', async (n) => {
+        const [value, description] = [`secret-${n + 1}`, `Change ${n}`];
+        const path = `${proxy.url}/api/v1/servers/changed`;
+        const patched = await freshRequest(path, { ...agent, method: 'PATCH', body: { description } });
+        assert.equal(patched.status, 200, patched.text);
+        await asPerson('PUT', '/servers/changed/secrets/TOKEN', { value });
+        last = { secret: value, description };
+      }),
+      keep('sessions', async () => {
+        await asPerson('GET', '/session');
+        await asPerson('GET', '/servers');
+        await asPerson('GET', '/servers/stored');
+      }),
+    ]);
+    /** Waits until each kind of work has succeeded often with the processes that serve now. */
+    const settled = async () => {
+      const before = { ...counts };
+      const isDone = () =>
+        ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'].every(
+          (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + timesInStep,
+        );
+      while (!isDone() && !over) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const running = new Set([old]);
+    try {
+      await Promise.race([load, settled()]);
+      const first = await startReplica();
+      running.add(first);
+      await Promise.race([load, settled()]);
+      await handleLaterFields(asPerson, [old, first]);
+      await leave(old);
+      running.delete(old);
+      await Promise.race([load, settled()]);
+      // Going back: the older version starts on the database of the newer one.
+      const again = await startReplica(previous.program);
+      running.add(again);
+      await leave(first);
+      running.delete(first);
+      await Promise.race([load, settled()]);
+    } finally {
+      over = true;
+      await Promise.allSettled([load]);
+      for (const replica of running) await leave(replica);
+    }
+    await load;
+    assert.equal((await recordsOf('stored')).length, callsOf.stored);
+    assert.equal((await recordsOf('people')).length, callsOf.people);
+    const end = await startReplica();
+    const { server } = await asPerson('GET', '/servers/changed');
+    assert.equal((server as Json).description, last.description);
+    upstream.take();
+    await freshCall(proxy.url, 'changed', agent);
+    assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${last.secret}`);
+    await leave(end);
+  });
+
+  /** The older version refuses a configuration with a field of a later one, and neither version changes it. */
+  async function handleLaterFields(
+    asPerson: (method: string, path: string, body?: Json) => Promise<Json>,
+    replicas: readonly Replica[],
+  ): Promise<void> {
+    await asPerson('POST', '/servers', serverAt('later', upstream.url, stored));
+    await inDatabase(
+      `update servers set config = replace(config, '{"name"', '{"futuristic":1,"name"') where slug = 'later'`,
+    );
+    const { host } = new URL(proxy.url);
+    for (const { url } of replicas) {
+      await eventually(async () => {
+        const { status, text } = await freshCall(url, 'later', { key: 'some-token', headers: { host } });
+        assert.equal(status, 503, text);
+        assert.match(text, /futuristic/);
+      }, 5000);
+    }
+  }
+
+  async function inDatabase(text: string, values: unknown[] = []): Promise<Json[]> {
+    const client = new pg.Client({ connectionString: env.DATABASE_URL });
+    await client.connect();
+    try {
+      return (await client.query(text, values)).rows as Json[];
+    } finally {
+      await client.end();
+    }
+  }
+
+  const recordsOf = (slug: string) => inDatabase(`select id from calls where slug = $1 and outcome = 'ok'`, [slug]);
+});
