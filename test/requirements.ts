@@ -310,6 +310,9 @@ const shipping = {
   ...of('docs/operations/upgrades.md', {
     'ship 4': 'Two neighbouring versions serve side by side, and an older one does nothing else than was configured.',
   }),
+  ...of('README.md', {
+    'ship 8': 'Every command on a page is run or says why not, and every page and link of the site leads somewhere.',
+  }),
 };
 
 /** Configurations as files. */

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { root } from '../files.ts';
+import { type Block, blocksOf, isShell, notRun, userPages } from '../support/pages/blocks.ts';
+import { checkConfigurations } from '../support/pages/check-configurations.ts';
+import { runPage } from '../support/pages/run-page.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const advice = 'say why in a comment before the block, <!-- not run: … -->, or make it run';
+/** The reader's machine has these, and a test cannot give them to every page. */
+const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx |claude |systemctl |brew )/m;
+
+/** An API that is described; every other request is answered with what it was. */
+const description = {
+  openapi: '3.1.0',
+  info: { title: 'Shop', version: '1' },
+  servers: [{ url: 'https://api.example.com' }],
+  paths: {
+    '/orders': { get: { operationId: 'listOrders', summary: 'List the orders', tags: ['orders'], responses: {} } },
+  },
+};
+
+describe('the commands on the pages', () => {
+  let upstream: RecordingUpstream;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /openapi.json', () => ({ body: description }));
+  });
+  after(() => upstream.close());
+
+  for (const page of userPages()) {
+    const blocks = blocksOf(page);
+    const shell = blocks.filter(isShell).filter((block) => notRun(block) === undefined);
+    if (shell.length > 0) {
+      it(`[ship 8] of ${page} run as they stand`, async () => {
+        const unmarked = shell.filter(({ text }) => foreign.test(text)).map(({ line }) => `${page}:${line}`);
+        assert.deepEqual(unmarked, [], advice);
+        const failure = await runPage(shell, upstream);
+        assert.equal(failure, undefined, `${failure}\n${advice}`);
+      });
+    }
+  }
+
+  it('[ship 8] are in a block that says that it is for a shell', () => {
+    const looksLikeShell = ({ text }: Block) => /^\$ |^(?:bin\/)?toolhost \w|^curl |^npm |^docker /m.test(text);
+    const hidden = userPages()
+      .flatMap(blocksOf)
+      .filter((block) => block.language === '' && looksLikeShell(block) && notRun(block) === undefined)
+      .map(({ page, line }) => `${page}:${line}`);
+    assert.deepEqual(hidden, [], `begin these with \`\`\`sh, or ${advice}`);
+  });
+
+  it('[ship 8] name a test that exists where they say that another one runs them', () => {
+    const missing = userPages()
+      .flatMap(blocksOf)
+      .flatMap((block) => [...(notRun(block) ?? '').matchAll(/test\/[\w/.-]+\.ts/g)].map(([path]) => ({ block, path })))
+      .filter(({ path }) => !existsSync(join(root, path)))
+      .map(({ block: { page, line }, path }) => `${page}:${line} ${path}`);
+    assert.deepEqual(missing, []);
+  });
+
+  it('[ship 8] beside them: every configuration is one that the check accepts', async () => {
+    const faults = await Promise.all(userPages().map((page) => checkConfigurations(blocksOf(page))));
+    assert.deepEqual(faults.flat(), []);
+  });
+});

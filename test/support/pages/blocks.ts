@@ -1,0 +1,44 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../files.ts';
+
+/** A fenced block of a page. */
+export type Block = {
+  page: string;
+  /** The line of its fence, from 1. */
+  line: number;
+  language: string;
+  text: string;
+  /** The comment before it, without its marks: `not run: why`, or `first: commands` that prepare it. */
+  note: string | undefined;
+};
+
+/** The pages for the people who use the service; those that begin in a checkout and change it are not among them. */
+export function userPages(): string[] {
+  return ['README.md', ...globSync(['docs/**/*.md', 'examples/*/README.md'], { cwd: root }).toSorted()].filter(
+    (page) => !page.startsWith('docs/reference/'),
+  );
+}
+
+const fence = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm;
+const comment = /<!--\s*((?:(?!-->)[\s\S])*?)\s*-->\s*$/;
+
+export function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(root, page), 'utf8');
+  return [...text.matchAll(fence)].map(({ index, 1: indent = '', 2: language = '', 3: body = '' }) => {
+    const before = text.slice(0, index);
+    return {
+      page,
+      line: before.split('\n').length,
+      language,
+      text: body.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+      note: comment.exec(before)?.[1],
+    };
+  });
+}
+
+export const isShell = ({ language }: Block) => ['sh', 'bash', 'shell', 'console'].includes(language);
+
+export const notRun = ({ note }: Block) => /^not run: (.{10,})/s.exec(note ?? '')?.[1];
+/** Commands that readers do not need, because their own service has what these make. */
+export const preparation = ({ note }: Block) => /^first:\s+(.+)/s.exec(note ?? '')?.[1] ?? '';

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { toolhost } from '../toolhost/toolhost-command.ts';
+import { type Block, notRun } from './blocks.ts';
+
+type Json = Record<string, unknown>;
+
+const tool = {
+  name: 'get_thing',
+  description: 'Get a thing by its id',
+  method: 'GET',
+  url: 'https://api.example.com/',
+};
+/** A field that only a configuration, and no other file, has at its top. */
+const fields = ['tools', 'authentication', 'oauth', 'tool_mode', 'max_answer_tokens', 'base_url', 'variables', 'views'];
+
+/** The configuration that a block is or is a part of: a server, some of its fields, or one tool. */
+function configurationOf(value: Json, number: number): Json | undefined {
+  if ('method' in value && 'url' in value) return { name: 'Page', slug: `page-${number}`, tools: [value] };
+  if (!fields.some((field) => field in value)) return undefined;
+  const usesToken = 'authentication' in value && !('tools' in value);
+  return { name: 'Page', slug: `page-${number}`, tools: usesToken || !('tools' in value) ? [tool] : [], ...value };
+}
+
+/** The blocks of a page that are neither valid JSON or YAML nor, where they are configurations, valid servers. */
+export async function checkConfigurations(blocks: readonly Block[]): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
+  const faults: string[] = [];
+  let count = 0;
+  try {
+    for (const block of blocks) {
+      if (!['json', 'yaml'].includes(block.language) || notRun(block) !== undefined) continue;
+      const at = `${block.page}:${block.line}`;
+      for (const document of parseAllDocuments(block.text)) {
+        if (document.errors.length > 0 || (block.language === 'json' && !isJson(block.text)))
+          faults.push(`${at} is no ${block.language.toUpperCase()}`);
+        const value = document.toJS() as Json;
+        const configuration = typeof value === 'object' ? configurationOf(value, block.line) : undefined;
+        if (configuration)
+          writeFileSync(join(folder, `line-${block.line}-${++count}.json`), JSON.stringify(configuration));
+      }
+    }
+    if (count === 0) return faults;
+    const { code, stdout, stderr } = await toolhost(['check', folder]);
+    return code === 0 ? faults : [...faults, `${blocks[0]?.page}: ${stdout}${stderr}`];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

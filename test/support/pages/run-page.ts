@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { localWorkspace } from '../../../src/config.ts';
+import { root } from '../../files.ts';
+import { serverAt } from '../configs.ts';
+import { startToolhost } from '../toolhost/toolhost.ts';
+import { freePort } from '../upstreams/listener.ts';
+import type { RecordingUpstream } from '../upstreams/recording-upstream.ts';
+import { type Block, preparation } from './blocks.ts';
+
+const limitMs = 60_000;
+
+/**
+ * Runs blocks of one page one after the other in one shell, as a reader does. The service that they use has the worked
+ * example and a server `my-server` with a secret SERVICE_KEY. Returns the failure, if any, with its line.
+ */
+export async function runPage(blocks: readonly Block[], upstream: RecordingUpstream): Promise<string | undefined> {
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
+  for (const name of ['bin', 'deploy', 'docs', 'examples', 'node_modules'])
+    symlinkSync(join(root, name), join(folder, name));
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  const service = await startToolhost({ dataDir: data, env: { DEMO: '1' }, egress: [upstream.port] });
+  try {
+    const authentication = { type: 'Bearer', token: '{{SERVICE_KEY}}' };
+    await service.createServer(serverAt('my-server', upstream.url, { authentication }));
+    const key = await service.key();
+    const { keys } = (await service.rest('GET', '/keys')).body as { keys: { id: string }[] };
+    const words: [string, string][] = [
+      ['http://127.0.0.1:8080', service.url],
+      ['https://tools.example.com', service.url],
+      ['https://mcp.example.com/mcp', `${service.url}/mcp/projects`],
+      ['127.0.0.1:8090', `127.0.0.1:${await freePort()}`],
+      ['8081', String(await freePort())],
+      ['https://api.example.com', upstream.url],
+      ['https://api.github.com', upstream.url],
+      ['TOOLHOST_API_KEY=…', `TOOLHOST_API_KEY=${key}`],
+      ['wsp_…', localWorkspace.id],
+      ['key_…', keys[0]?.id ?? ''],
+    ];
+    const script = blocks.map((block) => `echo "@line ${block.line}"\n${preparation(block)}\n${block.text}`).join('\n');
+    const { code, stdout, stderr } = await runShell(
+      words.reduce((all, [word, real]) => all.replaceAll(word, real), script),
+      folder,
+      {
+        PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+        HOME: folder,
+        DATA_DIR: data,
+        EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+        TOOLHOST_URL: service.url,
+        TOOLHOST_API_KEY: key,
+      },
+    );
+    // curl ends with 0 whatever a call got.
+    if (code === 0 && !/"isError":true|"error":\{"code":/.test(stdout)) return undefined;
+    const line = [...stdout.matchAll(/^@line (\d+)$/gm)].at(-1)?.[1];
+    return `${blocks[0]?.page}:${line} ends with ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
+  } finally {
+    await service.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A command that does not end is killed, with everything that it has started. */
+async function runShell(script: string, cwd: string, env: Record<string, string>) {
+  const child = spawn('/bin/sh', ['-eu', '-c', script], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const end = () => process.kill(-(child.pid ?? 0), 'SIGKILL');
+  const timer = setTimeout(end, limitMs);
+  const [[code], stdout, stderr] = await Promise.all([
+    once(child, 'exit') as Promise<[number | null]>,
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  clearTimeout(timer);
+  return { code, stdout, stderr };
+}
