@@ -59,7 +59,7 @@ describe('toolhost check', () => {
     );
   });
 
-  it('[imp 6] checks every document of a file and its sections, and names both files of a slug that is there twice', async () => {
+  it('[imp 6] checks every document of a file, and names both files of a repeated slug', async () => {
     const servers = join(folder, 'documents');
     mkdirSync(servers);
     const two = join(servers, 'two.yaml');

@@ -51,7 +51,7 @@ describe('a newcomer at the command line', () => {
     assert.equal((await create()).stderr, '');
   });
 
-  it('[find D3] starts the service in a folder, and the command that it prints makes a key for that service', async () => {
+  it('[find D3] starts the service in a folder, and prints a command that makes a key', async () => {
     const dir = join(folder, "it's here");
     const serving = await startChildToolhost({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
     try {

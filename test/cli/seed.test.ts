@@ -42,7 +42,7 @@ describe('npm run seed', () => {
       assert.match(first.stdout, new RegExp(`http://127\\.0\\.0\\.1:8080${page} +\\S`));
   });
 
-  it('makes servers with every kind of access, versions, secrets, logins and an open request for a secret', async () => {
+  it('makes servers with every kind of access, with versions, secrets and logins', async () => {
     const { servers } = await get<Output<'listMcpServers'>>('/servers');
     assert.deepEqual(
       new Set(servers.map((server) => (server.open ? 'open' : server.access))),

@@ -12,7 +12,7 @@ describe('the fields of a tool about its answer', () => {
 
   const problems = (fields: Json) => toolProblems(toolhost, fields);
 
-  it('[conf 5] response_headers takes names of headers, each once, and none that holds a cookie or is about the connection', async () => {
+  it('[conf 5] response_headers takes each name once, and no headers of cookies or of the connection', async () => {
     assert.deepEqual(await problems({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
     const refused: [string, RegExp][] = [
       ['Set-Cookie', /agents never get this header/],

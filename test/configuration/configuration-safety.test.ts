@@ -14,7 +14,7 @@ describe('a configuration that would be dangerous', () => {
   const judge = (config: Json) => check(toolhost, config);
   const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
 
-  it('[sec A9] [find E6] refuses static headers that belong to HTTP, to the service or to the credential, in any case', async () => {
+  it('[sec A9] [find E6] refuses static headers that belong to HTTP, the service or the credential', async () => {
     const names = [
       'HOST',
       'Content-Length',
@@ -156,7 +156,7 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec C4] [behaviour request 1] keeps /x:cancel literal and refuses any other token that is not declared', async () => {
+  it('[sec C4] [behaviour request 1] keeps /x:cancel literal and refuses other undeclared tokens', async () => {
     const of = (path: string) =>
       refused({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
     for (const path of [
@@ -182,7 +182,7 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec C10] refuses regular expressions that take exponential time, remote and circular references, and schemas that are too large or too deep', async () => {
+  it('[sec C10] refuses remote and circular references, exponential patterns, and schemas that are too large or deep', async () => {
     const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
     const deep = (levels: number): Json =>
       levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };

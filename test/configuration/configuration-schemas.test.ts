@@ -192,7 +192,7 @@ describe('the input_schema of a tool', () => {
     assert.equal(upstream.connections, 0);
   });
 
-  it('[mcp 31] refuses a root that is not an object, an unknown dialect and a bad tool name, each with the reason', async () => {
+  it('[mcp 31] refuses a root that is not an object, an unknown dialect and a bad tool name', async () => {
     const at = 'tools[0].input_schema';
     assert.deepEqual(await schemaProblems({ type: 'array' }), [`${at}.type: found "array"; allowed: "object"`]);
     assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);

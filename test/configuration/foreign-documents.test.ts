@@ -65,7 +65,7 @@ describe('documents of other programs in place of a configuration', () => {
     return join(folder, name);
   };
 
-  it('[conf 6] get one problem that says what they are and what to do, when they are checked, created or changed', async () => {
+  it('[conf 6] get one problem that says what they are and what to do', async () => {
     for (const [name, document, advice] of documents) {
       const message = `this is ${name}, not a configuration; ${advice}`;
       const checked = await toolhost.rest('POST', '/check', { body: document });

@@ -46,7 +46,7 @@ describe('base_url, headers and variables of a server', () => {
   };
   const port = (upstream: RecordingUpstream) => String(upstream.port);
 
-  it('[conf 3] a tool whose url begins with a slash is called below base_url, and one edit moves all of them', async () => {
+  it('[conf 3] a URL that begins with a slash is below base_url, so one edit moves all tools', async () => {
     const { slug } = await create({
       base_url: `${staging.url}/v1/`,
       tools: [
@@ -91,7 +91,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.equal(only(production).url, '/v2/accounts/7/things?lang=de');
   });
 
-  it('[conf 3] headers of the server reach every tool; a header of the tool wins, and GET gets no Content-Type', async () => {
+  it('[conf 3] headers of the server reach every tool, unless the tool has its own', async () => {
     const body = { input_schema: { a: { type: 'string', optional: true } } };
     const { slug } = await create({
       base_url: staging.url,
@@ -116,7 +116,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.deepEqual(await sent('post'), ['2022-06-28', 'application/vnd.api+json', 'application/vnd.api+json']);
   });
 
-  it('[conf 3] a secret fills a path segment and a query value, encoded, and never leaves the origin it was set for', async () => {
+  it('[conf 3] a secret fills a path segment and a query value, and never leaves its origin', async () => {
     const { slug, warnings } = await create({
       base_url: 'http://127.0.0.1:{{port}}/bot{{TOKEN}}',
       variables: { port: { value: port(staging) } },

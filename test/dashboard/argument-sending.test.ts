@@ -56,7 +56,7 @@ describe('how an argument is sent, in the editor', () => {
     });
   });
 
-  it('[conf 1] a text of a file that begins with a colon names an argument, and a problem stands at its argument', async () => {
+  it('[conf 1] a text of a file may name an argument, and a problem is shown at it', async () => {
     const { toolhost } = dashboard;
     const input_schema = { file: { type: 'string', content: 'base64' }, name: { type: 'string' } };
     const tool = {

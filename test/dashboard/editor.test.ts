@@ -80,7 +80,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('keeps secrets write-only: a stored one is masked, stays when it is not touched and is replaced by typing', async () => {
+  it('masks a stored secret, and replaces it only when something is typed', async () => {
     const oauth = {
       authorization_url: 'https://id.example.com/authorize',
       token_url: 'https://id.example.com/token',

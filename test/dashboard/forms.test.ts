@@ -153,7 +153,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('is told at the keywords of an argument, and an unfinished text is not stored as if it were not there', async () => {
+  it('is shown at the keywords of an argument, and keeps an unfinished text from being stored', async () => {
     await create('keywords');
     await dashboard.at('/servers/keywords', async (page) => {
       await button(page, 'More about count').click();

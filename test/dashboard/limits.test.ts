@@ -39,7 +39,7 @@ describe('limits in the dashboard', () => {
     }
   }
 
-  it('[find A5] say in the settings what the workspace may store, what it uses, and how long things are kept', async () => {
+  it('[find A5] shows quotas, their use and retention in the settings', async () => {
     await optionsOf('counted', async (page) => {
       await page.goto('/settings');
       const row = (name: string) => page.getByRole('row').filter({ hasText: name });

@@ -33,7 +33,7 @@ describe('signing in to the dashboard', () => {
     return { status: response.status, body: JSON.parse(html) as Record<string, unknown> };
   };
 
-  it('leads through the provider to the page that was asked for, with a session for the REST API', async () => {
+  it('leads through the provider to the page that was asked for', async () => {
     const browser = createCookieBrowser();
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
     assert.equal(await signIn(browser, toolhost.url, '/servers'), '/servers');

@@ -75,7 +75,7 @@ describe('stopping', () => {
   });
 
   for (const WORKERS of ['1', '2']) {
-    it(`[sec G4] with ${WORKERS} process(es): not ready at once, while calls are still taken and all of them finish, then exit code 0`, async () => {
+    it(`[sec G4] with ${WORKERS} process(es): is not ready at once, finishes every call and exits with 0`, async () => {
       const PORT = String(await freePort());
       const serving = await startChildToolhost({ ...env, PORT, WORKERS });
       child = serving;

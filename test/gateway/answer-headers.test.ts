@@ -41,7 +41,7 @@ describe('the headers of an answer', () => {
     assert.deepEqual(plain.content, [text('ETag: "x"'), text('words')]);
   });
 
-  it('[conf 5] are the property response_headers of an object, beside what the API answered, its numbers unchanged', async () => {
+  it('[conf 5] are the property response_headers beside the answer, whose numbers are unchanged', async () => {
     const big = '{ "id": 9007199254740993, "price": 1.10 }';
     const slug = await one.serve({ url: '/big', response_headers });
     one.upstream.on('GET /big', () => ({ body: big, headers: { 'content-type': 'application/json', ...headers } }));

@@ -137,7 +137,7 @@ describe('a credential of any visible characters that a login gave', () => {
     }
   });
 
-  it('[find E1] ends the login where it would be refused at every call, which would only lead to the next login', async () => {
+  it('[find E1] ends the login whose token would be refused at every call', async () => {
     const slug = await world.serve({}, { token_mode: 'passthrough' });
     const client = await world.client(slug);
     for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.key()}"`, 'two words', 'é']) {

@@ -46,7 +46,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     return { text: answer.text, challenge: headers.get('www-authenticate') ?? '' };
   };
 
-  it("caller_token: the caller's own token goes up by the scheme of the server, and nothing else of it", async () => {
+  it("caller_token: only the caller's own token is sent, by the scheme of the server", async () => {
     const schemes: [Json, string, string][] = [
       [{ type: 'Bearer' }, 'authorization', 'Bearer their-token'],
       [{ type: 'Basic' }, 'authorization', 'Basic their-token'],
@@ -67,7 +67,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.equal(request.headers.authorization, undefined);
   });
 
-  it('caller_token: without authentication nothing goes up, and an API key of the workspace identifies its caller', async () => {
+  it('caller_token: without authentication nothing is sent, and an API key identifies its caller', async () => {
     const slug = await create();
     for (const token of ['anything', key]) {
       const request = await received(send(slug, bearer(token)));
@@ -125,7 +125,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('api_key: keys of another workspace, expired, revoked, unknown or of the wrong kind are refused alike', async () => {
+  it('api_key: every key that is not good is refused alike', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
     const revoked = await toolhost.key();
     await received(send(slug, bearer(revoked)));
@@ -162,7 +162,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     await received(send(slug, bearer(await toolhost.key({ scopes: ['call'], servers: [slug] }))));
   });
 
-  it('passthrough: only tokens of the provider are sent up, and their refusal is a 401 with hints', async () => {
+  it('passthrough: only tokens of the provider are sent, and their refusal is a 401 with hints', async () => {
     const oauth = {
       authorization_url: 'https://id.example/authorize',
       token_url: 'https://id.example/token',

@@ -190,7 +190,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     await rest('POST', '/servers/with-login/versions/1/restore', {});
   });
 
-  it('while tools are called, by upstreams that answer, refuse, echo what they were sent, or are absent', async () => {
+  it('while tools are called, by upstreams that answer, refuse, echo or are absent', async () => {
     const { callerToken = '', queryToken = '', triedToken, argument, answer } = secrets;
     const echo = (path: string) =>
       toolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });

@@ -82,7 +82,7 @@ describe('answers with a limit', () => {
     assert.deepEqual(textsOf(await call('most-500')), [JSON.stringify(answer.body)]);
   });
 
-  it('are cut at whole items of the largest list; the note says what is there and how to go on [agent 3]', async () => {
+  it('are cut between items of the largest list, with a note on how to go on [agent 3]', async () => {
     const items = Array.from({ length: 100 }, (_, id) => ({ id, name: `name ${id}` }));
     answer = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
     const [first = '', note = ''] = textsOf(await call('most-200'));
@@ -161,7 +161,7 @@ describe('answers with a limit', () => {
     );
   });
 
-  it('go on for the same caller on the same server only, and not with a made-up cursor [agent 3]', async () => {
+  it('go on only for the same caller and server, and not with a made-up cursor [agent 3]', async () => {
     answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
     const cursor = String(cursorOf(textsOf(await call('most-200'))[1] ?? ''));
     const refused = async (slug: string, bearer: string, wanted: string) => {

@@ -62,7 +62,7 @@ describe('redirects that a tool follows', () => {
   const refusalOf = async (slug: string, token = callerToken) =>
     errorOf(await one.toolhost.callTool(slug, token, 'run'));
 
-  it('[conf 5] every kind of redirect leads to the file, on the same host and on another, up to three times', async () => {
+  it('[conf 5] every kind of redirect is followed, to any host, up to three times', async () => {
     file(other, '/file');
     file(one.upstream, '/file');
     for (const status of [301, 302, 303, 307, 308]) {
@@ -87,7 +87,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(textOf(head), '200 OK\nETag: "f"');
   });
 
-  it('[conf 5] [sec A4] no credential, cookie, secret, argument or header of the tool goes to another origin', async () => {
+  it('[conf 5] [sec A4] nothing of the tool or its caller goes to another origin', async () => {
     lead(one.upstream, '/a', `${other.url}/file`);
     file(other, '/file');
     const tool = {
@@ -140,7 +140,7 @@ describe('redirects that a tool follows', () => {
     );
   });
 
-  it('[conf 5] the fourth redirect, a circle and a step from https to http are refused, each with its sentence', async () => {
+  it('[conf 5] the fourth redirect, a circle and a step from https to http are refused', async () => {
     for (const hop of [1, 2, 3, 4, 5]) lead(one.upstream, `/long-${hop}`, `/long-${hop + 1}?secret-query=1`);
     take();
     assert.match(
@@ -164,7 +164,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(other.take().length, 0);
   });
 
-  it('[conf 5] [sec B1] a target that no configuration could name is not contacted, and neither is a name for a private address', async () => {
+  it('[conf 5] [sec B1] no target is contacted that a configuration could not name', async () => {
     const contacts = canary.connections;
     const cases: [string, RegExp][] = [
       [
@@ -242,7 +242,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(await held?.closed, 'aborted');
   });
 
-  it('[conf 5] an error at the end of a redirect is an error of the call, and says nothing of the credential', async () => {
+  it('[conf 5] an error at the end of a redirect is an error of the call, without the credential', async () => {
     lead(one.upstream, '/a', `${other.url}/gone`);
     other.on('GET /gone', () => ({ status: 401, body: 'signature expired' }));
     const slug = await follow('/a', {}, { authentication: { type: 'Bearer' } });

@@ -91,7 +91,7 @@ describe('a server in search mode', () => {
     assert.deepEqual(await names({ query: 'order', offset: 9 }), []);
   });
 
-  it('explains a search that finds nothing, has no query, or names a tag that is not there [agent 1]', async () => {
+  it('explains a search without results, without a query or with an unknown tag [agent 1]', async () => {
     assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool fits "xylophone"/);
     assert.match(textOf(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
     const wrong = await call('shop', 'search_tools', { tag: 'order' });
@@ -160,7 +160,7 @@ describe('a server in search mode', () => {
     assert.equal((body.result as Json).resultType, 'complete');
   });
 
-  it('explains a call that names no tool, or whose arguments are not where they belong [agent 1]', async () => {
+  it('explains a call without a tool, or with misplaced arguments [agent 1]', async () => {
     upstream.take();
     const texts = async (args: Json) => {
       const reply = await call('shop', 'call_tool', args);

@@ -21,7 +21,7 @@ describe('searches of real APIs', () => {
     return [...(reply.content[0]?.text ?? '').matchAll(/^- ([\w.-]+) \(/gm)].map(([, name = '']) => name);
   }
 
-  it('find the right tool among the first three for 85 %, among the first ten for 95 % of the questions [agent 1]', async () => {
+  it('find the right tool among the first three for 85 % of the questions, among ten for 95 % [agent 1]', async () => {
     const asked = questions();
     assert.ok(asked.length >= 150);
     const ranks = await Promise.all(

@@ -92,7 +92,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(echoed, 'HTTP 400 Bad Request\n[redacted] | [redacted] | [redacted] | [redacted]');
   });
 
-  it('[sec A4] [find D5] redirects are not followed: the target is not contacted, and named without its query', async () => {
+  it('[sec A4] [find D5] redirects are not followed, and their target is named without its query', async () => {
     const token = 'a'.repeat(41);
     const targets = new Map([
       [`${other.url}/elsewhere?secret-query=1`, '/elsewhere on a host that is given by its address'],

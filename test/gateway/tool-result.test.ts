@@ -166,7 +166,7 @@ describe('the tool result: kinds of content', () => {
       assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method })), /Prefer/);
   });
 
-  it('[find D4] names the location of an accepted or created resource, and hints at Prefer only where that helps', async () => {
+  it('[find D4] names the location of a created resource, and mentions Prefer only where that helps', async () => {
     const empty = (status: number, location?: string): Answer => ({
       status,
       ...(location !== undefined && { headers: { location } }),

@@ -155,7 +155,7 @@ for (const engine of engines) {
       assert.equal((await again(slug, { mode: 'apply', document: changed, expected_version: 7 })).status, 409);
     });
 
-    it('[imp 4] [imp 5] imports a description of which the configuration is checked on a thread, and imports it again', async () => {
+    it('[imp 4] [imp 5] a large description is imported, and imported again', async () => {
       const parameters = Array.from({ length: 20 }, (_, i) => ({ ...limit, name: `limit_${i}` }));
       const paths = Object.fromEntries(
         Array.from({ length: 60 }, (_, i) => [

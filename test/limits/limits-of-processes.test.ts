@@ -93,7 +93,7 @@ describe('limits of several processes', () => {
 });
 
 describe('shares of limits', () => {
-  it('[find C6] of all processes together never exceed the limit, unless that is less than one each (property)', async () => {
+  it('[find C6] of all processes together never exceed a limit of at least one each (property)', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 40 }),
@@ -117,7 +117,7 @@ describe('shares of limits', () => {
     );
   });
 
-  it('[find C6] of a quota: never more calls than it has, however those of several processes fall together (property)', async () => {
+  it('[find C6] of a quota: several processes never run more calls than it has (property)', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -156,7 +156,7 @@ describe('shares of limits', () => {
     );
   });
 
-  it('[find C6] of a quota while the database does not answer: each process allows its share, and reports it afterwards', async () => {
+  it('[find C6] of a quota: without the database each process allows its share, and reports it afterwards', async () => {
     let isDown = true;
     let faults = 0;
     const books = quotaBook(async (work) => {

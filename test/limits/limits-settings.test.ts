@@ -126,7 +126,7 @@ describe('limits that are set', () => {
     assert.deepEqual((await limits()).concurrent_calls, { limit: 50, from: 'default' });
   });
 
-  it('may be read but not set by a viewer, and a key of one server sets only those of that server', async () => {
+  it('may be read but not set by a viewer, and set by a key only for its own server', async () => {
     const viewer = await toolhost.key({ scopes: ['manage:read'] });
     assert.equal((await toolhost.rest('GET', `/servers/${slug}/limits`, { key: viewer })).status, 200);
     assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: viewer })).status, 200);

@@ -277,7 +277,7 @@ describe('before anybody has consented', () => {
     'mcpjam',
   ];
 
-  it('[find B4] no scheme but https, loopback http, a reversed domain and those of known clients is registered or used', async () => {
+  it('[find B4] redirect schemes are https, loopback http, reversed domains and those of known clients', async () => {
     const [slug = ''] = slugs;
     const honest = await world.client(slug);
     const forms = fc.constantFrom(

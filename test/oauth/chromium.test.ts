@@ -126,7 +126,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     return Object.fromEntries(new URL(url, agent.url).searchParams);
   }
 
-  it('names the client, the redirect host, the operator, the provider, the upstream and the scopes [mcp 46]', async () => {
+  it('names client, redirect host, operator, provider, upstream and scopes [mcp 46]', async () => {
     const url = await authorizationUrl('Claude Code');
     await inPage({}, async (page) => {
       await page.goto(url);

@@ -25,7 +25,7 @@ describe('OAuth discovery', () => {
     return (await response.json()) as Record<string, unknown>;
   };
 
-  it('[mcp 36] [spec 7] answers 401 with hints and without an error where no token is sent, whatever the method', async () => {
+  it('[mcp 36] [spec 7] answers 401 with hints and without an error where no token is sent', async () => {
     for (const method of ['initialize', 'tools/list', 'tools/call', 'ping', 'server/discover']) {
       const { status, headers } = await world.toolhost.rpc(slug, undefined, method);
       assert.equal(status, 401);
@@ -84,7 +84,7 @@ describe('OAuth discovery', () => {
     assert.equal('scopes_supported' in other, false, 'RFC 9728, 3.2: no empty lists');
   });
 
-  it('[mcp 41] [mcp 42] [sec D14] describes the authorization server, whose issuer is the URL it was found by', async () => {
+  it('[mcp 41] [mcp 42] [sec D14] describes the authorization server, whose issuer is the URL that led to it', async () => {
     const expected = {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,

@@ -37,7 +37,7 @@ describe('[find B8] the identity provider of local mode', () => {
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 200);
   });
 
-  it('refuses a form that another site sends, or that was shown in another browser or for another sign-in', async () => {
+  it('refuses a form of another site, another browser or another sign-in', async () => {
     const [browser, other] = [createBrowser(), createBrowser()];
     const form = await formFor(browser);
     const foreign = await formFor(other);

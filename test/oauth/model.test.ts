@@ -187,7 +187,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
     }),
   );
 
-  it('gives a token to the client that a browser consented to, at that server, and never otherwise', async () => {
+  it('gives a token only to the client and server that a browser consented to', async () => {
     const steps = [begin, press, provider, callback, redeem, use, use, refresh, refresh, revoke];
     await fc.assert(
       fc.asyncProperty(fc.commands(steps, { maxCommands: 100, size: 'max' }), async (commands) => {

@@ -76,7 +76,7 @@ describe('tokens and errors of the provider', () => {
     });
   }
 
-  it('[find E4] without token_type: issued takes it for a bearer token, passthrough gives no token [spec 7]', async () => {
+  it('[find E4] without token_type: issued takes a bearer token, passthrough gives none [spec 7]', async () => {
     for (const token_type of [undefined, null, '']) {
       assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);
       const { error, hasCode } = await ended(clients.passthrough, { ...whole, token_type });

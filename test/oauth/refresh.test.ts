@@ -22,7 +22,7 @@ describe('our refresh tokens', () => {
   const refresh = async (token: string): Promise<Tokens> => tokensOf(await client.refresh(token));
   const isLive = async (token: string) => (await world.list(slug, token)).status === 200;
 
-  it('[mcp 51] [sec D18] are new each time; an old one ends the whole login once its moment of grace is over', async () => {
+  it('[mcp 51] [sec D18] are new each time, and an old one ends the login after its grace period', async () => {
     const first = await world.tokens(client);
     const second = await refresh(first.refresh_token);
     assert.notEqual(second.refresh_token, first.refresh_token);
@@ -64,7 +64,7 @@ describe('our refresh tokens', () => {
     for (const { access_token } of tokens) assert.equal(await isLive(access_token), false);
   });
 
-  it('[find A5] are remembered for 100 rotations of one login, and older ones are refused as unknown ones are', async () => {
+  it('[find A5] are remembered for 100 rotations of one login, and are unknown after that', async () => {
     const first = await world.tokens(client);
     let last = first;
     const rowsOf = async () => {

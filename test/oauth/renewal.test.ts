@@ -144,7 +144,7 @@ describe('renewing the provider’s tokens', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('lets the agent know at its own refresh when the provider refuses, and asks for no stolen token', async () => {
+  it('reports the refusal of the provider at the refresh of the agent', async () => {
     const successor = tokensOf(await client.refresh(refreshToken));
     const last = tokensOf(await client.refresh(successor.refresh_token));
     world.wait(61 * 60 * secondMs);

@@ -65,7 +65,7 @@ describe('two replicas on one database', () => {
     toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} });
   const statusThere = async (token: string) => (await second.rpc(slug, token, 'tools/list')).status;
   const bearers = () => new Set(world.upstream.take().map(({ headers }) => headers.authorization));
-  it('[sec D9] let one of twenty redemptions of a code win, and end its login, as a code that comes twice is stolen', async () => {
+  it('[sec D9] let one of twenty redemptions of a code win, and end its login', async () => {
     const { code, verifier } = await world.logIn(here);
     const tries = Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).redeem(code, verifier));
     const replies = await Promise.all(tries);
@@ -119,7 +119,7 @@ describe('two replicas on one database', () => {
     assert.equal(bearers().size, 2);
   });
 
-  it('[find B6] refuse a passthrough token that either of them handed out before the server changed at one', async () => {
+  it('[find B6] refuse a passthrough token that was handed out before the server changed at one of them', async () => {
     slug = await world.serve({}, { token_mode: 'passthrough' });
     here = await world.client(slug);
     there = clientWithId(here.id, { issuer: `${second.url}/mcp/${slug}` });
@@ -199,7 +199,7 @@ describe('two replicas on one database', () => {
     await second.running.app.runner.onCommitted();
   }
 
-  it('ask for a login, with a clean 401, when a replica dies with the only copy of the new tokens', async () => {
+  it('ask for a login with 401 when a replica dies with the only copy of the new tokens', async () => {
     const tokens = await world.tokens(here);
     world.provider.takeTokens();
     world.refuseFirstToken();

@@ -38,7 +38,7 @@ describe('ending a login', () => {
     return body.grants as GrantRecord[];
   }
 
-  it('ends with either token at the revocation endpoint, and says nothing of tokens that it does not know', async () => {
+  it('ends with either token, and says nothing about unknown tokens', async () => {
     for (const kind of ['access_token', 'refresh_token'] as const) {
       const tokens = await world.tokens(client);
       await assertLive(tokens);

@@ -169,7 +169,7 @@ describe('redeeming a code', () => {
     world.provider.onToken();
   });
 
-  it('asks the provider for what the client asked for, and for offline access whether it asked or not', async () => {
+  it('asks the provider for the scopes of the client, and always for offline access', async () => {
     const scopes = ['read', 'write', 'offline_access'];
     const wide = await world.serve({}, { scopes });
     const agent = await world.client(wide);

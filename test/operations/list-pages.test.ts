@@ -52,7 +52,7 @@ for (const engine of engines) {
       await deleteServer(db, more, 11_000);
     });
 
-    it('[find E2] of servers tell of a server what its configuration says, whichever version of the service stored it', async () => {
+    it('[find E2] of servers agree with their configurations, whichever version of the service stored them', async () => {
       const { db } = world.toolhost.running.app.runner;
       const config = { name: 'Older', slug: 'full-7', description: 'Stored by an older version', tools: [] };
       const row = db.updateTable('servers').where('slug', '=', 'full-7');

@@ -215,7 +215,7 @@ describe('the management server', () => {
     await refused('getMcpServer', { slug: 'not-stored' }, /no such server/);
   });
 
-  it('checkMcpServer says that a slug is taken, to those who could find it out by creating a server', async () => {
+  it('checkMcpServer says that a slug is taken to those who may create a server', async () => {
     const check = async (credential: string, slug: string) => {
       const { structuredContent } = await toolhost.callTool(
         'manage',

@@ -82,7 +82,7 @@ describe('toolhost quotas', () => {
   const quotas = (...args: string[]) =>
     runToolhost(['quotas', ...args], { env: { DATA_DIR: toolhost.dataDir, QUOTAS: 'keys=30' } });
 
-  it('[find A5] shows, sets and resets what a workspace may have, and a running service goes by it at once', async () => {
+  it('[find A5] shows, sets and resets the quotas of a workspace, which a running service applies at once', async () => {
     const set = await quotas('set', '--servers', '1', '--keys', '0', '--json');
     assert.equal(set.code, 0, set.stderr);
     const body = JSON.parse(set.stdout) as Record<string, Json>;

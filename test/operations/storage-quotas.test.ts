@@ -126,7 +126,7 @@ for (const engine of engines) {
       assert.ok(used !== undefined && used < 0.02, String(used));
     });
 
-    it('[find A5] refuses configurations that are too large together; a workspace above the quota may shrink', async () => {
+    it('[find A5] refuses configurations that are too large together, unless they shrink', async () => {
       const { workspace, create, ask } = await open({ megabytes: 1 });
       const large = (tools: number, text = 'x') => ({ tools: longTools(tools, text) });
       assert.equal((await create('one', large(100))).status, 201);

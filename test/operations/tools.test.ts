@@ -32,7 +32,7 @@ for (const engine of engines) {
     const another = (name: string, more: Json = {}) => ({ ...toolAt(`${api}/${name}`), name, ...more });
     const problemsOf = (body: Json) => (body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
 
-    it('[conf 7] a tool is added, changed, renamed and removed, and each change is a version with an audit entry', async () => {
+    it('[conf 7] a tool is added, changed, renamed and removed, each as a version with an audit entry', async () => {
       await done('POST', '/servers', serverAt('one', api, { authentication: { type: 'Bearer', token: 'kept' } }));
       const added = await done('POST', '/servers/one/tools', another('second', { timeout_ms: 500 }));
       assert.equal(added.tool, 'second');

@@ -53,7 +53,7 @@ describe('a client that goes away', { timeout: 10_000 }, () => {
     ['echo', {}],
     ['note', { text: 'x' }],
   ] as [string, Json][]) {
-    it(`[mcp 29] modern: the upstream request of ${name} is aborted, its slot is free and nothing is sent again`, async () => {
+    it(`[mcp 29] modern: the upstream request of ${name} is aborted and its slot is free`, async () => {
       const leave = modern(name, args);
       const request = await upstream.waitForRequest();
       await leave();

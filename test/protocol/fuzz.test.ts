@@ -118,7 +118,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     await alive();
   });
 
-  it('[mcp 5] [mcp 16] messages that are nearly right, with headers that nearly fit: an answer that is JSON-RPC', async () => {
+  it('[mcp 5] [mcp 16] messages and headers that are nearly right get an answer that is JSON-RPC', async () => {
     const body = fc.oneof(
       { weight: 4, arbitrary: message },
       { weight: 1, arbitrary: fc.array(message, { maxLength: 4 }) },

@@ -204,7 +204,7 @@ describe('headers that mirror the body', () => {
     });
   }
 
-  it('[mcp 7] [mcp 8] a different header is reported before a missing one, and both before an unknown method', async () => {
+  it('[mcp 7] [mcp 8] a different header is reported before a missing one, both before an unknown method', async () => {
     const future = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
     assertRefused(await send('foo/bar', { _meta: future }, {}), 400, -32022);
     assertRefused(await send('foo/bar', { _meta: future }, { 'mcp-method': 'tools/list' }), 400, -32020);

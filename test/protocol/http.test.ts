@@ -58,7 +58,7 @@ describe('the MCP endpoint over HTTP', () => {
     });
   }
 
-  it('[mcp 30] a body above the limit: 413, whether its length is announced or not, and the upstream sees nothing', async () => {
+  it('[mcp 30] a body above the limit: 413, announced or not, and nothing reaches the upstream', async () => {
     const large = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024) });
     assertRefused(await post({}, large), 413, -32600, noId);
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
@@ -101,7 +101,7 @@ describe('the MCP endpoint over HTTP', () => {
     }
   });
 
-  it('[mcp 23] [spec 5.4.7] a preflight of an allowed page allows what MCP and the server ask for, without a credential', async () => {
+  it('[mcp 23] [spec 5.4.7] a preflight of an allowed page needs no credential and allows the headers of MCP', async () => {
     const wanted = 'authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region,apikey';
     const headers = { origin: app, 'access-control-request-method': 'POST', 'access-control-request-headers': wanted };
     const reply = await wire(endpoint, { method: 'OPTIONS', headers });

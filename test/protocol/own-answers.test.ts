@@ -165,7 +165,7 @@ describe('upstreams that break HTTP in any way', { timeout: 300_000 }, () => {
   });
 
   for (const stored of [false, true]) {
-    it(`[find B2] nobody gets an answer but their own, ${stored ? 'with one stored credential' : 'with credentials of their own'}`, async () => {
+    it(`[find B2] everybody gets only their own answer, with ${stored ? 'one stored credential' : 'credentials of their own'}`, async () => {
       const key = await toolhost.key();
       const users = stored
         ? Array.from({ length: 3 }, (): User => ({ token: key, credential: 'Bearer stored' }))

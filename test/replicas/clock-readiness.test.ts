@@ -152,7 +152,7 @@ describe('[find B1] a database whose clock moves', () => {
 });
 
 describe('[find B1] SQLite on a machine whose clock is set', () => {
-  it('revives nothing that has expired, ends what is made afterwards, loses no change and stays ready', async () => {
+  it('revives nothing that has expired, loses no change and stays ready', async () => {
     let ahead = 0;
     const one = await startToolhost({ surroundings: { now: () => Date.now() + ahead } });
     const make = async (expires_in: number) =>

@@ -96,7 +96,7 @@ for (const engine of engines) {
       assert.deepEqual(inTables.toSorted(), sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted());
     });
 
-    it('[find C2] another key is refused before anything is served, by its id, and the right one works again', async () => {
+    it('[find C2] another key is refused before anything is served, and the right one works again', async () => {
       await using(old, (toolhost) => store(toolhost, 'kept'));
       const wrong = newKey();
       for (const more of [{}, { WORKERS: '2' }]) {
@@ -146,7 +146,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] a rotation in the right order ends with the new key only, and everything opens all the time', async () => {
+    it('[find C2] after a rotation in the right order only the new key is left, and everything opens', async () => {
       const fresh = newKey();
       await using(old, async (toolhost) => {
         for (const n of [1, 2, 3]) await store(toolhost, `kept-${n}`);
@@ -168,7 +168,7 @@ for (const engine of engines) {
       assert.match(await refused(old), /is not the key of this database/);
     });
 
-    it('[find C2] resealing before the service seals with the new key is refused, as others could not read the result', async () => {
+    it('[find C2] resealing is refused before the service seals with the new key', async () => {
       const fresh = newKey();
       const running = async (toolhost: TestToolhost) => {
         await store(toolhost, 'kept');
@@ -252,7 +252,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] values sealed with a lost key can be discarded, so that the service starts, and their owners see which', async () => {
+    it('[find C2] values of a lost key can be discarded, and their owners see which', async () => {
       await using(old, (toolhost) => store(toolhost, 'lost'));
       const fresh = newKey();
       const id = idOf(old);
@@ -286,7 +286,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] in local mode the file has the keys, in the same form; a lost or changed file is refused and not replaced', async () => {
+    it('[find C2] in local mode a lost or changed file of keys is refused and not replaced', async () => {
       const file = join(folder, 'master.key');
       const local = async (work: (toolhost: TestToolhost) => Promise<void>) => {
         const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env });

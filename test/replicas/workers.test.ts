@@ -104,7 +104,7 @@ for (const engine of engines) {
       }, 2000);
     });
 
-    it('fail independently: when one dies its calls end, the others go on, and a new one replaces it', async () => {
+    it('fail independently: when one dies the others go on, and a new one replaces it', async () => {
       upstream.on('*', () => 'hold');
       const calls = Array.from({ length: 8 * count }, () => freshCall(child.url, 'things', { key }));
       const ends = Promise.allSettled(calls);
@@ -225,7 +225,7 @@ describe('the first process of several', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it('holds the SQLite file against a second service, and leaves no worker behind when it is killed', async () => {
+  it('keeps a second service from the SQLite file, and leaves no worker behind when killed', async () => {
     child = await startChildToolhost(env);
     await assert.rejects(startChildToolhost(env), /another toolhost process serves from \S+toolhost\.sqlite; stop it/);
     // Resolves when the last worker has closed the outputs that it shares with the first process.

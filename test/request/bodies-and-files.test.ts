@@ -380,7 +380,7 @@ describe('bodies and files', () => {
     assert.equal((await preview({ body_template: { deep: ['{{KEY}}', 1] } }, {})).body, '{"deep":["********",1]}');
   });
 
-  it('[conf 2] [sec C7] a secret in a constant or a template is sent, bound to callers with a key, and never shown', async () => {
+  it('[conf 2] [sec C7] a secret in a constant or a template is sent for callers with a key, and never shown', async () => {
     const { toolhost } = one;
     const value = 'the-"secret"-of-this-test';
     const key = await toolhost.key({ scopes: ['call'] });

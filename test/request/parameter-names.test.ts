@@ -90,7 +90,7 @@ describe('names that the service sets itself', () => {
     assert.match(await urlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
-  it('[find B5] no spelling of our OAuth parameters is allowed in extra_params or in the URLs of the provider', async () => {
+  it('[find B5] no spelling of our OAuth parameters is allowed in extra_params or provider URLs', async () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
         const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;

@@ -172,7 +172,7 @@ describe('building the upstream request: URL and body', () => {
     assert.equal(await builtUrl('/q?i=in.(:ids)', input_schema, { ids: [1, 2] }), '/q?i=in.(1,2)');
   });
 
-  it('[behaviour request 6] sends {} when body fields are declared and none is given, and no body when none is declared', async () => {
+  it('[behaviour request 6] sends {} when declared body fields are not given, and no body when none is declared', async () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       assert.deepEqual(await built({ method, input_schema: { a: optional } }), [`${method} /v1/things`, '{}']);
       const bare = await one.sent(await one.serve({ method, url: '/x/:id', input_schema: { id: text } }), { id: '1' });

@@ -64,7 +64,7 @@ describe('building the upstream request: headers and credentials', () => {
     assert.deepEqual([url, body.toString()], [`/v1/things?api_key=${callerToken}`, '{"api_key":"mine","q":"x"}']);
   });
 
-  it('[spec 4.3.7] [spec 5.3] applies the token of the caller, which may also come in the header of the credential', async () => {
+  it('[spec 4.3.7] [spec 5.3] sends the token of the caller, which may also come in the header of the credential', async () => {
     const slug = await one.serve({}, { authentication: { type: 'ApiKey', header: 'apikey' } });
     one.upstream.take();
     const params = { name: 'run', arguments: {} };
@@ -134,7 +134,7 @@ describe('building the upstream request: headers and credentials', () => {
     );
   });
 
-  it('[behaviour request 8] [mcp 35] forwards a valid traceparent with its tracestate, from headers or _meta, and drops others', async () => {
+  it('[behaviour request 8] [mcp 35] forwards a valid traceparent with its tracestate, and drops others', async () => {
     const slug = await one.serve({});
     const traced = async (headers: Record<string, string>, _meta?: Json) => {
       one.upstream.take();

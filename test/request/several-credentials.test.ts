@@ -95,7 +95,7 @@ describe('stored credentials of several kinds', () => {
     assert.equal((await sent(slug)).headers.cookie, 'sid=good');
   });
 
-  it('[conf 4] literal secrets of a list are sealed, masked, and kept by their location whatever the order', async () => {
+  it('[conf 4] literal secrets of a list are sealed, masked, and kept in any order', async () => {
     const list = [
       { type: 'ApiKey', header: 'X-One', token: 'one-literal' },
       { type: 'Basic', user: 'u', password: 'two-literal' },

@@ -27,7 +27,7 @@ describe('the Dockerfile', () => {
     assert.deepEqual(validate(dockerfile), []);
   });
 
-  it('[ship 2] ends as a user without rights, on the Node that package.json pins, and its last stage runs nothing', () => {
+  it('[ship 2] ends as a user without rights, on the pinned Node', () => {
     const instructions = instructionsOf(dockerfile);
     const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
     assert.equal(instructions[0]?.text, `NODE_VERSION=${devDependencies.node}`);
@@ -79,7 +79,7 @@ describe('the image', () => {
     assert.ok(bytes / 1e6 + baseMegabytes < 120);
   });
 
-  it('[ship 2] serves a call with a root file system that cannot be written, is healthy, and ends on a signal', async () => {
+  it('[ship 2] serves a call with a read-only root file system, and ends on a signal', async () => {
     const port = await freePort();
     const settings = [`PORT=${port}`];
     const [program, ...args] = commandIn([...settings, ...image.entrypoint, ...image.command]);

@@ -72,7 +72,7 @@ describe('the data folder', () => {
     assert.doesNotMatch(child.output(), /may read/);
   });
 
-  it('[find B8] with foreign files stays open: only our files are closed, and the log names what is readable', async () => {
+  it('[find B8] with foreign files stays open, and the log names what is readable', async () => {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, 'notes.txt'), 'not ours', { mode: 0o644 });

@@ -99,7 +99,7 @@ describe('the cached values of a process', () => {
     await assert.rejects(async () => check.verify(key));
   });
 
-  it('a server that changes while it is being read is read again, in one reading for concurrent callers', async () => {
+  it('a server that changes while it is being read is read again, once for all callers', async () => {
     const first = aServer();
     await insertServer(db, first);
     const servers = hostedServers();
@@ -153,7 +153,7 @@ describe('the cached values of a process', () => {
     assert.notEqual(await servers.find('sample'), compiled);
   });
 
-  it('[sec G5] while the database does not answer, cached values serve until a minute after the last look', async () => {
+  it('[sec G5] without the database, cached values serve until a minute after the last look', async () => {
     const { key } = await storeKey();
     const check = keyCheck();
     await check.verify(key);

@@ -73,7 +73,7 @@ for (const engine of engines) {
       assert.equal((await findApiKey(db, 'key_1'))?.lastUsedAt, 9_007_199_254_740_991);
     });
 
-    it('pages through API keys, newest first, each once, also when many were made in the same millisecond', async () => {
+    it('pages through API keys of the same millisecond, each once', async () => {
       for (let n = 0; n < 7; n += 1)
         await insertApiKey(db, anApiKey({ id: `key_${n}`, createdAt: n < 5 ? 1000 : 2000 }));
       await insertApiKey(db, anApiKey({ id: 'key_other', workspaceId: 'theirs' }));

@@ -29,7 +29,7 @@ describe('OTEL_TRACES_SAMPLER', () => {
     ['a ratio that is none', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
   ];
   for (const [name, env, ofOwn, ofCaller] of cases) {
-    it(`${name}: ${ofOwn ? 'keeps' : 'leaves out'} own traces, ${ofCaller ? 'keeps' : 'leaves out'} those of callers`, async () => {
+    it(`${name}: ${ofOwn ? 'keeps' : 'drops'} own traces, ${ofCaller ? 'keeps' : 'drops'} those of callers`, async () => {
       const { traceCall, stop } = startTracing({
         endpoint: 'http://127.0.0.1:9',
         version,
