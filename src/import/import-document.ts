@@ -62,7 +62,7 @@ export function importDocument(text: string, choices: ImportChoices, report: Rep
     findings: firstFindings(findings),
     report: linesOf(plan, report),
     config: config && JSON.stringify(config),
-    generated: config && JSON.stringify(generatedOf(config)),
+    generated: config && JSON.stringify(generatedOf(config, plan.keys)),
     documentHash: documentHash(text),
   };
 }

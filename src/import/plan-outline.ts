@@ -4,3 +4,7 @@ export type ReportKind = (typeof reportKinds)[number];
 
 /** Most entries of each list of a plan. */
 export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 100, options: 50, notes: 20 } as const;
+
+/** Which operations without a tool importing again lists: those that are news, or all. */
+export const offeredKinds = ['new', 'all'] as const;
+export type OfferedKind = (typeof offeredKinds)[number];

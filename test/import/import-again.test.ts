@@ -9,7 +9,8 @@ type Tool = Json & { name: string; description: string; disabled?: boolean; impo
 type Again = Json & {
   counts: Record<string, number>;
   conflicts: { key: string; yours?: string; document?: string }[];
-  offered: { operation: string; removed?: true }[];
+  edits: { tool: string; fields: { path: string; before?: string; after?: string }[] }[];
+  offered: { operation: string; group: string; new?: true; removed?: true }[];
   gone: string[];
   added: string[];
   same_document: boolean;
@@ -120,6 +121,43 @@ for (const engine of engines) {
       await rest('DELETE', `/servers/${slug}/tools/list_owners`);
       const [offered] = (await again(slug, { document })).body.offered;
       assert.deepEqual([offered?.operation, offered?.removed], ['GET /owners', true]);
+    });
+
+    it('[imp 5] tells new operations from those that nobody wanted, and lists all of them on request', async () => {
+      const slug = await imported(first, { include: ['listPets'] });
+      const owners = { get: { operationId: 'listOwners', summary: 'List owners', tags: ['owners'] } };
+      const document = documentOf({ '/pets/{id}': pet(), '/pets': list(), '/owners': owners });
+      const { counts, offered } = (await again(slug, { document })).body;
+      assert.deepEqual([counts.new, counts.offered], [1, 2]);
+      assert.deepEqual(
+        offered.map(({ operation, group, new: isNew }) => [operation, group, isNew]),
+        [['GET /owners', 'owners', true]],
+      );
+      const all = (await again(slug, { document, offered: 'all' })).body.offered;
+      assert.deepEqual(
+        all.map(({ operation, new: isNew }) => [operation, isNew]),
+        [
+          ['GET /owners', true],
+          ['GET /pets/{id}', undefined],
+        ],
+      );
+      await again(slug, { mode: 'apply', document });
+      assert.equal((await again(slug, { document })).body.counts.new, 0, 'it is known from now on');
+    });
+
+    it('[imp 5] lists the edits that stay beside what the description says, and applies only the planned document', async () => {
+      const slug = await imported();
+      await edit(slug, 'get_pet', { title: 'A pet', description: 'Mine, and long enough to say something.' });
+      const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
+      const { edits, counts, conflicts, document_hash: hash } = (await again(slug, { document })).body;
+      assert.deepEqual([counts.edits, conflicts.length], [1, 1], JSON.stringify(edits));
+      assert.deepEqual(edits[0]?.fields, [{ path: 'title', after: 'A pet' }]);
+      const taken = { document, take: ['*'], expected_document: hash };
+      assert.equal((await again(slug, { ...taken, mode: 'apply', document: first })).status, 409);
+      const applied = await again(slug, { ...taken, mode: 'apply' });
+      assert.equal(applied.body.changed_server?.server.version, 3, applied.text);
+      const [stays] = (await again(slug, { document })).body.edits;
+      assert.deepEqual(stays?.fields, [{ path: 'title', after: 'A pet' }]);
     });
 
     it('[imp 5] makes one version, which restoring undoes together with what it was based on', async () => {

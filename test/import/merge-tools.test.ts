@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import {
   type AnyTool,
   mergeTools,
+  type ToolChange,
   type ToolConflict,
   type ToolsByOperation,
 } from '../../src/import/again/merge-tools.ts';
@@ -79,6 +80,15 @@ function isIn(conflicts: readonly ToolConflict[], operation: string, path: strin
   );
 }
 
+/** Whether a list of edits has this path or something around it. */
+function isListed(edits: readonly ToolChange[], operation: string, path: string): boolean {
+  return edits.some(
+    (edit) =>
+      edit.operation === operation &&
+      edit.fields.some((kept) => `${path}/`.startsWith(`/${kept.path.replaceAll('.', '/')}/`)),
+  );
+}
+
 const keepYours = { adds: () => false, choose: () => 'yours' as const };
 const runs = { numRuns: 2000 };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
@@ -90,7 +100,7 @@ describe('importing again', () => {
         const before = toolsOf(first);
         const now = toolsOf(second);
         const yours = edited(before, edits);
-        const { tools, conflicts } = mergeTools(yours, before, now, keepYours);
+        const { tools, conflicts, edits: kept } = mergeTools(yours, before, now, keepYours);
         for (const [index, mine] of yours.entries()) {
           const after = leaves(tools[index]);
           const operation = mine.imported_from;
@@ -108,6 +118,8 @@ describe('importing again', () => {
             if (path === '/name') continue;
             const isEdited = a.get(path) !== b.get(path);
             if (isEdited) assert.equal(after.get(path), b.get(path), path);
+            if (isEdited && b.get(path) !== c.get(path))
+              assert.ok(isIn(conflicts, operation, path) || isListed(kept, operation, path), `${path} is reported`);
             else if (!isIn(conflicts, operation, path)) assert.equal(after.get(path), c.get(path), path);
           }
         }

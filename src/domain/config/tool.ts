@@ -41,6 +41,9 @@ function isVisible(text: string): boolean {
   return !/[\p{C}\p{Zl}\p{Zp}]/u.test(text);
 }
 
+/** What is stored for fields that a configuration leaves out. */
+export const toolDefaults = { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000 } as const;
+
 /** A tool: one MCP tool and the one HTTP request that it becomes (spec 2.4). */
 export const toolSchema = z.strictObject({
   name: z
@@ -58,22 +61,22 @@ export const toolSchema = z.strictObject({
       'Upstream URL, or a path below base_url; the path and query values may hold :param tokens, and {{NAME}} of a secret.',
     ),
   headers: staticHeaders
-    .default({})
+    .default(toolDefaults.headers)
     .describe('Static headers of every upstream request. A value may hold {{NAME}} of a variable or a secret.'),
   input_schema: z
     .record(z.string(), z.unknown())
-    .default({})
+    .default(toolDefaults.input_schema)
     .describe('Flat map of argument name to field definition, or a JSON Schema object.'),
   response_transform: z
     .string()
     .max(500)
-    .default('.')
+    .default(toolDefaults.response_transform)
     .describe('Dot path into the JSON answer to extract, for example data.results; "." returns everything.'),
   timeout_ms: z
     .int()
     .min(1)
     .max(maxTimeoutMs)
-    .default(10_000)
+    .default(toolDefaults.timeout_ms)
     .describe('Time the whole upstream request may take, in milliseconds.'),
   annotations: annotationsSchema.optional(),
   output_schema: z

@@ -1,16 +1,29 @@
+import { createHash } from 'node:crypto';
 import { AppError } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ImportedConfig } from '../plan/plan-import.ts';
 import type { AnyTool } from './merge-tools.ts';
 
-/** A server as an import generated it: fields for all tools, and the tools by the operation that they were made of. */
-export type Generated = { server: JsonFields; tools: { [operation: string]: AnyTool } };
+/**
+ * A server as an import generated it: fields for all tools, and the tools by the operation that they were made of.
+ * `known` are digests of all operations of the document, so that new ones can be told from those that nobody wanted.
+ */
+export type Generated = { server: JsonFields; tools: { [operation: string]: AnyTool }; known?: string[] };
 
-/** JsonFields of a server that an import generates and that hold no secret. */
+/** Fields of a server that an import generates and that hold no secret. */
 export const generatedFields = ['description', 'base_url', 'variables'] as const;
 
-export function generatedOf(config: ImportedConfig): Generated {
-  return { server: generatedServer(config), tools: toolsByOperation(config.tools as AnyTool[]) };
+export function generatedOf(config: ImportedConfig, keys: readonly string[]): Generated {
+  return {
+    server: generatedServer(config),
+    tools: toolsByOperation(config.tools as AnyTool[]),
+    known: keys.map(operationDigest),
+  };
+}
+
+/** Digest of the key of an operation. 48 bits are enough to tell the operations of one document apart. */
+export function operationDigest(key: string): string {
+  return createHash('sha256').update(key).digest('base64url').slice(0, 8);
 }
 
 export function generatedServer(config: JsonFields): JsonFields {

@@ -2,12 +2,21 @@ import { createHash } from 'node:crypto';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
 import { questionsOf } from '../plan/check-answers.ts';
-import type { ImportChoices, Question } from '../plan/choices.ts';
+import type { ImportChoices } from '../plan/choices.ts';
 import { type ImportPlan, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
+import type { OfferedKind } from '../plan-outline.ts';
 import { readDescription } from '../read-description.ts';
-import { type Generated, generatedFields, generatedServer, readGenerated, toolsByOperation } from './generated.ts';
-import { type AnyTool, type MergedTools, mergeTools, type ToolConflict } from './merge-tools.ts';
+import { type AgainReport, keyOf, type MergedServer, reportOf } from './again-report.ts';
+import {
+  type Generated,
+  generatedFields,
+  generatedServer,
+  operationDigest,
+  readGenerated,
+  toolsByOperation,
+} from './generated.ts';
+import { type AnyTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
 
 export type AgainChoices = {
@@ -15,32 +24,12 @@ export type AgainChoices = {
   add: readonly string[];
   /** Conflicts in which the document is right: `tool.path`, a field of the server, or `*`. */
   take: readonly string[];
-};
-
-/** A difference as text; `undefined` is a value that is not there. */
-export type ValueChange = { path: string; before?: string; after?: string };
-
-/** What importing again would change. Lists are cut at `mostListed`; the counts are whole. */
-export type AgainReport = {
-  title: string;
-  isSameDocument: boolean;
-  counts: { changed: number; conflicts: number; added: number; offered: number; gone: number; unchanged: number };
-  server: ValueChange[];
-  changed: { tool: string; operation: string; fields: ValueChange[] }[];
-  conflicts: { tool?: string; path: string; key: string; before?: string; yours?: string; document?: string }[];
-  added: string[];
-  offered: { operation: string; tool: string; tokens: number; removed?: true }[];
-  gone: string[];
-  questions: Question[];
+  /** Which operations without a tool the report lists. */
+  offered: OfferedKind;
 };
 
 /** The result as plain data. `config` and `generated` are JSON. */
 export type ImportedAgain = { report: AgainReport; config: string; generated: string; documentHash: string };
-
-const mostListed = 500;
-const mostFields = 50;
-const mostQuestions = 200;
-const longestValue = 300;
 
 export function documentHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
@@ -78,13 +67,15 @@ export function mergeImport(
   const next = { ...withServerFields(config, server.fields), tools: merged.tools };
   return {
     report: {
-      ...reportOf(merged, server, plan),
-      title: plan.title,
+      ...reportOf({ tools: merged, server, plan, before }, again.offered),
       isSameDocument: hash === imported.documentHash,
-      questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, mostQuestions),
     },
     config: JSON.stringify(next),
-    generated: JSON.stringify({ server: now.server, tools: keptTools(merged, before, now) } satisfies Generated),
+    generated: JSON.stringify({
+      server: now.server,
+      tools: keptTools(merged, before, now),
+      known: plan.keys.map(operationDigest),
+    } satisfies Generated),
     documentHash: hash,
   };
 }
@@ -109,8 +100,6 @@ function without(fields: JsonFields, name: string): JsonFields {
   return Object.fromEntries(Object.entries(fields).filter(([other]) => other !== name));
 }
 
-type MergedServer = { fields: JsonFields; changes: ValueChange[]; conflicts: Conflict[] };
-
 function mergeServer(
   config: JsonFields,
   before: JsonFields,
@@ -125,7 +114,7 @@ function mergeServer(
   });
   const changes = generatedFields
     .filter((name) => !isEqual(yours[name], fields[name]))
-    .map((name) => change(name, yours[name], fields[name]));
+    .map((name) => ({ path: name, before: yours[name], after: fields[name] }));
   return { fields, changes, conflicts };
 }
 
@@ -151,60 +140,4 @@ function keptTools({ tools }: MergedTools, before: Generated, now: Generated): G
       return tool ? [[operation, tool]] : [];
     }),
   );
-}
-
-const keyOf = ({ tool, path }: Pick<ToolConflict, 'tool' | 'path'>) => `${tool}.${path}`;
-
-function reportOf(merged: MergedTools, server: MergedServer, plan: ImportPlan) {
-  const tokens = new Map(plan.all.map(({ tool, tokens: cost }) => [tool?.imported_from, cost]));
-  const conflicts = [
-    ...server.conflicts.map((conflict) => ({ ...sides(conflict), path: conflict.path, key: conflict.path })),
-    ...merged.conflicts.map((conflict) => ({
-      ...sides(conflict),
-      tool: conflict.tool,
-      path: conflict.path,
-      key: keyOf(conflict),
-    })),
-  ];
-  return {
-    counts: {
-      changed: merged.changed.length,
-      conflicts: conflicts.length,
-      added: merged.added.length,
-      offered: merged.offered.length,
-      gone: merged.gone.length,
-      unchanged: merged.unchanged,
-    },
-    server: server.changes,
-    changed: merged.changed.slice(0, mostListed).map(({ tool, operation, fields }) => ({
-      tool,
-      operation,
-      fields: fields.slice(0, mostFields).map(({ path, before, after }) => change(path, before, after)),
-    })),
-    conflicts: conflicts.slice(0, mostListed),
-    added: merged.added.slice(0, mostListed),
-    offered: merged.offered.slice(0, mostListed).map(({ operation, tool, wasRemoved }) => ({
-      operation,
-      tool: tool.name,
-      tokens: tokens.get(operation) ?? 0,
-      ...(wasRemoved && { removed: true as const }),
-    })),
-    gone: merged.gone.slice(0, mostListed),
-  };
-}
-
-function sides({ before, yours, theirs }: Conflict) {
-  return { ...textOf('before', before), ...textOf('yours', yours), ...textOf('document', theirs) };
-}
-
-function change(path: string, before: Value, after: Value): ValueChange {
-  return { path, ...textOf('before', before), ...textOf('after', after) };
-}
-
-function textOf<Name extends string>(name: Name, value: Value): { [name in Name]?: string } {
-  if (value === undefined) return {};
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { [name]: text.length > longestValue ? `${text.slice(0, longestValue)}…` : text } as {
-    [name in Name]?: string;
-  };
 }

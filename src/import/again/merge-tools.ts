@@ -1,5 +1,5 @@
-import { field, isFields } from '../document/lenient.ts';
-import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
+import { type ChangedField, changedFields, keptEdits } from './changed-fields.ts';
+import { type Conflict, mergeRecords, type Value } from './merge-values.ts';
 
 /** A tool as a configuration has it. `imported_from` is the operation it was made of, such as `GET /pets/{id}`. */
 export type AnyTool = { name: string; imported_from?: string; disabled?: boolean; [field: string]: Value };
@@ -7,13 +7,15 @@ export type AnyTool = { name: string; imported_from?: string; disabled?: boolean
 /** Tools by the operation that they were made of. */
 export type ToolsByOperation = ReadonlyMap<string, AnyTool>;
 
-export type ToolChange = { tool: string; operation: string; fields: { path: string; before: Value; after: Value }[] };
+export type ToolChange = { tool: string; operation: string; fields: ChangedField[] };
 export type ToolConflict = Conflict & { tool: string; operation: string };
 
 export type MergedTools = {
   tools: AnyTool[];
   changed: ToolChange[];
   conflicts: ToolConflict[];
+  /** Edits that stay and about which nothing is to be decided: `before` is the value of the description. */
+  edits: ToolChange[];
   /** Names of tools that were added. */
   added: string[];
   /** Operations that have no tool: not there at the last import, or removed since by people. */
@@ -41,7 +43,8 @@ export function mergeTools(
   now: ToolsByOperation,
   choices: MergeChoices,
 ): MergedTools {
-  const merged: MergedTools = { tools: [], changed: [], conflicts: [], added: [], offered: [], gone: [], unchanged: 0 };
+  const lists = { tools: [], changed: [], conflicts: [], edits: [], added: [], offered: [], gone: [] };
+  const merged: MergedTools = { ...lists, unchanged: 0 };
   const results = yours.map((tool) => mergeTool(tool, before, now, { choices, merged }));
   merged.tools.push(...withNamesApart(yours, results));
   for (const [index, tool] of merged.tools.entries()) noteChanges(yours[index] as AnyTool, tool, merged);
@@ -72,32 +75,21 @@ function mergeTool(tool: AnyTool, before: ToolsByOperation, now: ToolsByOperatio
     return { ...tool, disabled: true };
   }
   const own = (conflict: Conflict): ToolConflict => ({ ...conflict, tool: tool.name, operation });
-  return mergeRecords({ before: before.get(operation) ?? {}, yours: tool, theirs }, '', {
+  const conflicts: ToolConflict[] = [];
+  const result = mergeRecords({ before: before.get(operation) ?? {}, yours: tool, theirs }, '', {
     choose: (conflict) => choices.choose(own(conflict)),
-    onConflict: (conflict) => merged.conflicts.push(own(conflict)),
+    onConflict: (conflict) => conflicts.push(own(conflict)),
   }) as AnyTool;
+  merged.conflicts.push(...conflicts);
+  const fields = keptEdits(theirs, result, conflicts);
+  if (fields.length > 0) merged.edits.push({ tool: tool.name, operation, fields });
+  return result;
 }
 
 function noteChanges(before: AnyTool, after: AnyTool, merged: MergedTools): void {
   const fields = changedFields(before, after);
   if (fields.length === 0) merged.unchanged++;
   else merged.changed.push({ tool: after.name, operation: after.imported_from ?? '', fields });
-}
-
-/** The values that differ, as deep as objects are. */
-function changedFields(before: AnyTool, after: AnyTool): ToolChange['fields'] {
-  const found: ToolChange['fields'] = [];
-  const compare = (one: Value, other: Value, path: string): void => {
-    if (isEqual(one, other)) return;
-    if (!isFields(one) || !isFields(other)) {
-      found.push({ path, before: one, after: other });
-      return;
-    }
-    for (const name of new Set([...Object.keys(one), ...Object.keys(other)]))
-      compare(field(one, name), field(other, name), path === '' ? name : `${path}.${name}`);
-  };
-  compare(before, after, '');
-  return found;
 }
 
 /** A document may give a tool the name that another tool has by now; then tools keep their names. */

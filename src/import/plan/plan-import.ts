@@ -30,6 +30,8 @@ export type ImportPlan = {
   unmatched: string[];
   findings: readonly Finding[];
   all: readonly MadeTool[];
+  /** What identifies each of `all` when the document is imported again. */
+  keys: readonly string[];
   chosen: readonly MadeTool[];
   tokens: number;
   /** The configuration of the chosen operations; undefined while a question must be answered. */
@@ -94,6 +96,7 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
     unmatched,
     findings: [...description.findings, ...address.findings],
     all,
+    keys,
     chosen,
     tokens: tokensOfAll(chosen),
     config,

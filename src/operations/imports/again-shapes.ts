@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { offeredKinds, planBounds } from '../../import/plan-outline.ts';
 import { mostDocumentCharacters } from './import-shapes.ts';
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
 const text = z.string().optional();
 const count = z.int();
 const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
+const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
 
 export const againInput = {
   mode: z
@@ -34,6 +36,17 @@ export const againInput = {
     .record(z.string().min(1).max(200), z.string().max(4096))
     .optional()
     .describe('Answers to questions, besides those of the last import.'),
+  offered: z
+    .enum(offeredKinds)
+    .default('new')
+    .describe(
+      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
+    ),
+  expected_document: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
 };
 
 export const againOutput = {
@@ -41,11 +54,14 @@ export const againOutput = {
   slug: z.string(),
   title: z.string(),
   same_document: z.boolean().describe('Whether the document is the one of the last import, byte for byte.'),
+  document_hash: z.string().describe('SHA-256 of the description.'),
   counts: z.object({
     changed: count,
     conflicts: count,
+    edits: count.describe('Edited values that stay.'),
     added: count,
-    offered: count,
+    offered: count.describe('Operations without a tool.'),
+    new: count.describe('Operations that were not in the description at the last import.'),
     gone: count,
     unchanged: count,
   }),
@@ -53,10 +69,8 @@ export const againOutput = {
     .array(z.object({ path: z.string(), before: text, after: text }))
     .max(10)
     .describe('Fields of the server that change.'),
-  changed: z
-    .array(z.object({ tool: z.string(), operation: z.string(), fields }))
-    .max(500)
-    .describe('Tools that change, with the fields that follow the document.'),
+  changed: tools.describe('Tools that change, with the fields that follow the document.'),
+  edits: tools.describe('Edits that stay: before is what the description says, after what the server has.'),
   conflicts: z
     .array(
       z.object({
@@ -76,11 +90,14 @@ export const againOutput = {
       z.object({
         operation: z.string(),
         tool: z.string(),
+        group: z.string(),
         tokens: count,
+        new: z.literal(true).optional().describe('It was not there at the last import.'),
+        deprecated: z.literal(true).optional(),
         removed: z.literal(true).optional().describe('Its tool was removed since the last import.'),
       }),
     )
-    .max(500)
+    .max(planBounds.report)
     .describe('Operations without a tool; add names those that are wanted.'),
   gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
   questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),

@@ -80,7 +80,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
     ]);
   }
   const choices = choicesOf(last, asked, url);
-  const again = { add: asked.add ?? [], take: asked.take ?? [] };
+  const again = { add: asked.add ?? [], take: asked.take ?? [], offered: asked.offered };
   const result = await context.importing.again(
     {
       text: asked.document,
@@ -91,6 +91,9 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
     },
     context.actor.workspaceId,
   );
+  if (asked.expected_document !== undefined && asked.expected_document !== result.documentHash) {
+    throw new AppError('conflict', 'the description has changed since the plan; plan again');
+  }
   const { counts, isSameDocument } = result.report;
   const changes = counts.changed + counts.added + result.report.server.length;
   return {
@@ -126,6 +129,6 @@ async function applied(context: Context, current: StoredServer, prepared: Prepar
   return storedAnswer(context, await storeConfig(context, current, config, expected, store));
 }
 
-function shownReport({ report: { isSameDocument, ...report } }: Prepared) {
-  return { ...report, same_document: isSameDocument };
+function shownReport({ report: { isSameDocument, ...report }, documentHash }: Prepared) {
+  return { ...report, same_document: isSameDocument, document_hash: documentHash };
 }

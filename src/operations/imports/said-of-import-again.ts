@@ -10,7 +10,7 @@ const mostLines = 60;
 export function saidOfImportAgain(output: Said): string {
   const { counts, title, same_document: isSame, changed_server: changed } = output;
   const lines = [
-    `${title}: ${counts.changed} tools change, ${counts.conflicts} conflicts, ${counts.offered} operations without a tool, ${counts.gone} gone, ${counts.unchanged} unchanged${isSame ? '; the document is the same as at the last import' : ''}.`,
+    `${title}: ${counts.changed} tools change, ${counts.conflicts} conflicts, ${counts.edits} edits stay, ${counts.new} new operations, ${counts.gone} gone, ${counts.unchanged} unchanged; ${counts.offered} operations without a tool${isSame ? '; the document is the same as at the last import' : ''}.`,
     ...output.server.map(
       ({ path, before, after }) => `Server: ${path}: ${before ?? 'nothing'} → ${after ?? 'nothing'}`,
     ),
@@ -21,7 +21,9 @@ export function saidOfImportAgain(output: Said): string {
       ({ key, yours, document }) => `Conflict ${key}: yours ${yours ?? 'nothing'}; document ${document ?? 'nothing'}`,
     ),
     ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
-    ...output.offered.map(({ operation, tokens }) => `Without a tool: ${operation} (${tokens} tokens)`),
+    ...output.offered.map(
+      ({ operation, tokens, new: isNew }) => `${isNew ? 'New' : 'Without a tool'}: ${operation} (${tokens} tokens)`,
+    ),
     ...output.added.map((tool) => `Added: ${tool}`),
   ];
   const shown =
