@@ -14,6 +14,7 @@ export type ServerDetail = Output<'getMcpServer'>;
 export type ServerRecord = ServerDetail['server'];
 export type Access = ServerRecord['access'];
 export type ImportPlan = Output<'importApi'>;
+export type ImportAgainPlan = Output<'importAgain'>;
 export type StoredServer = Output<'createMcpServer'>;
 export type Verdict = Output<'checkMcpServer'>;
 export type FieldProblem = Verdict['problems'][number];

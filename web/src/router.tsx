@@ -16,6 +16,10 @@ const serverTabs: RouteObject[] = [
   },
   { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/secrets-tab.tsx')).SecretsTab }) },
   { path: 'logins', lazy: async () => ({ Component: (await import('./servers/logins-tab.tsx')).LoginsTab }) },
+  {
+    path: 'import',
+    lazy: async () => ({ Component: (await import('./servers/import-again/import-tab.tsx')).ImportTab }),
+  },
   { path: 'versions', lazy: async () => ({ Component: (await import('./servers/versions-tab.tsx')).VersionsTab }) },
   { path: 'options', lazy: async () => ({ Component: (await import('./servers/options-tab.tsx')).OptionsTab }) },
 ];

@@ -68,6 +68,7 @@ function ServerTabs({ detail }: { detail: ServerDetail }) {
     ['/connect', 'Connect'],
     ['/secrets', 'Secrets'],
     ...(hasLogins ? [['/logins', 'Logins']] : []),
+    ...(detail.config.imported === undefined ? [] : [['/import', 'Import']]),
     ['/versions', 'Versions'],
     ['/options', 'Options'],
   ] as const;

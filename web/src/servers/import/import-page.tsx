@@ -12,7 +12,7 @@ import { Section } from '../../ui/section.tsx';
 import { useAction } from '../../ui/use-action.ts';
 import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { OperationPicker } from './operation-picker.tsx';
-import { proposedOf } from './picking.ts';
+import { proposedOf, selectorsOf } from './picking.ts';
 import { type Answers, QuestionsForm } from './questions-form.tsx';
 import { Review, type SecretValues } from './review.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
@@ -48,6 +48,8 @@ function ImportFlow() {
   return (
     <Stack gap="md">
       <SourceForm
+        title="API description"
+        text="OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR. Nothing is stored yet."
         onRead={(from) => read.mutate(from)}
         isReading={read.isPending}
         refusal={refusalOf(read, read.variables ?? {})}
@@ -68,7 +70,7 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
   const [secrets, setSecrets] = useState<SecretValues>({});
   const wanted: Wanted = {
     ...source,
-    include: [...chosen],
+    include: selectorsOf(plan.report, chosen),
     answers: Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== '')),
     name,
     ...(slug !== '' && { slug }),

@@ -8,12 +8,21 @@ import { Section } from '../../ui/section.tsx';
 /** Where the description comes from: an address, or a text. */
 export type Source = { url?: string; document?: string };
 
-type Props = { onRead: (source: Source) => void; isReading: boolean; refusal: Refusal };
+type Props = {
+  title: string;
+  text: string;
+  /** The address to begin with. */
+  url?: string | undefined;
+  onRead: (source: Source) => void;
+  isReading: boolean;
+  refusal: Refusal;
+};
 
 const mostBytes = 16 * 1024 * 1024;
 
-export function SourceForm({ onRead, isReading, refusal: { problems, failure } }: Props) {
-  const [url, setUrl] = useState('');
+export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal }: Props) {
+  const { problems, failure } = refusal;
+  const [url, setUrl] = useState(known ?? '');
   const [text, setText] = useState('');
   const [tooLarge, setTooLarge] = useState<string>();
   const [isOver, setOver] = useState(false);
@@ -34,10 +43,7 @@ export function SourceForm({ onRead, isReading, refusal: { problems, failure } }
   };
   const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
   return (
-    <Section
-      title="API description"
-      text="OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR. Nothing is stored yet."
-    >
+    <Section title={title} text={about}>
       <form
         onSubmit={submit}
         noValidate

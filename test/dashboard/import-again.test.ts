@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { openApi } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
+
+/** Operations that get things, with these summaries by their number. */
+function shop(address: string, summaries: readonly (string | undefined)[]): string {
+  const paths: Json = {};
+  for (const [index, summary] of summaries.entries()) {
+    if (summary === undefined) continue;
+    const tags = [`Tag ${Math.floor(index / 10)}`];
+    paths[`/things${index}/{id}`] = { parameters: [id], get: { operationId: `getThing${index}`, summary, tags } };
+  }
+  return JSON.stringify(openApi(paths, { servers: [{ url: address }] }));
+}
+
+const summaries = (count: number, of = 'Get one of the things number') =>
+  Array.from({ length: count }, (_, index) => `${of} ${index}`);
+
+describe('importing again, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const imported = async (slug: string, count: number, include = ['*']) => {
+    const document = shop(dashboard.upstream.url, summaries(count));
+    const body = { mode: 'create', document, slug, include };
+    const reply = await dashboard.toolhost.rest('POST', '/import', { body });
+    assert.equal(reply.status, 200, reply.text);
+  };
+  const descriptionOf = async (slug: string, tool: string) => {
+    const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
+    const { tools } = body.config as { tools: { name: string; description: string; disabled?: boolean }[] };
+    const found = tools.find(({ name }) => name === tool);
+    return found?.disabled ? 'disabled' : found?.description;
+  };
+  const edit = (slug: string, tool: string, fields: Json) =>
+    dashboard.toolhost.rest('PATCH', `/servers/${slug}/tools/${tool}`, { body: fields });
+  const read = async (page: Page, document: string) => {
+    await field(page, 'Or its text').fill(document);
+    await button(page, 'Read the description').click();
+    await page.getByRole('heading', { name: 'What has changed' }).waitFor();
+  };
+
+  it('[imp 5] shows the merge, decides conflicts both ways, adds what is new, and is undone by one click', async () => {
+    const { upstream } = dashboard;
+    await imported('merged', 6);
+    for (const n of [0, 1]) await edit('merged', `get_thing${n}`, { description: `My own words for thing ${n}.` });
+    await edit('merged', 'get_thing2', { title: 'Third thing' });
+    const changed: (string | undefined)[] = summaries(8);
+    for (const n of [0, 1, 2]) changed[n] = `Another summary of thing ${n}`;
+    changed[5] = undefined;
+    await dashboard.at('/servers/merged', async (page) => {
+      await page.getByRole('link', { name: 'Import', exact: true }).click();
+      await read(page, shop(upstream.url, changed));
+      const conflicts = page.getByRole('region', { name: '2 conflicts' });
+      await conflicts.getByText('My own words for thing 0.').waitFor();
+      const choice = (n: number) => conflicts.getByRole('radiogroup', { name: `get_thing${n}: description` });
+      await button(page, 'Take all of the description').click();
+      assert.ok(
+        await choice(0)
+          .getByRole('radio', { name: /^Description/ })
+          .isChecked(),
+      );
+      await button(page, 'Keep all of mine').click();
+      assert.ok(await choice(1).getByRole('radio', { name: /^Mine/ }).isChecked());
+      await choice(1)
+        .getByRole('radio', { name: /^Description/ })
+        .check();
+      await page.getByRole('region', { name: '1 tool to be disabled' }).getByText('get_thing5').waitFor();
+      await page.getByText('Another summary of thing 2', { exact: true }).waitFor();
+      await button(page, 'Show the value').click();
+      await page.getByRole('region', { name: 'Your edits that stay' }).getByText('Third thing').waitFor();
+      await page.getByRole('checkbox', { name: /get_thing7\b/ }).check();
+      await page.getByText(/1 to add, about \d+/).waitFor();
+      await checkPage(page);
+      await button(page, 'Review').click();
+      await page.getByText('2 tools change, 1 are added, 1 are disabled.').waitFor();
+      await button(page, 'Store as one new version').click();
+      await page.getByText('Stored as version 5').waitFor();
+      assert.equal(await descriptionOf('merged', 'get_thing0'), 'My own words for thing 0.');
+      assert.equal(await descriptionOf('merged', 'get_thing1'), 'Another summary of thing 1');
+      assert.equal(await descriptionOf('merged', 'get_thing5'), 'disabled');
+      assert.equal(await descriptionOf('merged', 'get_thing6'), undefined);
+      assert.equal(await descriptionOf('merged', 'get_thing7'), 'Get one of the things number 7');
+      await button(page, 'Undo: restore version 4').click();
+      await page.getByText('Version 4 is restored as version 6').waitFor();
+      assert.equal(await descriptionOf('merged', 'get_thing1'), 'My own words for thing 1.');
+    });
+  });
+
+  it('[imp 5] stays usable with 600 operations of which 200 have changed, in a narrow window and by keyboard', async () => {
+    const { upstream } = dashboard;
+    const some = Array.from({ length: 200 }, (_, index) => `getThing${index}`);
+    await imported('large', 600, some);
+    await edit('large', 'get_thing3', { description: 'My own words for thing 3.' });
+    const changed = [...summaries(200, 'Now get the thing number'), ...summaries(600).slice(200)];
+    await dashboard.at(
+      '/servers/large/import',
+      async (page) => {
+        await read(page, shop(upstream.url, changed));
+        const count = () => page.evaluate<number>('document.querySelectorAll("main *").length');
+        assert.ok((await count()) < 1500, `${await count()} elements`);
+        const more = page.getByRole('button', { name: /^Show more tools that change/ });
+        await more.focus();
+        await page.keyboard.press('Enter');
+        await page.getByText('Now get the thing number 40', { exact: true }).waitFor();
+        const mine = page.getByRole('radio', { name: /^Mine/ });
+        await mine.focus();
+        await page.keyboard.press('ArrowDown');
+        assert.ok(await page.getByRole('radio', { name: /^Description/ }).isChecked());
+        const others = page.getByRole('button', { name: 'Show 400 other operations' });
+        await others.focus();
+        await page.keyboard.press('Enter');
+        await page.getByRole('textbox', { name: 'Search the other operations' }).fill('things5');
+        const box = page.getByRole('checkbox', { name: /get_thing500\b/ });
+        await box.focus();
+        await page.keyboard.press('Space');
+        assert.ok(await box.isChecked());
+        assert.ok((await count()) < 5000, `${await count()} elements`);
+        await checkPage(page);
+        await button(page, 'Review').focus();
+        await page.keyboard.press('Enter');
+        await page.getByText('200 tools change, 1 are added, 0 are disabled.').waitFor();
+      },
+      { options: { viewport: { width: 400, height: 800 } } },
+    );
+  });
+
+  it('[imp 5] is there for imported servers, and changes nothing for viewers', async () => {
+    const { toolhost } = dashboard;
+    await toolhost.createServer(dashboard.config('by-hand'));
+    await imported('viewed', 2);
+    const viewer = { person: { name: 'Vera', role: 'viewer' as const } };
+    await dashboard.at('/servers/by-hand', async (page) => {
+      await page.getByRole('link', { name: 'Versions', exact: true }).waitFor();
+      assert.equal(await page.getByRole('link', { name: 'Import', exact: true }).count(), 0);
+    });
+    await dashboard.at(
+      '/servers/viewed/import',
+      async (page) => {
+        await page.getByText('Only editors and owners import a description again.').waitFor();
+      },
+      viewer,
+    );
+  });
+});
