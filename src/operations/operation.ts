@@ -8,6 +8,7 @@ import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import { AppError } from '../errors.ts';
+import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
@@ -43,6 +44,8 @@ export type TriedCall = {
   record: CallRow | undefined;
   /** The request with masked credentials; undefined when none could be built from the arguments. */
   request: UpstreamRequest | undefined;
+  /** The answer of the upstream without credentials; undefined when there was none. */
+  response: CapturedResponse | undefined;
 };
 
 /** Present use of the limits in this process. */

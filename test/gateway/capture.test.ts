@@ -21,6 +21,7 @@ type Capture = {
   request?: Wire;
   curl?: string;
   response?: { status: number; headers: [string, string][]; body?: string; body_bytes: number };
+  result?: { is_error: boolean; text?: string; bytes: number };
 };
 
 for (const engine of engines) {
@@ -106,6 +107,25 @@ for (const engine of engines) {
       assert.equal(await isCaptured(), true);
       await capture(slug, 0);
       assert.equal(await isCaptured(), false);
+    });
+
+    it('[agent 5] keeps the beginning of what the agent got, without credentials', async () => {
+      const slug = await serve({}, { response_fields: ['said'] });
+      await capture(slug, 1);
+      const said = secret + '\n"é" '.repeat(3000);
+      upstream.on('POST /things', () => ({ body: { other: 1, said } }));
+      const { result } = await capturedBy(slug, { name: 'n' });
+      assert.equal(result?.is_error, false);
+      const start = JSON.stringify({ said: said.replaceAll(secret, '[redacted]') });
+      const text = result?.text ?? assert.fail('no text');
+      assert.ok(start.startsWith(text), text);
+      assert.ok(Buffer.byteLength(text) > 8000);
+      upstream.on('POST /things', () => ({ status: 418, body: 'no coffee' }));
+      const failed = await capturedBy(slug, { name: 'n' });
+      assert.deepEqual([failed.result?.is_error, /no coffee/.test(failed.result?.text ?? '')], [true, true]);
+      upstream.on('POST /things', () => ({ headers: { 'content-type': 'image/png' }, body: Buffer.alloc(100_000, 0xff) }));
+      const file = await capturedBy(slug, { name: 'n' });
+      assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [undefined, true]);
     });
 
     it('[behaviour Calls] is shown with the server, audited, and ends on time', async () => {

@@ -119,7 +119,49 @@ describe('trying a tool out', () => {
 
   it('shows a key with only the scope call the answer, but not the upstream', async () => {
     const calling = await toolhost.key({ scopes: ['call'] });
-    const { is_error, request, curl } = await post('call', { name: 'Ada' }, calling);
-    assert.deepEqual([is_error, request, curl], [false, undefined, undefined]);
+    const { is_error, request, curl, response } = await post('call', { name: 'Ada' }, calling);
+    assert.deepEqual([is_error, request, curl, response], [false, undefined, undefined, undefined]);
+  });
+
+  it('[agent 5] shows what the API said beside what the agent gets, without credentials', async () => {
+    const answer = { text: `Key ${secret}`, token: secret, more: 'x'.repeat(20_000) };
+    upstream.on('POST /things', () => ({
+      status: 201,
+      headers: { 'x-echo': `Key ${secret}`, 'set-cookie': 'id=1' },
+      body: answer,
+    }));
+    await toolhost.createServer({
+      ...serverAt('sides', upstream.url),
+      tools: [
+        toolAt(`${upstream.url}/things`, { method: 'POST', response_fields: ['text'], headers: { K: '{{KEY}}' } }),
+      ],
+    });
+    await toolhost.rest('PUT', '/servers/sides/secrets/KEY', { body: { value: secret } });
+    const { body, text } = await toolhost.rest('POST', '/servers/sides/tools/get/call', { body: {} });
+    assert.ok(!text.includes('set-cookie'));
+    const response = body.response as { status: number; headers: [string, string][]; body: string; body_bytes: number };
+    assert.equal(response.status, 201);
+    assert.deepEqual(response.headers.find(([name]) => name === 'x-echo')?.[1], 'Key [redacted]');
+    assert.ok(response.body.startsWith('{"text":"Key [redacted]","token":"[redacted]","more":"xxx'), response.body);
+    assert.equal(Buffer.byteLength(response.body), 8192);
+    const whole = JSON.stringify(answer).length;
+    assert.deepEqual(
+      [response.body_bytes, (response as Json).estimated_tokens, body.estimated_tokens],
+      [whole, Math.ceil(whole / 4), Math.ceil(JSON.stringify({ text: answer.text }).length / 4)],
+    );
+    const { capture } = await recordOf(body.call_id);
+    assert.equal(capture, undefined, 'nothing is stored of a call of a server that does not capture');
+  });
+
+  it('[agent 5] shows the whole status and size of an answer that was too long to be read on the event loop', async () => {
+    const items = Array.from({ length: 30_000 }, (_, id) => ({ id, text: 'x'.repeat(20) }));
+    upstream.on('POST /things', () => ({ body: items }));
+    const { body } = await toolhost.rest('POST', '/servers/sides/tools/get/call', { body: {} });
+    const response = body.response as { body: string; body_bytes: number };
+    assert.equal(response.body_bytes, JSON.stringify(items).length);
+    assert.ok(response.body.startsWith('[{"id":0,"text":"xxx'));
+    upstream.on('POST /things', () => ({ status: 500, body: 'broken' }));
+    const failed = await toolhost.rest('POST', '/servers/sides/tools/get/call', { body: {} });
+    assert.deepEqual((failed.body.response as Json).status, 500);
   });
 });

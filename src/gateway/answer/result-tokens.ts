@@ -2,7 +2,8 @@ import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
 import { charactersOfToken } from '../../domain/pieces/read-more.ts';
 import { tokensOfContent } from './shown-content.ts';
 
-const textStart = '[{"type":"text","text":"';
+/** The beginning of content that begins with a text. */
+export const textStart = '[{"type":"text","text":"';
 const textEnd = '"}]';
 /** Longest content with files that is parsed for its texts. */
 const mostParsed = 64 * 1024;

@@ -38,6 +38,7 @@ export function readCall(call: Call, answer: Answer, threads: ThreadWork): Maybe
     if (!(error instanceof TooMuchWork)) throw error;
   }
   // The bytes are transferred, so the part that a capture needs is copied first.
-  const body = server.captureUntil === undefined ? answer.body : Buffer.from(answer.body);
+  const isKept = server.captureUntil !== undefined || call.caller.kind === 'try_out';
+  const body = !isKept ? answer.body : Buffer.from(answer.body);
   return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));
 }

@@ -1,7 +1,8 @@
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
-import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
+import type { Capture, CapturedResponse, CapturedResult } from '../../store/calls/captures.ts';
 import { cut, type Redactor, redactedStart, redactor } from '../answer/redact.ts';
+import { textOfStart } from '../answer/result-start.ts';
 
 /** A capture before anything is redacted. */
 export type RawCapture = {
@@ -11,6 +12,8 @@ export type RawCapture = {
   request: ReadableRequest | undefined;
   /** `body` is the beginning of the body, where that is text. */
   response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
+  /** `start` is the beginning of the content. */
+  result: (Omit<CapturedResult, 'text'> & { start: Uint8Array }) | undefined;
   /** Credentials that must not appear in it. */
   sensitive: readonly string[];
 };
@@ -31,8 +34,14 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
     ...(response && {
       response: { ...response, body: body && redactedStart(body, maxCapturedBytes, redact) } as CapturedResponse,
     }),
+    ...(raw.result && { result: resultOf(raw.result, redact) }),
   };
   return { output: { document: JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact)) } };
+}
+
+function resultOf({ start, ...result }: NonNullable<RawCapture['result']>, redact: Redactor): CapturedResult {
+  const text = textOfStart(start, start.length === result.bytes, maxCapturedBytes + 4 * redact.longest);
+  return text === undefined ? result : { ...result, text: redactedStart(Buffer.from(text), maxCapturedBytes, redact) };
 }
 
 /** A text of a capture without the credentials of its call. An argument may be a credential, even as a number. */

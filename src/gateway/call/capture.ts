@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { ToolResult } from '../../domain/mcp.ts';
 import {
   type ReadableBody,
   type ReadablePart,
@@ -10,6 +11,7 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { cut } from '../answer/redact.ts';
+import { startOfContent } from '../answer/result-start.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import { cutLines, maxCapturedBytes, type RawCapture, writeCapture } from './capture-job.ts';
@@ -29,6 +31,11 @@ const most = { work: 200_000, sensitive: 20_000 };
 
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
+/** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
+export function isCaptured({ caller, server, startedAt }: Call): boolean {
+  return caller.kind === 'try_out' || isCapturing(server, startedAt);
+}
+
 /** Whether the owner of a server has turned on captures for calls that begin now. */
 export function isCapturing(server: HostedServer, now: number): boolean {
   return server.captureUntil !== undefined && now < server.captureUntil;
@@ -38,9 +45,13 @@ export function isCapturing(server: HostedServer, now: number): boolean {
  * The JSON text of a `Capture`. Undefined if it could not be made or too many jobs wait for a thread: a capture must
  * not make its call fail.
  */
-export async function captureOf(call: Call, parts: CaptureParts): Promise<string | undefined> {
+export async function captureOf(
+  call: Call,
+  result: ToolResult | undefined,
+  parts: CaptureParts,
+): Promise<string | undefined> {
   try {
-    return await captureText(call, parts.threads);
+    return await captureText(call, result, parts.threads);
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') parts.onUnexpected(error, call.asked.requestId);
     return undefined;
@@ -51,7 +62,7 @@ export async function captureOf(call: Call, parts: CaptureParts): Promise<string
  * Text of a capture. The request is rebuilt with masked credentials, so it contains none. In everything else
  * the credentials of the call and the secrets of the server are redacted.
  */
-async function captureText(call: Call, threads: ThreadWork): Promise<string> {
+async function captureText(call: Call, result: ToolResult | undefined, threads: ThreadWork): Promise<string> {
   const { server, tool, asked, answer } = call;
   const text = JSON.stringify(asked.args);
   if (text.length > maxArgumentsBytes) await nextTurn();
@@ -62,19 +73,25 @@ async function captureText(call: Call, threads: ThreadWork): Promise<string> {
     argumentsBytes,
     request: request && shortened(request),
     response: answer && captured(answer),
+    result: result && {
+      isError: result.isError,
+      start: startOfContent(result.content, lookedBytes),
+      bytes: Buffer.byteLength(result.content),
+    },
     sensitive: [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)],
   };
   if (!isLarge(raw)) return writeCapture(raw).output.document;
   return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
 }
 
-function isLarge({ arguments: args, request, response, sensitive }: RawCapture): boolean {
+function isLarge({ arguments: args, request, response, result, sensitive }: RawCapture): boolean {
   const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
   const length =
     (args?.length ?? 0) +
     (request ? request.path.length + lengthOf(request.headers) : 0) +
     (request ? lengthOf(textsOf(request.body)) : 0) +
-    (response ? lengthOf(response.headers.flat()) + maxCapturedBytes : 0);
+    (response ? lengthOf(response.headers.flat()) + maxCapturedBytes : 0) +
+    (result ? maxCapturedBytes : 0);
   return length * sensitive.length > most.work || lengthOf(sensitive) > most.sensitive;
 }
 

@@ -6,12 +6,14 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { AppError, JobError, ToolFailure } from '../../errors.ts';
+import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
+import { isCapturing } from './capture.ts';
 import { findPreview, previewRequest } from './preview-call.ts';
 import { checkOnThread, type ThreadWork } from './thread-work.ts';
 
@@ -68,7 +70,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
     async callTool(call: TryOutCall) {
       const { server, tool } = await find(call.slug, call.tool);
       checkToken(server, call.token);
-      const written: { row?: CallRow } = {};
+      const written: { row?: CallRow; capture?: string | undefined } = {};
       const result = await callTool(
         server,
         {
@@ -93,13 +95,19 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           ...parts,
           record(row, capture) {
             written.row = row;
-            parts.record(row, capture);
+            written.capture = capture;
+            parts.record(row, isCapturing(server, row.started_at) ? capture : undefined);
           },
         },
       );
       const answered = await shown(result, parts.threads, server.workspaceId);
       const args = await preparable(server, tool, call.args);
-      return { ...answered, record: written.row, request: findPreview(tool, args) };
+      return {
+        ...answered,
+        record: written.row,
+        request: findPreview(tool, args),
+        response: responseIn(written.capture),
+      };
     },
     async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
       const found = await find(slug, tool);
@@ -112,6 +120,11 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       }
     },
   };
+}
+
+/** The answer of the upstream in a capture. */
+function responseIn(capture: string | undefined): CapturedResponse | undefined {
+  return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
 }
 
 /** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */

@@ -20,7 +20,8 @@ import {
   toolInput,
 } from '../shapes.ts';
 import { csvLine, csvLines } from './csv.ts';
-import { headersShape, requestShape, shownRequest } from './shown-request.ts';
+import { requestShape, shownRequest } from './shown-request.ts';
+import { responseShape, shownResponse } from './shown-response.ts';
 
 const callRecord = z.object({
   id: z.string(),
@@ -188,15 +189,15 @@ const captureShape = z.object({
   arguments_bytes: z.int(),
   request: requestShape.request.optional().describe('Absent when the call was refused before there was one.'),
   curl: requestShape.curl.optional(),
-  response: z
+  response: responseShape.optional().describe('Absent when the upstream did not answer.'),
+  result: z
     .object({
-      status: z.int(),
-      headers: headersShape,
-      body: z.string().optional().describe('The first 8 KiB; absent when it is not text.'),
-      body_bytes: z.int().describe('Size of the whole body.'),
+      is_error: z.boolean(),
+      text: z.string().optional().describe('The first 8 KiB of its text; absent when it begins with a large file.'),
+      bytes: z.int().describe('Size of the whole result.'),
     })
     .optional()
-    .describe('Absent when the upstream did not answer.'),
+    .describe('What the caller got; estimated_tokens of the call is its size.'),
 });
 
 const getCall = operation({
@@ -229,18 +230,18 @@ const getCall = operation({
 });
 
 function shownCapture(document: string, at: number): z.input<typeof captureShape> {
-  const { argumentsBytes, request, response, ...capture } = parseJson(document) as Capture;
+  const { argumentsBytes, arguments: args, request, response, result } = parseJson(document) as Capture;
   return {
     expires_at: isoTime(at + captureKeptMs),
-    ...capture,
+    ...(args && { arguments: args }),
     arguments_bytes: argumentsBytes,
     ...(request && shownRequest(request)),
-    ...(response && {
-      response: {
-        status: response.status,
-        headers: response.headers,
-        ...(response.body !== undefined && { body: response.body }),
-        body_bytes: response.bodyBytes,
+    ...(response && { response: shownResponse(response) }),
+    ...(result && {
+      result: {
+        is_error: result.isError,
+        ...(result.text !== undefined && { text: result.text }),
+        bytes: result.bytes,
       },
     }),
   };

@@ -19,6 +19,7 @@ import {
 } from '../shapes.ts';
 import { callRecordOperations } from './call-records.ts';
 import { requestShape, shownRequest } from './shown-request.ts';
+import { responseShape, shownResponse } from './shown-response.ts';
 
 const callTool = operation({
   name: 'callTool',
@@ -55,11 +56,12 @@ const callTool = operation({
       .optional()
       .describe('The upstream request, credentials masked; absent when the arguments become none.'),
     curl: requestShape.curl.optional(),
+    response: responseShape.optional().describe('What the upstream answered, without credentials.'),
   }),
   async run(context, { slug, tool, arguments: args, token }) {
     await getServer(context, slug);
     try {
-      const { record, request, ...result } = await servingOf(context).callTool({
+      const { record, request, response, ...result } = await servingOf(context).callTool({
         slug,
         tool,
         args,
@@ -73,8 +75,11 @@ const callTool = operation({
         ...result,
         call_id: record?.id,
         timing: { total_ms: record?.duration_ms ?? 0, ...(upstreamMs !== undefined && { upstream_ms: upstreamMs }) },
-        // A key with only the scope call sees the answer of a tool, not its upstream request.
-        ...(request && covers(context.actor.scopes, 'manage:read') && shownRequest(request)),
+        // A key with only the scope call sees the answer of a tool, not what went to the upstream and came from there.
+        ...(covers(context.actor.scopes, 'manage:read') && {
+          ...(request && shownRequest(request)),
+          ...(response && { response: shownResponse(response) }),
+        }),
       };
     } catch (error) {
       // The upstream refused the given token; the credential of the actor is fine, so the answer is not a 401.

@@ -14,6 +14,8 @@ export type Capture = {
   request?: ReadableRequest;
   /** Absent when the upstream did not answer. */
   response?: CapturedResponse;
+  /** Absent when the caller got no result, or the capture is of an older version. */
+  result?: CapturedResult;
 };
 
 export type CapturedResponse = {
@@ -22,6 +24,15 @@ export type CapturedResponse = {
   /** The beginning of the decoded body; absent when it is not text. */
   body?: string;
   bodyBytes: number;
+};
+
+/** What the caller got. */
+export type CapturedResult = {
+  isError: boolean;
+  /** The beginning of its text; absent when it begins with a file that is long. */
+  text?: string;
+  /** Size of the whole content as JSON. */
+  bytes: number;
 };
 
 /** A capture as the gateway delivers it: `document` is the JSON text of a `Capture`. */
