@@ -123,7 +123,10 @@ for (const engine of engines) {
       upstream.on('POST /things', () => ({ status: 418, body: 'no coffee' }));
       const failed = await capturedBy(slug, { name: 'n' });
       assert.deepEqual([failed.result?.is_error, /no coffee/.test(failed.result?.text ?? '')], [true, true]);
-      upstream.on('POST /things', () => ({ headers: { 'content-type': 'image/png' }, body: Buffer.alloc(100_000, 0xff) }));
+      upstream.on('POST /things', () => ({
+        headers: { 'content-type': 'image/png' },
+        body: Buffer.alloc(100_000, 0xff),
+      }));
       const file = await capturedBy(slug, { name: 'n' });
       assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [undefined, true]);
     });

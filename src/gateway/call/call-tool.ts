@@ -18,7 +18,7 @@ import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
 import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
-import { captureOf, isCaptured } from './capture.ts';
+import { captureOf, isCallCaptured } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
 import { requestOf, send } from './send-request.ts';
 import { checkOnThread, jobOf, type ThreadWork } from './thread-work.ts';
@@ -88,7 +88,7 @@ function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts
   parts.observe(call.server.access, call.asked.era, call, totalMs);
   call.span?.end(call.outcome);
   const row = callRecord(call, result, totalMs);
-  if (isCaptured(call)) {
+  if (isCallCaptured(call)) {
     return captureOf(call, result, parts).then((capture) => parts.record(row, capture));
   }
   parts.record(row);

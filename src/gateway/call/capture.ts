@@ -32,7 +32,7 @@ const most = { work: 200_000, sensitive: 20_000 };
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
 /** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
-export function isCaptured({ caller, server, startedAt }: Call): boolean {
+export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
   return caller.kind === 'try_out' || isCapturing(server, startedAt);
 }
 

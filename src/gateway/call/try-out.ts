@@ -70,7 +70,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
     async callTool(call: TryOutCall) {
       const { server, tool } = await find(call.slug, call.tool);
       checkToken(server, call.token);
-      const written: { row?: CallRow; capture?: string | undefined } = {};
+      const written: Written = {};
       const result = await callTool(
         server,
         {
@@ -91,14 +91,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           bytesIn: 0,
           onGone: () => undefined,
         },
-        {
-          ...parts,
-          record(row, capture) {
-            written.row = row;
-            written.capture = capture;
-            parts.record(row, isCapturing(server, row.started_at) ? capture : undefined);
-          },
-        },
+        recordingInto(written, server, parts),
       );
       const answered = await shown(result, parts.threads, server.workspaceId);
       const args = await preparable(server, tool, call.args);
@@ -118,6 +111,21 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
         throw new AppError('invalid', error.message, { problems });
       }
+    },
+  };
+}
+
+/** The record of a call, and its capture. */
+type Written = { row?: CallRow; capture?: string | undefined };
+
+/** The parts of a call that also gives its record to `written`. Its capture is stored only where the server captures. */
+function recordingInto(written: Written, server: HostedServer, parts: CallToolParts): CallToolParts {
+  return {
+    ...parts,
+    record(row, capture) {
+      written.row = row;
+      written.capture = capture;
+      parts.record(row, isCapturing(server, row.started_at) ? capture : undefined);
     },
   };
 }
