@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { outcomes } from '../../src/errors.ts';
 import { root } from '../files.ts';
 import { type Block, blocksOf, isShell, notRun, userPages } from '../support/pages/blocks.ts';
 import { checkConfigurations } from '../support/pages/check-configurations.ts';
@@ -22,7 +23,7 @@ const description = {
   },
 };
 
-describe('the commands on the pages', () => {
+describe('the commands on the pages', { concurrency: 2 }, () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
@@ -59,6 +60,14 @@ describe('the commands on the pages', () => {
       .filter(({ path }) => !existsSync(join(root, path)))
       .map(({ block: { page, line }, path }) => `${page}:${line} ${path}`);
     assert.deepEqual(missing, []);
+  });
+
+  it('[ship 8] stand beside a remedy for each outcome of a call', () => {
+    const page = readFileSync(join(root, 'docs', 'troubleshooting.md'), 'utf8');
+    assert.deepEqual(
+      outcomes.filter((outcome) => outcome !== 'ok' && !page.includes(`\n| \`${outcome}\` |`)),
+      [],
+    );
   });
 
   it('[ship 8] beside them: every configuration is one that the check accepts', async () => {
