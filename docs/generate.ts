@@ -129,10 +129,11 @@ function environmentPage(): string {
 
 function configurationParts() {
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  const { tools = {}, authentication = {}, oauth = {}, variables = {} } = schema.properties ?? {};
+  const { tools = {}, authentication = {}, oauth = {}, variables = {}, views = {} } = schema.properties ?? {};
   const credential = objectIn(authentication)?.object ?? authentication;
   const variable = variables.additionalProperties as JsonSchema;
-  return { schema, tool: tools.items as JsonSchema, authentication: credential, oauth, variable };
+  const view = views.additionalProperties as JsonSchema;
+  return { schema, tool: tools.items as JsonSchema, authentication: credential, oauth, variable, view };
 }
 
 /** The parts of a configuration have sections of their own. */
@@ -147,7 +148,7 @@ function shownParts(): Shown {
 }
 
 function configurationPage(): string {
-  const { schema, tool, authentication, oauth, variable } = configurationParts();
+  const { schema, tool, authentication, oauth, variable, view } = configurationParts();
   const shown = shownParts();
   const field = z.toJSONSchema(fieldSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
   return [
@@ -165,6 +166,8 @@ function configurationPage(): string {
     fieldTable(tool),
     '## A field of `input_schema`\n',
     fieldTable(field),
+    '## A view\n',
+    fieldTable(view),
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
 import { ownHostPath } from './domain/http/server-hosts.ts';
+import { reservedViewNames } from './domain/view-name.ts';
 
 /** Names of all URLs of the product. Paths are relative to the base URL. */
 
@@ -18,6 +19,7 @@ export const routes = {
   revoke: '/mcp/:slug/revoke',
   resourceMetadata: '/.well-known/oauth-protected-resource/mcp/:slug',
   apiMetadata: `/.well-known/oauth-protected-resource${apiPath}`,
+  viewMetadata: '/.well-known/oauth-protected-resource/mcp/:slug/:view',
   serverMetadata: '/.well-known/oauth-authorization-server/mcp/:slug',
   /** A path that some clients request, although no standard defines it. */
   serverMetadataBelow: '/mcp/:slug/.well-known/oauth-authorization-server',
@@ -29,18 +31,29 @@ export const routes = {
   metrics: '/metrics',
 } as const;
 
-type SlugRoute = Extract<(typeof routes)[keyof typeof routes], `${string}:slug${string}`>;
+type SlugRoute = Exclude<
+  Extract<(typeof routes)[keyof typeof routes], `${string}:slug${string}`>,
+  typeof routes.viewMetadata
+>;
 
 /** The absolute URL of a route for a slug. */
 export function urlOf(baseUrl: string, route: SlugRoute, slug: string): string {
   return baseUrl + route.replace(':slug', slug);
 }
 
-const mcpPath = /^\/mcp\/([^/]+)$/;
+const viewPattern = `(?!(?:${reservedViewNames.join('|')})$)[a-z0-9][a-z0-9-]{0,39}`;
+const mcpPath = new RegExp(`^/mcp/([^/]+(?:/${viewPattern})?)$`);
 
-/** The slug in the path of an MCP endpoint, or undefined for any other path. */
-export function mcpSlug(path: string): string | undefined {
+/** The MCP endpoint that a path leads to: a slug, or `slug/view`. Undefined for any other path. */
+export function mcpAddress(path: string): string | undefined {
   return mcpPath.exec(path)?.[1];
+}
+
+/** The slug and the view of an address; the view is undefined for a server itself. */
+export function partsOfAddress(address: string): { slug: string; view: string | undefined } {
+  const slash = address.indexOf('/');
+  if (slash < 0) return { slug: address, view: undefined };
+  return { slug: address.slice(0, slash), view: address.slice(slash + 1) };
 }
 
 const onOwnHost: Readonly<Record<string, SlugRoute>> = {
@@ -51,14 +64,18 @@ const onOwnHost: Readonly<Record<string, SlugRoute>> = {
   [`/.well-known/oauth-authorization-server${ownHostPath}`]: routes.serverMetadata,
 };
 
+const viewOnOwnHost = new RegExp(`^(/\\.well-known/oauth-protected-resource)?${ownHostPath}/(${viewPattern})$`);
+
 /** The path below the base URL that answers a path on a server's own host; undefined where that host has nothing. */
 export function pathOnOwnHost(path: string, slug: string): string | undefined {
-  return Object.hasOwn(onOwnHost, path) ? onOwnHost[path]?.replace(':slug', slug) : undefined;
+  if (Object.hasOwn(onOwnHost, path)) return onOwnHost[path]?.replace(':slug', slug);
+  const [, wellKnown = '', view] = viewOnOwnHost.exec(path) ?? [];
+  return view === undefined ? undefined : `${wellKnown}/mcp/${slug}/${view}`;
 }
 
-/** URL of the resource metadata on a server's own host. */
-export function ownResourceMetadata(ownOrigin: string): string {
-  return `${ownOrigin}/.well-known/oauth-protected-resource${ownHostPath}`;
+/** URL of the resource metadata of a server, or of a view, on the server's own host. */
+export function ownResourceMetadata(ownOrigin: string, view: string | undefined): string {
+  return `${ownOrigin}/.well-known/oauth-protected-resource${ownHostPath}${view === undefined ? '' : `/${view}`}`;
 }
 
 /** Paths that any web page may request: discovery, and endpoints that need no cookie. */

@@ -9,14 +9,15 @@ import type { Incoming } from '../http/incoming.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
-import { mcpSlug, pathOnOwnHost, routes } from '../routes.ts';
+import { mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
   random: Random;
-  serveMcp: (incoming: Incoming, slug: string) => Promise<void>;
+  /** The address is a slug, or `slug/view`. */
+  serveMcp: (incoming: Incoming, address: string) => Promise<void>;
   probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   strangers: Strangers;
@@ -41,9 +42,9 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const own = serverHosts && ownHostOf(request, asked, serverHosts, rules);
     const path = own?.path ?? asked;
     if (own) request.url = query < 0 ? path : path + url.slice(query);
-    const slug = mcpSlug(path);
+    const address = mcpAddress(path);
     // The MCP endpoints handle the bodies posted to them.
-    if ((slug === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
+    if ((address === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
       if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
       checkEdge(request, path, rules, own !== undefined);
@@ -66,7 +67,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       return;
     }
     if (answerProbe(incoming, parts.probes)) return;
-    const served = slug === undefined ? serveWeb(incoming) : parts.serveMcp(incoming, slug);
+    const served = address === undefined ? serveWeb(incoming) : parts.serveMcp(incoming, address);
     served.catch((error: unknown) => {
       parts.onUnexpected(error, requestId);
       response.destroy();
@@ -129,7 +130,7 @@ function refuse(
   response.setHeader('Cache-Control', 'no-store');
   // A client that writes before it reads would otherwise get a broken pipe instead of the answer.
   discardBody(request, drainOfRefused);
-  if (mcpSlug(path) !== undefined && error instanceof AppError) {
+  if (mcpAddress(path) !== undefined && error instanceof AppError) {
     if (error.retryAfterS !== undefined) response.setHeader('Retry-After', String(error.retryAfterS));
     response.writeHead(error.status, { 'Content-Type': 'application/json' });
     const code = error.status === 429 ? 429 : -32600;

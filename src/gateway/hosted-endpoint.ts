@@ -6,20 +6,21 @@ import { whenKnown } from '../domain/work/maybe-promise.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
-import type { HostedServer } from './hosted/hosted-server.ts';
+import { addressOf, type HostedServer } from './hosted/hosted-server.ts';
 import { callWithReadMore } from './own-tools/read-more.ts';
 import { callInSearchMode } from './own-tools/search-calls.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;
-  resourceMetadataUrl: (slug: string) => string;
+  /** The address is a slug, or `slug/view`. */
+  resourceMetadataUrl: (address: string) => string;
 };
 
-/** A hosted server as the MCP listener serves it. */
+/** A hosted server, or a view of one, as the MCP listener serves it. */
 export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts): McpEndpoint {
   const { config } = server;
   const hints: LoginHints | undefined = config.oauth && {
-    resourceMetadata: parts.resourceMetadataUrl(server.slug),
+    resourceMetadata: parts.resourceMetadataUrl(addressOf(server)),
     scopes: config.oauth.scopes,
   };
   const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;

@@ -16,7 +16,7 @@ import {
   readBody,
   readStart,
 } from '../http/read-body.ts';
-import { ownResourceMetadata } from '../routes.ts';
+import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
@@ -25,9 +25,10 @@ import { serverPage } from './server-page.ts';
 import { type Outgoing, write } from './write.ts';
 
 export type McpListenerParts = {
-  find: (slug: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
+  /** The address is a slug, or `slug/view`. */
+  find: (address: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
   strangers: Strangers;
-  serverUrl: (slug: string) => string;
+  serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** Called after every request with the message, if one could be read, and the status; 0 when nothing was answered. */
   onAnswered: (posted: unknown, status: number) => void;
@@ -48,11 +49,11 @@ const pageHeaders = [
 ];
 
 /**
- * The hot path: `POST /mcp/{slug}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
+ * The hot path: `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
  * Access is decided by the headers; only then the body is read and parsed.
  */
 export function createMcpListener(parts: McpListenerParts) {
-  return async function serveMcp(incoming: Incoming, slug: string): Promise<void> {
+  return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
     const { request, response, requestId } = incoming;
     const { slowReaderMs } = parts;
     let body: Buffer | undefined;
@@ -64,14 +65,14 @@ export function createMcpListener(parts: McpListenerParts) {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
       const look = parts.strangers.lookFor(request);
-      const found = parts.find(slug, look);
+      const found = parts.find(address, look);
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (request.method === 'GET' && asksForHtml(request)) {
-        write(response, browserPage(endpoint, addressOf(incoming, slug, parts), incoming), slowReaderMs);
+        write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), slowReaderMs);
         return;
       }
-      hints = hintsFor(endpoint.hints, incoming.ownOrigin);
+      hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
       const admitted = endpoint.admit(request, look);
       const server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
@@ -101,13 +102,19 @@ export function createMcpListener(parts: McpListenerParts) {
 }
 
 /** On its own host, a server names metadata that describe it under that address. */
-function hintsFor(hints: LoginHints | undefined, ownOrigin: string | undefined): LoginHints | undefined {
+function hintsFor(
+  hints: LoginHints | undefined,
+  ownOrigin: string | undefined,
+  address: string,
+): LoginHints | undefined {
   if (!hints || ownOrigin === undefined) return hints;
-  return { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin) };
+  return { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin, partsOfAddress(address).view) };
 }
 
-function addressOf({ ownOrigin }: Incoming, slug: string, { serverUrl }: McpListenerParts): string {
-  return ownOrigin === undefined ? serverUrl(slug) : ownOrigin + ownHostPath;
+function urlFor({ ownOrigin }: Incoming, address: string, { serverUrl }: McpListenerParts): string {
+  if (ownOrigin === undefined) return serverUrl(address);
+  const { view } = partsOfAddress(address);
+  return ownOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
 }
 
 /** The page for a person who opens the address in a browser. */

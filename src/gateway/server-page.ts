@@ -13,11 +13,16 @@ const credential: Record<About['access'], string> = {
   management: 'Send an API key with the scope manage as the bearer.',
 };
 
+/** The name under which a client keeps the server: the slug, with the name of the view. */
+function connectionName(url: string): string {
+  return new URL(url).pathname.split('/').slice(2).join('-') || 'mcp';
+}
+
 /** The page for a person who opens the address of a server in a browser. */
 export function serverPage(about: About, url: string): string {
   const isLogin = about.access === 'oauth' || about.access === 'passthrough';
   const header = isLogin ? '' : ' --header "Authorization: Bearer $TOKEN"';
-  const name = url.split('/').at(-1);
+  const name = connectionName(url);
   return page(
     `${visible(about.name)} – MCP server`,
     html`<h1>${visible(about.name)}</h1>

@@ -7,7 +7,17 @@ import { slugInput, versionInput } from './shapes.ts';
 const changeable = serverConfigSchema.shape;
 
 /** Fields of a stored configuration that a change removes with null. */
-const removable = ['description', 'authentication', 'oauth', 'base_url', 'headers', 'variables'] as const;
+const removable = [
+  'description',
+  'authentication',
+  'oauth',
+  'base_url',
+  'headers',
+  'variables',
+  'tool_mode',
+  'max_answer_tokens',
+  'views',
+] as const;
 
 export const changeInput = z.strictObject({
   slug: slugInput,
@@ -19,6 +29,9 @@ export const changeInput = z.strictObject({
   base_url: changeable.base_url.nullable(),
   headers: changeable.headers.nullable(),
   variables: changeable.variables.nullable(),
+  tool_mode: changeable.tool_mode.nullable(),
+  max_answer_tokens: changeable.max_answer_tokens.nullable(),
+  views: changeable.views.nullable(),
   tools: changeable.tools.optional(),
 });
 

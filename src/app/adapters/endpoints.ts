@@ -7,7 +7,7 @@ import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
 import { createManagementServer } from '../../manage/management-server.ts';
 import type { Runner } from '../../operations/run-operation.ts';
-import { routes, urlOf } from '../../routes.ts';
+import { partsOfAddress, routes, urlOf } from '../../routes.ts';
 import { version } from '../../version.ts';
 import type { Caches } from '../caches.ts';
 import type { FullConfig } from '../full-config.ts';
@@ -16,7 +16,7 @@ import { findPerson } from './management-login.ts';
 
 /** Creates the endpoint of a hosted server, once per compiled server. */
 export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
-  const resourceMetadataUrl = (slug: string) => urlOf(config.baseUrl, routes.resourceMetadata, slug);
+  const resourceMetadataUrl = (address: string) => urlOf(config.baseUrl, routes.resourceMetadata, address);
   const parts = { ...callParts, callers, resourceMetadataUrl };
   const made = new WeakMap<HostedServer, McpEndpoint>();
   return (server: HostedServer): McpEndpoint => {
@@ -26,7 +26,7 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
   };
 }
 
-/** Finds the endpoint of a slug: a hosted server, or the management server. */
+/** Finds the endpoint of an address: a hosted server, a view of one, or the management server. */
 export function endpoints(
   { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: Runner },
   endpointOf: (server: HostedServer) => McpEndpoint,
@@ -44,8 +44,14 @@ export function endpoints(
       scopes: managementLogin.scopes,
     },
   );
-  return (slug: string, look: Lookup): MaybePromise<McpEndpoint | undefined> =>
-    slug === config.managementSlug
-      ? management
-      : whenKnown(caches.servers.find(slug, look), (server) => server && endpointOf(server));
+  return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
+    if (address === config.managementSlug) return management;
+    if (!address.includes('/'))
+      return whenKnown(caches.servers.find(address, look), (server) => server && endpointOf(server));
+    const { slug, view = '' } = partsOfAddress(address);
+    return whenKnown(caches.servers.find(slug, look), (server) => {
+      const served = server?.findView(view);
+      return served && endpointOf(served);
+    });
+  };
 }

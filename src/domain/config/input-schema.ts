@@ -208,8 +208,13 @@ export function constantsOf(schema: InputSchema): { name: string; value: unknown
 export function withConstants(schema: InputSchema, change: (value: unknown) => unknown): InputSchema {
   const constants = constantsOf(schema);
   if (constants.length === 0) return schema;
+  return withFixedArguments(schema, Object.fromEntries(constants.map(({ name, value }) => [name, change(value)])));
+}
+
+/** The schema with these values for arguments, which callers then do not give. */
+export function withFixedArguments(schema: InputSchema, fixed: Readonly<Record<string, unknown>>): InputSchema {
   const properties = { ...propertiesOf(schema) };
-  for (const { name, value } of constants) properties[name] = { ...(properties[name] as object), value: change(value) };
+  for (const [name, value] of Object.entries(fixed)) properties[name] = { ...(properties[name] as object), value };
   return isJsonSchemaForm(schema) ? { ...schema, properties } : properties;
 }
 

@@ -5,6 +5,7 @@ import { constantsOf } from './input-schema.ts';
 import type { OAuth } from './oauth.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
+import { type View, viewToolOf } from './view.ts';
 
 const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
 
@@ -15,6 +16,7 @@ type Config = ServerWide & {
   authentication?: Authentications | undefined;
   oauth?: OAuth | undefined;
   tools: readonly Tool[];
+  views?: Record<string, View> | undefined;
 };
 
 /** The fields of a valid configuration whose text would send one of our credentials to an upstream. */
@@ -44,6 +46,10 @@ export function ownCredentialProblems(config: Config): Problem[] {
     texts.push(...textsIn(`${at}.body_template`, tool.body_template));
     for (const { name, value } of constantsOf(tool.input_schema))
       texts.push(...textsIn(`${at}.input_schema.${name}.value`, value));
+  }
+  for (const [name, view] of Object.entries(config.views ?? {})) {
+    for (const [index, entry] of (view.tools ?? []).entries())
+      texts.push(...textsIn(`views.${name}.tools[${index}].arguments`, viewToolOf(entry).arguments));
   }
   let left = mostCharacters;
   return texts.flatMap(([path, unfilled = '']) => {

@@ -20,6 +20,8 @@ import { checkServerWide } from './server-wide-rules.ts';
 import { maxAnswerTokens, toolModes, toolSchema } from './tool.ts';
 import { reservedToolNames } from './tool-list.ts';
 import { checkTool } from './tool-rules.ts';
+import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
+import { checkViews } from './view-rules.ts';
 
 /** Most tools in any configuration. What a workspace may have is its quota `tools`. */
 export const mostTools = 5000;
@@ -63,6 +65,11 @@ export const serverConfigSchema = z.strictObject({
     .optional()
     .describe('Written by an import, so that importing again keeps the edits made since. Leave it as it is.'),
   tools: z.array(toolSchema).max(mostTools).describe('Tools the server exposes.'),
+  views: z
+    .record(z.string(), viewSchema)
+    .refine((views) => Object.keys(views).length <= mostViews, `has too many views; allowed: at most ${mostViews}`)
+    .optional()
+    .describe('Parts of the tools by name, each served at /mcp/{slug}/{name} with texts of its own.'),
 });
 
 export type ServerConfig = z.infer<typeof serverConfigSchema>;
@@ -77,6 +84,8 @@ const keysByPlace: [RegExp, readonly string[]][] = [
   [/^oauth$/, Object.keys(oauthSchema.shape)],
   [/^variables\.[^.]+$/, variableFields],
   [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
+  [/^views\.[^.[\]]+$/, viewFields],
+  [/^views\.[^.[\]]+\.tools\[\d+\]$/, viewToolFields],
   [/^tools\[\d+\]\.annotations$/, ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
 ];
 
@@ -97,6 +106,9 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
   if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
+  // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.
+  const isSound = problems.count === 0;
+  if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
   return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
 }
 

@@ -10,6 +10,7 @@ import { knownClients } from '../known-clients.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
+import { viewWarnings } from './view-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
 export type Warning = { path: string; message: string };
@@ -45,6 +46,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
     ...clearCredentials(config, 'headers'),
     ...bracesInHeaders(config.headers, 'headers'),
     ...variableWarnings(config, storedSecrets),
+    ...viewWarnings(config),
   );
   if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
     warnings.push({ path: 'description', message: 'has invisible characters' });
@@ -145,7 +147,7 @@ function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecre
   const names = Object.keys(variables);
   if (names.length === 0) return [];
   const used = new Set(
-    placeholderNamesIn([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers])]),
+    placeholderNamesIn([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers]), rest.views]),
   );
   return names.flatMap((name) => {
     const path = `variables.${name}`;

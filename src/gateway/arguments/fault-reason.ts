@@ -1,6 +1,6 @@
 import type { Fault } from '../../domain/schema/check-run.ts';
+import { allowedText, dependentText, maxNamesShown, namesText, valuesText } from '../../domain/schema/fault-text.ts';
 import { kindOf } from '../../domain/schema/keyword-tests.ts';
-import { allowedText, dependentText, maxNamesShown, namesText, valuesText } from './argument-problems.ts';
 
 const mostReasons = 3;
 

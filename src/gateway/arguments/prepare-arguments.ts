@@ -3,6 +3,7 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
+import { ToolFailure } from '../../errors.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** How many steps the check of a call's arguments may take on the event loop. */
@@ -31,6 +32,27 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
     check,
     filled: (given) => withFallbacks(given, fallbacks),
     present: (given) => withFallbacks(withoutNulls(given, optional), fallbacks),
+  };
+}
+
+/** The rules where a view fixes some arguments, which callers then do not give. */
+export function withoutFixed(rules: ArgumentRules, names: readonly string[]): ArgumentRules {
+  const given = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
+  return {
+    ...rules,
+    fitsPlainly: (args) => given(args).length === 0 && rules.fitsPlainly(args),
+    check(args, mostSteps) {
+      const [name] = given(args);
+      if (name === undefined) return rules.check(args, mostSteps);
+      const message = 'is fixed in this view of the server; leave it out';
+      const problems = given(args).map((path) => ({ path, message }));
+      throw new ToolFailure(
+        'invalid_arguments',
+        `The arguments do not fit: ${name}: ${message}`,
+        problems,
+        `${name}: ${message}`,
+      );
+    },
   };
 }
 

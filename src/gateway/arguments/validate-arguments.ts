@@ -4,10 +4,10 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
 import { declaredNames } from '../../domain/schema/declared-names.ts';
+import { faultText, unknownText } from '../../domain/schema/fault-text.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { Steps, stepsOfText } from '../../domain/work/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';
-import { faultText, unknownText } from './argument-problems.ts';
 import { faultReasons } from './fault-reason.ts';
 import { plainCheck } from './plain-arguments.ts';
 

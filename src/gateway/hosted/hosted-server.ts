@@ -5,24 +5,30 @@ import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { resolvedTool } from '../../domain/config/server-wide.ts';
 import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
+import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
-import { type ArgumentRules, compileArguments } from '../arguments/prepare-arguments.ts';
+import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
 
 /** A decrypted secret of a server, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
 
-/** A hosted server ready to be called; compiled once per version. Its tools are compiled at their first call. */
+/**
+ * A hosted server, or a view of one, ready to be called; compiled once per version. Views are compiled at their first
+ * request, tools at their first call.
+ */
 export type HostedServer = {
   id: string;
   workspaceId: string;
   slug: string;
+  /** Undefined for the server itself. */
+  view: ViewOf | undefined;
   config: ServerConfig;
   access: Access;
   info: string;
@@ -42,7 +48,12 @@ export type HostedServer = {
   catalogue: ToolCatalogue | undefined;
   /** Whether answers have a limit, and so the tool `read_more` gives the rest of them. */
   hasReadMore: boolean;
+  /** A view of the server by its name; undefined where there is none, and in views. */
+  findView: (name: string) => HostedServer | undefined;
 };
+
+/** The name of a view, and the server that it is a part of. */
+export type ViewOf = { name: string; server: HostedServer };
 
 export type HostedTool = {
   name: string;
@@ -80,11 +91,74 @@ export function compileServer(
 ): HostedServer {
   const { config } = source;
   const access = accessOf(config);
-  const tools = enabledTools(config);
-  const byName = new Map(tools.map((entry) => [entry.name, entry]));
+  const views = new Map<string, HostedServer>();
+  const server: HostedServer = {
+    id: source.id,
+    workspaceId: source.workspaceId,
+    slug: source.slug,
+    view: undefined,
+    config,
+    access,
+    info: infoOf(source, config.name),
+    secrets,
+    tokenRequests: new Map(),
+    limits,
+    captureUntil: source.captureUntil,
+    ...compileTools(config, (wanted) => compileTool(resolvedTool(wanted, config), { config, access, userAgent })),
+    findView(name) {
+      const known = views.get(name);
+      if (known) return known;
+      const view = config.views && Object.hasOwn(config.views, name) ? config.views[name] : undefined;
+      if (!view) return undefined;
+      const made = compileView(server, { name, view, version: source.version, userAgent });
+      views.set(name, made);
+      return made;
+    },
+  };
+  return server;
+}
+
+/** The address below `/mcp/`: the slug, or `slug/view`. */
+export function addressOf({ slug, view }: HostedServer): string {
+  return view === undefined ? slug : `${slug}/${view.name}`;
+}
+
+type NewView = { name: string; view: View; version: number; userAgent: string };
+
+/**
+ * A view has the access, secrets and limits of its server, and shares its compiled tools; only those with fixed
+ * arguments are compiled for the view.
+ */
+function compileView(server: HostedServer, { name, view, version, userAgent }: NewView): HostedServer {
+  const config = viewConfig(server.config, view);
+  const { access } = server;
+  const fixed = new Map((view.tools ?? []).map(viewToolOf).map((one) => [one.name, Object.keys(one.arguments ?? {})]));
+  const compile = (wanted: Tool): HostedTool => {
+    const names = fixed.get(wanted.name) ?? [];
+    if (names.length === 0) return server.tool(wanted.name) as HostedTool;
+    const made = compileTool(resolvedTool(wanted, config), { config, access, userAgent });
+    return { ...made, args: withoutFixed(made.args, names) };
+  };
+  return {
+    ...server,
+    view: { name, server },
+    config,
+    info: infoOf({ slug: `${server.slug}/${name}`, version }, config.name),
+    ...compileTools(config, compile),
+    findView: () => undefined,
+  };
+}
+
+function infoOf({ slug, version }: { slug: string; version: number }, title: string): string {
+  return JSON.stringify({ name: slug, title, version: String(version) });
+}
+
+type CompiledTools = Pick<HostedServer, 'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'hasReadMore'>;
+
+function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool): CompiledTools {
+  const byName = new Map(enabledTools(config).map((entry) => [entry.name, entry]));
   const compiled = new Map<string, HostedTool>();
   const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
-  const hasReadMore = limitsAnswers(config);
   const ownNames = [...reservedToolNames(config)];
   let toolsJson: Buffer | undefined;
   const tool = (name: string) => {
@@ -92,21 +166,11 @@ export function compileServer(
     if (known) return known;
     const wanted = byName.get(name);
     if (!wanted) return undefined;
-    const made = compileTool(resolvedTool(wanted, config), { config, access, userAgent });
+    const made = compile(wanted);
     compiled.set(name, made);
     return made;
   };
   return {
-    id: source.id,
-    workspaceId: source.workspaceId,
-    slug: source.slug,
-    config,
-    access,
-    info: JSON.stringify({ name: source.slug, title: config.name, version: String(source.version) }),
-    secrets,
-    tokenRequests: new Map(),
-    limits,
-    captureUntil: source.captureUntil,
     toolsJson: () => {
       toolsJson ??= Buffer.from(JSON.stringify(toolList(config)));
       return toolsJson;
@@ -120,7 +184,7 @@ export function compileServer(
       return ownNames.includes(name) || (catalogue && byName.has(name)) ? [] : undefined;
     },
     catalogue,
-    hasReadMore,
+    hasReadMore: limitsAnswers(config),
   };
 }
 

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
+import { hasEveryTool, type View } from '../../domain/config/view.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
@@ -44,9 +46,18 @@ type Found = { server: HostedServer; source: string; characters: number; unknown
 const maxRemembered = 2000;
 /** Total length of configurations; compiled, they take about ten times as many bytes. */
 const maxCharacters = 30_000_000;
+/** As much as one server can count: more than half of the cache would displace all others. */
+const mostOfOne = maxCharacters / 2;
 /** How long an unknown slug is remembered, apart from the servers, because strangers invent many. */
 const absentMs = 1000;
 const maxAbsent = 1000;
+
+/** How much of the list of tools the lists of the views are, together. */
+function sharesOfViews({ tools, views = {} }: ServerConfig): number {
+  const shareOf = (view: View) =>
+    view.tags || hasEveryTool(view) ? 1 : Math.min(1, (view.tools?.length ?? 0) / Math.max(1, tools.length));
+  return Object.values(views).reduce((sum, view) => sum + shareOf(view), 0);
+}
 
 /** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
@@ -104,7 +115,10 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       value: {
         server: compileServer(stored, secrets, limits, userAgent),
         source,
-        characters: stored.configLength + source.length,
+        characters: Math.min(
+          Math.ceil(stored.configLength * (1 + sharesOfViews(stored.config))) + source.length,
+          mostOfOne,
+        ),
         unknownField: unknownFieldOf(stored.config),
       },
     };

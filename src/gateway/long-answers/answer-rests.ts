@@ -20,7 +20,7 @@ export type ReadPiece = { piece: Piece; next: string | undefined };
 export type AnswerRests = {
   /** Stores a rest. Returns the cursor of its first piece, or undefined when the database does not take it. */
   keep(owner: AnswerOwner, rest: AnswerRest, requestId: string): Promise<string | undefined>;
-  /** The piece of a cursor; undefined for a cursor that is not valid, has expired or was given to somebody else. */
+  /** The piece of a cursor; undefined for a cursor that is not valid, has expired, or was given to somebody else or in another view. */
   read(owner: AnswerOwner, cursor: string): Promise<ReadPiece | undefined>;
   /** Since the start, for metrics. */
   counts(): Readonly<Record<RestEvent, number>>;
@@ -107,6 +107,7 @@ export function createAnswerRests({
 
 /** The digest is the same in every process. */
 function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
-  const identity = JSON.stringify([caller.kind, caller.keyId ?? null, caller.id ?? null]);
+  const view = server.view ? [server.view.name] : [];
+  const identity = JSON.stringify([caller.kind, caller.keyId ?? null, caller.id ?? null, ...view]);
   return { workspaceId: server.workspaceId, serverId: server.id, caller: hash('sha256', identity, 'base64url') };
 }

@@ -1,6 +1,11 @@
+import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { Tool } from '../../domain/config/tool.ts';
+import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
+import { checkViews } from '../../domain/config/view-rules.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { ProblemList } from '../../domain/problems/problems.ts';
+import { viewWarnings } from '../../domain/warnings/view-warnings.ts';
 import { type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
@@ -17,7 +22,7 @@ export type RawTool = { [field: string]: unknown };
  * The configuration of a server with one tool only. One tool is checked by it, so that a change costs the same however
  * many tools there are, and is not refused because of a tool that it leaves as it is.
  */
-const withOnly = ({ config }: StoredServer, tool: unknown) => ({ ...config, tools: [tool] });
+const withOnly = ({ config: { views: _, ...config } }: StoredServer, tool: unknown) => ({ ...config, tools: [tool] });
 
 /** Index of a tool. @throws AppError notFound */
 export function indexOfTool({ config }: StoredServer, name: string): number {
@@ -62,13 +67,45 @@ export function refuseTakenName({ config }: StoredServer, name: string, index?: 
   ]);
 }
 
+/** The views of a server after one of its tools got another name: they go on naming that tool. */
+export function viewsAfterRename({ config }: StoredServer, before: string, after: string): ServerConfig['views'] {
+  const { views } = config;
+  if (!views || before === after) return views;
+  const renamed = (entry: string | ViewTool) => {
+    if (viewToolOf(entry).name !== before) return entry;
+    return typeof entry === 'string' ? after : { ...entry, name: after };
+  };
+  return Object.fromEntries(
+    Object.entries(views).map(([name, view]) => [
+      name,
+      { ...view, ...(view.tools && { tools: view.tools.map(renamed) }) },
+    ]),
+  );
+}
+
+/**
+ * Refuses a change of one tool that a view does not allow: a view says by name what agents get, so no change of a tool
+ * takes something out of it silently. @throws AppError invalid
+ */
+export function refuseBrokenViews(config: ServerConfig, changed: string): void {
+  if (!config.views) return;
+  const problems = new ProblemList();
+  checkViews(config, problems, ({ name }) => name === changed);
+  if (problems.count > 0)
+    throw invalid(
+      problems.all(),
+      'Nothing was stored; a view needs the tool as it is, so change the views first with updateMcpServer',
+    );
+}
+
 /** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */
 export async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
   if (server.config.tools.length > manyTools) await nextTurn();
-  const ofList = warningsOfList(server.config);
+  const ofList = [...warningsOfList(server.config), ...viewWarnings(server.config)];
   if (!tool) return ofList;
   const checked = context.precheck?.result.config?.tools;
-  const only = { ...server.config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
+  const { views: _, ...config } = server.config;
+  const only = { ...config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
   const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
   return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
 }

@@ -10,8 +10,10 @@ import {
   indexOfTool,
   precheckTool,
   type RawTool,
+  refuseBrokenViews,
   refuseTakenName,
   validTool,
+  viewsAfterRename,
   warningsOfChange,
 } from './change-tool.ts';
 import { movedWarnings, secretSteps, storeConfig } from './store-server.ts';
@@ -31,14 +33,17 @@ const changedFields = Object.fromEntries(
   }),
 );
 
-/** Stores a changed list of tools. `tool` is the one that was added or changed. */
+/** Stores a changed list of tools. `tool` is the one that was added or changed, and `was` its name before. */
 async function store(
   context: Context,
   current: StoredServer,
-  change: { input: Input; tools: Tool[]; tool?: Tool; name: string },
+  change: { input: Input; tools: Tool[]; tool?: Tool; name: string; was?: string },
 ): Promise<Answer> {
-  const { input, tools, tool, name } = change;
-  const { server, isUnchanged } = await storeConfig(context, current, { ...current.config, tools }, versionOf(input));
+  const { input, tools, tool, name, was = name } = change;
+  const views = viewsAfterRename(current, was, name);
+  const config = { ...current.config, ...(views && { views }), tools };
+  refuseBrokenViews(config, name);
+  const { server, isUnchanged } = await storeConfig(context, current, config, versionOf(input));
   const warnings = await warningsOfChange(context, server, tool);
   return {
     tool: name,
@@ -98,7 +103,7 @@ const updateTool = operation({
   name: 'updateTool',
   summary: 'Change fields of one tool of a hosted server',
   description:
-    'Fields that are sent replace the stored ones as a whole, fields that are absent stay, null removes one. name renames the tool. The other tools stay as they are, also those that somebody else changes at the same time.',
+    'Fields that are sent replace the stored ones as a whole, fields that are absent stay, null removes one. name renames the tool, in the views too. The other tools stay as they are, also those that somebody else changes at the same time.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -114,7 +119,8 @@ const updateTool = operation({
     const index = indexOfTool(current, String(input.tool));
     const tool = await validTool(context, current, changedOf(current, input));
     refuseTakenName(current, tool.name, index);
-    return store(context, current, { input, tools: current.config.tools.with(index, tool), tool, name: tool.name });
+    const tools = current.config.tools.with(index, tool);
+    return store(context, current, { input, tools, tool, name: tool.name, was: String(input.tool) });
   },
   isUnchanged,
   audit: (input, answer) => {
@@ -132,7 +138,8 @@ function changedOf(current: StoredServer, input: RawTool): RawTool {
 const removeTool = operation({
   name: 'removeTool',
   summary: 'Remove a tool from a hosted server',
-  description: 'The other tools stay as they are. updateTool with "disabled": true hides a tool and keeps it.',
+  description:
+    'The other tools stay as they are. A tool that a view names is not removed. updateTool with "disabled": true hides a tool and keeps it.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

@@ -14,7 +14,8 @@ export const names: Record<string, readonly string[]> = {
     "tool_mode",
     "max_answer_tokens",
     "imported",
-    "tools"
+    "tools",
+    "views"
   ],
   "authentication": [
     "type",
@@ -142,6 +143,20 @@ export const names: Record<string, readonly string[]> = {
     "destructiveHint",
     "idempotentHint",
     "openWorldHint"
+  ],
+  "views.*": [
+    "title",
+    "description",
+    "tools",
+    "tags",
+    "read_only",
+    "tool_mode"
+  ],
+  "views.*.tools.*": [
+    "name",
+    "title",
+    "description",
+    "arguments"
   ]
 };
 
@@ -223,6 +238,10 @@ export const values: Record<string, readonly string[]> = {
   ],
   "tools.*.redirects": [
     "follow"
+  ],
+  "views.*.tool_mode": [
+    "list",
+    "search"
   ],
   "tools.*.body": [
     "json",

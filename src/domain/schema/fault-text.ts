@@ -1,5 +1,5 @@
-import { didYouMean, dotted, shown } from '../../domain/problems/problems.ts';
-import type { Fault } from '../../domain/schema/check-run.ts';
+import { didYouMean, dotted, shown } from '../problems/problems.ts';
+import type { Fault } from './check-run.ts';
 
 const maxValuesShown = 50;
 export const maxNamesShown = 30;

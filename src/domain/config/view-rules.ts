@@ -1,0 +1,232 @@
+import type { Problem } from '../../errors.ts';
+import { foldedHeader, isReadAs } from '../http/parameter-names.ts';
+import { fillPlaceholdersIn, placeholderNamesIn } from '../http/placeholders.ts';
+import { parseUrlTemplate } from '../http/url-template.ts';
+import { nearestOrAll } from '../problems/near-names.ts';
+import type { ProblemList } from '../problems/problems.ts';
+import type { Fault } from '../schema/check-run.ts';
+import { type CompiledSchema, compileSchema } from '../schema/compile-schema.ts';
+import { faultText } from '../schema/fault-text.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import { indexSchema } from '../schema/schema-index.ts';
+import { searchToolNames } from '../search/own-tools.ts';
+import { viewNameProblem } from '../view-name.ts';
+import { Steps, TooMuchWork } from '../work/steps.ts';
+import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import { argumentsOf, isJsonSchemaForm, toJsonSchema } from './input-schema.ts';
+import type { Argument } from './sending/argument.ts';
+import { bodyKindOf, destinationsOf } from './sending/destinations.ts';
+import { absoluteUrl, fillVariables, type ServerWide } from './server-wide.ts';
+import type { Tool } from './tool.ts';
+import { hasEveryTool, indexTools, type ToolsByName, toolsOfView, type View, viewToolOf } from './view.ts';
+
+/** The part of a configuration that its views depend on. */
+export type ViewContext = ServerWide & {
+  authentication?: Authentications | undefined;
+  tools: readonly Tool[];
+  views?: Record<string, View> | undefined;
+};
+
+/** Most tools that all views of a server list together, so that their lists take a bounded amount of memory. */
+const mostListed = 20_000;
+
+/**
+ * Adds the problems of the views of a configuration. `isChecked` says of which tools the fixed arguments are checked:
+ * those whose input schema is valid, and may have changed.
+ */
+export function checkViews(config: ViewContext, problems: ProblemList, isChecked: (tool: Tool) => boolean): void {
+  const { views = {} } = config;
+  const tools = indexTools(config.tools);
+  const check = createFixedArgumentCheck(config);
+  let listed = 0;
+  for (const [name, view] of Object.entries(views)) {
+    const below = problems.within((path) => (path ? `views.${name}.${path}` : `views.${name}`));
+    const fault = viewNameProblem(name);
+    if (fault !== undefined) below.add(() => ({ path: '', message: fault }));
+    const before = problems.count;
+    checkNames(view, tools, below);
+    checkArguments(view, { tools, check, isChecked }, below);
+    listed += checkSelection(view, { tools, isKnown: problems.count === before }, below);
+  }
+  if (listed > mostListed) {
+    const message = `list ${listed} tools together; allowed: ${mostListed}. Name fewer, or set tool_mode to search in the larger ones`;
+    problems.add(() => ({ path: 'views', message }));
+  }
+}
+
+/** Tools and tags that the server does not have, and tools that are named twice. */
+function checkNames(view: View, { byName, byTag }: ToolsByName, problems: ProblemList): void {
+  const seen = new Set<string>();
+  for (const [index, entry] of (view.tools ?? []).entries()) {
+    const { name } = viewToolOf(entry);
+    const path = typeof entry === 'string' ? `tools[${index}]` : `tools[${index}].name`;
+    if (!byName.has(name)) problems.add(() => ({ path, message: unknownTool(name, byName) }));
+    else if (seen.has(name)) problems.add(() => ({ path, message: `"${name}" is named twice; leave one out` }));
+    seen.add(name);
+  }
+  for (const [index, tag] of (view.tags ?? []).entries()) {
+    if (byTag.has(tag)) continue;
+    const near = () => nearestOrAll(tag, [...byTag.keys()]).replace('; it has none', '; no tool has a tag');
+    problems.add(() => ({
+      path: `tags[${index}]`,
+      message: `no tool has the tag ${JSON.stringify(tag)}${near().replace('it has:', 'tags:')}`,
+    }));
+  }
+}
+
+function unknownTool(name: string, byName: ReadonlyMap<string, Tool>): string {
+  return `the server has no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, [...byName.keys()])}`;
+}
+
+type ArgumentContext = { tools: ToolsByName; check: FixedArgumentCheck; isChecked: (tool: Tool) => boolean };
+
+function checkArguments(view: View, { tools, check, isChecked }: ArgumentContext, problems: ProblemList): void {
+  for (const [index, entry] of (view.tools ?? []).entries()) {
+    if (typeof entry === 'string' || !entry.arguments) continue;
+    const tool = tools.byName.get(entry.name);
+    if (!tool || !isChecked(tool)) continue;
+    const below = problems.within((path) => `tools[${index}].arguments${path ? `.${path}` : ''}`);
+    check(tool, entry.arguments, below);
+  }
+}
+
+type Selection = { tools: ToolsByName; isKnown: boolean };
+
+/** Problems of the list as a whole. Returns how many tools it lists. */
+function checkSelection(view: View, { tools, isKnown }: Selection, problems: ProblemList): number {
+  const add = (message: string) => problems.add((): Problem => ({ path: '', message }));
+  if (hasEveryTool(view) && !view.read_only) {
+    add('names no tools; give tools, tags, or "read_only": true for every tool that only reads');
+    return 0;
+  }
+  const selected = toolsOfView(view, tools);
+  if (selected.length === 0 && isKnown) add(emptyView(view));
+  if (view.tool_mode !== 'search') return selected.length;
+  const own: readonly string[] = Object.values(searchToolNames);
+  for (const { tool } of selected) {
+    if (own.includes(tool.name))
+      add(`has the tool "${tool.name}", the name of a tool that a view in search mode itself offers; leave it out`);
+  }
+  return selected.filter(({ tool }) => tool.pinned).length;
+}
+
+function emptyView({ read_only }: View): string {
+  if (!read_only) return 'has no tools; name some with tools or tags';
+  return 'has no tools: read_only keeps only those that read, and none of these does; name others, or leave read_only out';
+}
+
+/** Adds the problems of the fixed arguments of one tool in one view; paths are the names of the arguments. */
+type FixedArgumentCheck = (tool: Tool, fixed: Readonly<Record<string, unknown>>, problems: ProblemList) => void;
+
+/** Steps of the checks of all fixed values of a configuration together: about a tenth of a second. */
+const mostSteps = 3_000_000;
+
+/** What is needed of a tool for its fixed arguments in any view. */
+type Prepared = {
+  declared: ReadonlyMap<string, Argument>;
+  /** Why no argument can be taken out of the schema, or undefined. */
+  whyWhole: string | undefined;
+  schema: CompiledSchema;
+};
+
+/** Values of all views of a configuration are checked by one budget of steps, and the schema of a tool is compiled once. */
+function createFixedArgumentCheck(context: ViewContext): FixedArgumentCheck {
+  const steps = new Steps(mostSteps);
+  const prepared = new Map<Tool, Prepared>();
+  return (tool, fixed, problems) => {
+    const of = prepared.get(tool) ?? prepare(tool);
+    prepared.set(tool, of);
+    const known: [name: string, value: unknown][] = [];
+    for (const [name, value] of Object.entries(fixed)) {
+      const fault = () => faultOfName(name, tool, of, context) ?? faultOfText(value, context);
+      const message = fault();
+      if (message === undefined) known.push([name, filled(value, context)]);
+      else problems.add(() => ({ path: name, message }));
+    }
+    if (known.length === 0) return;
+    for (const fault of faultsOf(of.schema, Object.fromEntries(known), steps)) {
+      const [path, ...message] = fault.split(': ');
+      problems.add(() => ({ path: path as string, message: message.join(': ') }));
+    }
+  };
+}
+
+function prepare(tool: Tool): Prepared {
+  const schema = toJsonSchema(tool.input_schema);
+  const { properties = {}, $defs } = schema;
+  return {
+    declared: new Map(argumentsOf(tool.input_schema).map((argument) => [argument.name, argument])),
+    whyWhole: isJsonSchemaForm(tool.input_schema) ? whyWhole(schema) : undefined,
+    schema: compileSchema({ type: 'object', properties, ...($defs !== undefined && { $defs }) }),
+  };
+}
+
+/** Keywords of a schema that say nothing about single arguments, or that an argument can simply be taken out of. */
+const separable = new Set([
+  ...['$schema', '$defs', '$comment', 'type', 'properties', 'required', 'additionalProperties'],
+  ...['title', 'description', 'examples', 'default', 'deprecated', 'readOnly', 'writeOnly'],
+]);
+
+function whyWhole(schema: JsonSchema): string | undefined {
+  const keyword = Object.keys(schema).find((name) => !separable.has(name));
+  const refs = (indexSchema(schema)?.parts ?? []).map((part) => part.schema.$ref);
+  const ref = refs.find((one) => typeof one === 'string' && !one.startsWith('#/$defs/'));
+  const why =
+    keyword !== undefined ? `has ${keyword} at its root` : ref !== undefined ? `refers to ${String(ref)}` : undefined;
+  if (why === undefined) return undefined;
+  return `cannot be fixed, because the input_schema of the tool ${why}, which may be about this argument; give the tool a plain list of properties`;
+}
+
+function faultOfName(name: string, tool: Tool, { declared, whyWhole: why }: Prepared, context: ViewContext) {
+  const argument = declared.get(name);
+  if (!argument) {
+    const names = [...declared.values()].filter(({ wire }) => wire.value === undefined).map((one) => one.name);
+    return `the tool has no argument ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, names)}`;
+  }
+  if (argument.wire.value !== undefined) return 'is a constant of the tool already, which a view does not change';
+  if (why !== undefined) return why;
+  return isCredential(argument, tool, declared, context)
+    ? 'goes where authentication sends the credential, so it is never sent; leave it out'
+    : undefined;
+}
+
+/** Whether a request leaves the argument out, because its name is that of the credential. */
+function isCredential(
+  { name, wire }: Argument,
+  tool: Tool,
+  declared: Prepared['declared'],
+  context: ViewContext,
+): boolean {
+  const wireName = wire.wire_name ?? name;
+  const inHeader = credentialHeaders(context.authentication).has(foldedHeader(wireName));
+  if (!inHeader && !isReadAs(wireName, credentialQueryNames(context.authentication))) return false;
+  const names = [...declared.keys()];
+  const { template } = parseUrlTemplate(absoluteUrl(tool.url, context), names);
+  const to = destinationsOf(tool, [...declared.values()], { inUrl: template?.names ?? [], inBody: [] }).get(name);
+  if (to === 'header') return inHeader;
+  const isForm = ['form', 'multipart'].includes(bodyKindOf(tool));
+  return to === 'query' || (to === 'body' && isForm);
+}
+
+/** A fixed value is sent as it is, with the variables of the server filled in. */
+function faultOfText(value: unknown, { variables = {} }: ViewContext): string | undefined {
+  const unknown = placeholderNamesIn(value).find((name) => !Object.hasOwn(variables, name));
+  if (unknown === undefined) return undefined;
+  return `holds {{${unknown}}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`;
+}
+
+function filled(value: unknown, { variables }: ViewContext): unknown {
+  return fillPlaceholdersIn(value, (name) => fillVariables(`{{${name}}}`, variables));
+}
+
+/** Each as `path: message`. */
+function faultsOf(schema: CompiledSchema, values: object, steps: Steps): string[] {
+  try {
+    if (schema.fits(values, steps)) return [];
+    return [...new Set(schema.faults(values, steps, 'faults').map((fault: Fault) => faultText(fault)))];
+  } catch (error) {
+    if (!(error instanceof TooMuchWork)) throw error;
+    const first = Object.keys(values)[0] ?? '';
+    return [`${first}: takes more steps to check than a configuration has; fix shorter values, or fewer`];
+  }
+}

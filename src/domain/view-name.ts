@@ -1,0 +1,37 @@
+import { didYouMean } from './problems/problems.ts';
+
+/** The path of a view follows that of its server, so it must not be one that the server has for logins. */
+export const reservedViewNames = [
+  'authorize',
+  'callback',
+  'consent',
+  'introspect',
+  'jwks',
+  'login',
+  'logout',
+  'register',
+  'revoke',
+  'token',
+  'userinfo',
+] as const;
+
+const namePattern = /^[a-z0-9][a-z0-9-]{0,39}$/;
+const reserved: ReadonlySet<string> = new Set(reservedViewNames);
+
+/** Whether a view can have this name. */
+export function isViewName(name: string): boolean {
+  return namePattern.test(name) && !reserved.has(name);
+}
+
+/** Why a view cannot have this name, or undefined. */
+export function viewNameProblem(name: string): string | undefined {
+  if (reserved.has(name)) return `"${name}" is the path of a page of the login; choose another name for the view`;
+  if (namePattern.test(name)) return undefined;
+  const near = didYouMean(name, [
+    name
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .replaceAll(/^-|-$/g, ''),
+  ]);
+  return `not a name of a view; allowed: 1 to 40 lower-case letters, digits and hyphens, a letter or digit first${near}`;
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { check, configWith, toolWith } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const tools = () => [
+  toolWith({ name: 'list_orders', tags: ['orders'], input_schema: { account: { type: 'string', minLength: 2 } } }),
+  toolWith({ name: 'get_order', tags: ['orders'], input_schema: { id: { type: 'integer' } } }),
+  toolWith({
+    name: 'refund',
+    method: 'POST',
+    tags: ['money'],
+    input_schema: {
+      amount: { type: 'number', minimum: 0 },
+      currency: { type: 'string', enum: ['EUR', 'USD'], default: 'EUR' },
+      source: { type: 'string', value: 'agent' },
+      api_key: { type: 'string', optional: true, in: 'query' },
+    },
+  }),
+];
+
+describe('the views of a configuration', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  const judged = (views: unknown, more: Json = {}) => check(toolhost, configWith({ tools: tools(), views, ...more }));
+  const problems = async (views: unknown, more: Json = {}) => (await judged(views, more)).problems;
+
+  it('name tools, tags, texts and fixed arguments [agent 2]', async () => {
+    const support = {
+      title: 'Support',
+      description: 'For the support desk.',
+      tools: ['get_order', { name: 'list_orders', title: 'Orders', arguments: { account: 'acme' } }],
+      tags: ['money'],
+      tool_mode: 'search',
+    };
+    assert.deepEqual(await problems({ support, audit: { read_only: true }, money: { tags: ['money'] } }), []);
+  });
+
+  it('have names that are no paths of the login [agent 2]', async () => {
+    const view = { tools: ['get_order'] };
+    assert.deepEqual(await problems({ token: view }), [
+      'views.token: "token" is the path of a page of the login; choose another name for the view',
+    ]);
+    const [wrong = ''] = await problems({ 'Nightly Job': view });
+    assert.match(wrong, /^views\.Nightly Job: not a name of a view; allowed: 1 to 40 .*did you mean `nightly-job`/);
+    for (const name of ['-a', 'a_b', 'a.b', 'ä', '', 'x'.repeat(41)]) {
+      assert.equal((await problems({ [name]: view })).length, 1, name);
+    }
+    assert.deepEqual(await problems({ '0': view, ['x'.repeat(40)]: view }), []);
+  });
+
+  it('name only what the server has [agent 2]', async () => {
+    const views = {
+      a: { tools: ['get_ordr', { name: 'nothing' }, 'refund', 'refund'], tags: ['order'] },
+      b: {},
+      c: { tools: [], tags: [] },
+      d: { read_only: true, tools: ['refund'] },
+    };
+    assert.deepEqual(await problems(views), [
+      'views.a.tools[0]: the server has no tool "get_ordr"; did you mean `get_order`?',
+      'views.a.tools[1].name: the server has no tool "nothing"; it has: list_orders, get_order, refund',
+      'views.a.tools[3]: "refund" is named twice; leave one out',
+      'views.a.tags[0]: no tool has the tag "order"; did you mean `orders`?',
+      'views.b: names no tools; give tools, tags, or "read_only": true for every tool that only reads',
+      'views.c: has no tools; name some with tools or tags',
+      'views.d: has no tools: read_only keeps only those that read, and none of these does; name others, or leave read_only out',
+    ]);
+  });
+
+  it('fix only arguments that exist, with values that fit [agent 2]', async () => {
+    const fixed = (name: string, args: Json, more: Json = {}) =>
+      problems({ v: { tools: [{ name, arguments: args }] } }, more);
+    const at = 'views.v.tools[0].arguments';
+    assert.deepEqual(await fixed('list_orders', { acount: 'acme', account: 'a' }), [
+      `${at}.acount: the tool has no argument "acount"; did you mean \`account\`?`,
+      `${at}.account: found "a"; minLength 2 is not met`,
+    ]);
+    assert.deepEqual(await fixed('get_order', { id: 'x' }), [`${at}.id: found "x"; allowed: integer`]);
+    assert.deepEqual(await fixed('refund', { currency: 'GBP', source: 'me', amount: null }), [
+      `${at}.source: is a constant of the tool already, which a view does not change`,
+      `${at}.currency: found "GBP"; allowed: "EUR", "USD"`,
+      `${at}.amount: found null; allowed: number`,
+    ]);
+    assert.deepEqual(
+      await fixed('refund', { currency: '{{CURRENCY}}' }, { variables: { CURRENCY: { value: 'USD' } } }),
+      [],
+    );
+    assert.deepEqual(await fixed('refund', { currency: '{{CURRENCY}}' }), [
+      `${at}.currency: holds {{CURRENCY}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`,
+    ]);
+    const authentication = { type: 'QueryParam', query_key: 'api_key', token: '{{KEY}}' };
+    assert.deepEqual(await fixed('refund', { api_key: 'x' }, { authentication }), [
+      `${at}.api_key: goes where authentication sends the credential, so it is never sent; leave it out`,
+    ]);
+  });
+
+  it('fix arguments of a JSON Schema only where an argument can be taken out of it [agent 2]', async () => {
+    const schema = (more: Json) => ({
+      type: 'object',
+      properties: { a: { type: 'string' }, b: { $ref: '#/$defs/id' } },
+      required: ['a', 'b'],
+      $defs: { id: { type: 'integer' } },
+      ...more,
+    });
+    const fixed = (more: Json, args: Json) =>
+      problems(
+        { v: { tools: [{ name: 'get_thing', arguments: args }] } },
+        { tools: [toolWith({ input_schema: schema(more) })] },
+      );
+    const at = 'views.v.tools[0].arguments';
+    assert.deepEqual(await fixed({}, { b: 3 }), []);
+    assert.deepEqual(await fixed({}, { b: 'x' }), [`${at}.b: found "x"; allowed: integer`]);
+    const why = (text: string) =>
+      `${at}.a: cannot be fixed, because the input_schema of the tool ${text}, which may be about this argument; give the tool a plain list of properties`;
+    for (const keyword of ['oneOf', 'anyOf', 'allOf']) {
+      assert.deepEqual(await fixed({ [keyword]: [{ required: ['a'] }] }, { a: 'x' }), [
+        why(`has ${keyword} at its root`),
+      ]);
+    }
+    assert.deepEqual(await fixed({ dependentRequired: { a: ['b'] } }, { a: 'x' }), [
+      why('has dependentRequired at its root'),
+    ]);
+    const properties = { a: { type: 'string' }, b: { $ref: '#/properties/a' } };
+    assert.deepEqual(await fixed({ properties }, { a: 'x' }), [why('refers to #/properties/a')]);
+  });
+
+  it('say what is wrong with their own fields [agent 2]', async () => {
+    assert.deepEqual(await problems({ v: { tools: 'get_order', readonly: true, tool_mode: 'find' } }), [
+      'views.v.tools: found "get_order"; allowed: an array',
+      'views.v.tool_mode: found "find"; allowed: "list", "search"',
+      'views.v.readonly: unknown field; did you mean `read_only`?',
+    ]);
+    assert.deepEqual(await problems({ v: { tools: [{ name: 'get_order', args: {} }] } }), [
+      'views.v.tools[0].args: unknown field; allowed: name, title, description, arguments',
+    ]);
+    const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`v${i}`, { tools: ['get_order'] }]));
+    assert.deepEqual(await problems(many), ['views: has too many views; allowed: at most 20']);
+    const named = [...tools(), toolWith({ name: 'call_tool' })];
+    assert.deepEqual(await problems({ v: { tools: ['call_tool'], tool_mode: 'search' } }, { tools: named }), [
+      'views.v: has the tool "call_tool", the name of a tool that a view in search mode itself offers; leave it out',
+    ]);
+  });
+
+  it('warn about tools that they name in vain [agent 2]', async () => {
+    const all = tools().map((tool) => (tool.name === 'get_order' ? { ...tool, disabled: true } : tool));
+    const { warnings } = await judged(
+      { v: { tools: ['list_orders', 'get_order', 'refund'], read_only: true } },
+      { tools: all },
+    );
+    assert.deepEqual(warnings, [
+      'views.v.tools[1]: the tool "get_order" is disabled, so the view does not have it',
+      'views.v.tools[2]: the tool "refund" may change data, so read_only leaves it out; leave its name out too, or set its annotation readOnlyHint',
+    ]);
+  });
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { configWith, toolWith } from '../support/configurations.ts';
+import {
+  type Json,
+  type Reply,
+  startToolhost,
+  type TestToolhost,
+  type ToolReply,
+} from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'of-the-caller';
+const textOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text).join('\n');
+const string = { type: 'string' };
+
+describe('a view of a server', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+
+  const tool = (name: string, more: Json = {}) =>
+    toolWith({ name, description: `The tool ${name} of the shop.`, url: `${upstream.url}/${name}`, ...more });
+  const shop = () => [
+    tool('list_orders', {
+      tags: ['orders'],
+      url: `${upstream.url}/accounts/:account/orders`,
+      input_schema: { account: { ...string, 'x-mcp-header': 'Account' }, limit: { type: 'integer', optional: true } },
+    }),
+    tool('create_order', {
+      method: 'POST',
+      tags: ['orders'],
+      input_schema: {
+        type: 'object',
+        properties: { item: string, count: { type: 'integer' }, note: string },
+        required: ['item', 'count'],
+      },
+    }),
+    tool('delete_order', { method: 'DELETE', tags: ['orders'], pinned: true }),
+    tool('get_invoice', { tags: ['billing'] }),
+    tool('find_invoice', { method: 'POST', tags: ['billing'], annotations: { readOnlyHint: true } }),
+    tool('hidden', { disabled: true, tags: ['billing'] }),
+  ];
+  const views: Json = {
+    support: {
+      title: 'Support desk',
+      description: 'For people at the support desk.',
+      tools: [
+        'get_invoice',
+        {
+          name: 'list_orders',
+          title: 'Orders of Acme',
+          description: 'Lists what Acme ordered.',
+          arguments: { account: 'a/c me' },
+        },
+        { name: 'create_order', arguments: { count: 1, item: 'tea' } },
+      ],
+    },
+    billing: { tags: ['billing'] },
+    audit: { read_only: true, tool_mode: 'search' },
+  };
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', ({ method, url, body }) => ({ body: { method, url, body: String(body) } }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    await toolhost.createServer(configWith({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const toolsAt = async (address: string) =>
+    ((await toolhost.rpc(address, token, 'tools/list')).body.result as { tools: Json[] }).tools;
+  const namesAt = async (address: string) => (await toolsAt(address)).map(({ name }) => name);
+  const call = (address: string, name: string, args: Json = {}) => toolhost.callTool(address, token, name, args);
+  const messageOf = ({ body }: Reply) => (body.error as { message: string }).message;
+
+  it('lists its tools in its order, with its texts, in every revision [agent 2]', async () => {
+    for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
+      const { body } = await toolhost.rpc('shop/support', token, 'initialize', { protocolVersion: revision });
+      const { serverInfo, instructions, protocolVersion } = body.result as Json;
+      assert.deepEqual(
+        [protocolVersion, instructions, serverInfo],
+        [revision, 'For people at the support desk.', { name: 'shop/support', title: 'Support desk', version: '1' }],
+      );
+      const listed = await toolhost.rpc('shop/support', token, 'tools/list', {}, { 'mcp-protocol-version': revision });
+      assert.equal((listed.body.result as { tools: Json[] }).tools.length, 3);
+    }
+    const tools = await toolsAt('shop/support');
+    const modern = await toolhost.modern('shop/support', token, 'tools/list', {});
+    assert.deepEqual((modern.body.result as Json).tools, tools);
+    assert.deepEqual(
+      tools.map(({ name, title, inputSchema }) => [name, title, inputSchema]),
+      [
+        ['get_invoice', undefined, { type: 'object', properties: {}, additionalProperties: false }],
+        [
+          'list_orders',
+          'Orders of Acme',
+          { type: 'object', properties: { limit: { type: 'integer' } }, additionalProperties: false },
+        ],
+        ['create_order', undefined, { type: 'object', properties: { note: string }, required: [] }],
+      ],
+    );
+    assert.equal(tools[1]?.description, 'Lists what Acme ordered.');
+    assert.deepEqual(await namesAt('shop/billing'), ['get_invoice', 'find_invoice']);
+    assert.deepEqual(await namesAt('shop'), [
+      'list_orders',
+      'create_order',
+      'delete_order',
+      'get_invoice',
+      'find_invoice',
+    ]);
+  });
+
+  it('sends fixed arguments as if the caller had given them [agent 2]', async () => {
+    const sent = async (address: string, name: string, args: Json) =>
+      JSON.parse(textOf(await call(address, name, args)));
+    assert.deepEqual(
+      await sent('shop/support', 'list_orders', { limit: 3 }),
+      await sent('shop', 'list_orders', { account: 'a/c me', limit: 3 }),
+    );
+    assert.deepEqual(
+      await sent('shop/support', 'create_order', { note: 'now' }),
+      await sent('shop', 'create_order', { note: 'now', count: 1, item: 'tea' }),
+    );
+  });
+
+  it('refuses fixed arguments from callers, with the name and not the value [agent 2]', async () => {
+    const sent = upstream.requests.length;
+    for (const [name, args, fixed] of [
+      ['list_orders', { account: 'other', limit: 1 }, 'account'],
+      ['list_orders', { account: null }, 'account'],
+      ['create_order', { note: 'x', item: 'tea' }, 'item'],
+    ] as const) {
+      const reply = await call('shop/support', name, args);
+      assert.equal(reply.isError, true);
+      assert.equal(
+        textOf(reply),
+        `The arguments do not fit: ${fixed}: is fixed in this view of the server; leave it out`,
+      );
+    }
+    assert.equal(upstream.requests.length, sent);
+  });
+
+  it('knows no tool that it does not have, in any form of call [agent 2]', async () => {
+    for (const [address, name] of [
+      ['shop/support', 'delete_order'],
+      ['shop/billing', 'list_orders'],
+      ['shop/billing', 'hidden'],
+      ['shop/audit', 'create_order'],
+      ['shop/support', 'search_tools'],
+    ] as const) {
+      const replies = [
+        await toolhost.rpc(address, token, 'tools/call', { name, arguments: {} }),
+        await toolhost.modern(address, token, 'tools/call', { name, arguments: {} }),
+      ];
+      for (const reply of replies) assert.match(messageOf(reply), /^there is no tool "/);
+    }
+    const inner = await call('shop/audit', 'call_tool', { name: 'create_order', arguments: {} });
+    assert.equal(inner.isError, true);
+    assert.match(textOf(inner), /^There is no tool "create_order"/);
+    assert.equal((await call('shop/audit', 'describe_tool', { names: ['delete_order'] })).isError, true);
+  });
+
+  it('has a search mode of its own, over the tools that read [agent 2]', async () => {
+    assert.deepEqual(await namesAt('shop/audit'), ['search_tools', 'describe_tool', 'call_tool']);
+    const found = textOf(await call('shop/audit', 'search_tools', { query: 'orders invoice' }));
+    assert.match(found, /list_orders/);
+    assert.doesNotMatch(found, /delete_order|create_order|hidden/);
+    assert.match(textOf(await call('shop/audit', 'search_tools')), /3 tools/);
+    const reply = await call('shop/audit', 'call_tool', { name: 'get_invoice' });
+    assert.equal(JSON.parse(textOf(reply)).url, '/get_invoice');
+  });
+
+  it('is not found under another name, just like a server that is not there [agent 2]', async () => {
+    const plain = ({ status, text, headers }: Reply) => [
+      status,
+      text,
+      headers.get('content-type'),
+      headers.get('www-authenticate'),
+    ];
+    const unknown = plain(await toolhost.rpc('nowhere', token, 'tools/list'));
+    assert.equal(unknown[0], 404);
+    for (const address of [
+      'shop/nothing',
+      'nowhere/support',
+      'nowhere/nothing',
+      'shop/constructor',
+      'management/support',
+    ]) {
+      assert.deepEqual(plain(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
+      assert.deepEqual(plain(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);
+    }
+    for (const path of ['/mcp/shop/support/', '/mcp/shop/Support', '/mcp/shop/support/more', '/mcp/shop/token']) {
+      const { status } = await fetch(`${toolhost.url}${path}`, { method: 'POST' });
+      assert.ok(status === 404 || status === 400, `${path} ${status}`);
+    }
+  });
+
+  it('answers GET, OPTIONS and browsers at its address as a server does [agent 2]', async () => {
+    const url = `${toolhost.url}/mcp/shop/support`;
+    const page = await fetch(url, { headers: { accept: 'text/html' } });
+    const text = await page.text();
+    assert.equal(page.status, 200);
+    assert.match(text, /Support desk/);
+    assert.match(text, /3 tools/);
+    assert.ok(text.includes(`claude mcp add --transport http shop-support ${url}`));
+    const stream = await fetch(url, { headers: { accept: 'text/event-stream', authorization: `Bearer ${token}` } });
+    assert.deepEqual([stream.status, stream.headers.get('allow')], [405, 'POST']);
+    const anonymous = await toolhost.rpc('shop/support', undefined, 'tools/list');
+    assert.equal(anonymous.status, 401);
+  });
+
+  it('follows its configuration when that changes [agent 2]', async () => {
+    await toolhost.createServer(
+      configWith({ slug: 'moving', tools: shop(), views: { v: { tools: ['get_invoice'] } } }),
+    );
+    const change = async (body: Json) => {
+      const reply = await toolhost.rest('PATCH', '/servers/moving', { body });
+      assert.equal(reply.status, 200, reply.text);
+    };
+    assert.deepEqual(await namesAt('moving/v'), ['get_invoice']);
+    await change({ views: { v: { tags: ['billing'] }, w: { tools: ['list_orders'] } } });
+    assert.deepEqual(
+      [await namesAt('moving/v'), await namesAt('moving/w')],
+      [['get_invoice', 'find_invoice'], ['list_orders']],
+    );
+    await change({ views: null });
+    assert.equal((await toolhost.rpc('moving/v', token, 'tools/list')).status, 404);
+  });
+
+  it('is not broken by a change of one tool, and follows a new name [agent 2]', async () => {
+    const fixed = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
+    await toolhost.createServer(configWith({ slug: 'kept', tools: shop(), views: { v: fixed } }));
+    const change = (method: string, name: string, body: Json = {}) =>
+      toolhost.rest(method, `/servers/kept/tools/${name}`, method === 'DELETE' ? {} : { body });
+    const refused = async (reply: Reply, expected: string) => {
+      assert.equal(reply.status, 400, reply.text);
+      const [problem] = reply.body.problems as { path: string; message: string }[];
+      assert.equal(`${problem?.path}: ${problem?.message}`, expected);
+    };
+    await refused(
+      await change('DELETE', 'get_invoice'),
+      'views.v.tools[1]: the server has no tool "get_invoice"; did you mean `find_invoice`?',
+    );
+    await refused(
+      await change('PATCH', 'list_orders', {
+        url: `${upstream.url}/orders`,
+        input_schema: { limit: { type: 'integer' } },
+      }),
+      'views.v.tools[0].arguments.account: the tool has no argument "account"; it has: limit',
+    );
+    assert.equal((await change('PATCH', 'list_orders', { name: 'orders' })).status, 200);
+    assert.equal((await change('DELETE', 'delete_order')).status, 200);
+    assert.deepEqual(await namesAt('kept/v'), ['orders', 'get_invoice']);
+    const disabled = await change('PATCH', 'get_invoice', { disabled: true });
+    assert.equal(disabled.status, 200);
+    assert.match(disabled.text, /the tool \\"get_invoice\\" is disabled, so the view does not have it/);
+    assert.deepEqual(await namesAt('kept/v'), ['orders']);
+  });
+});
