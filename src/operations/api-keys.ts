@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/scopes.ts';
+import { nearestOrAll } from '../domain/problems/near-names.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
@@ -9,6 +10,7 @@ import { recordChange } from '../store/changes/changes.ts';
 import { listWorkingKeysMadeBy, originsOfKeys } from '../store/key-makers.ts';
 import { membersAmong } from '../store/people/members.ts';
 import { listSlugs } from '../store/servers/server-list.ts';
+import { findServer } from '../store/servers/servers.ts';
 import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { checkKeyQuota } from './quotas/quota-rules.ts';
@@ -23,7 +25,8 @@ const keyRecord = z.object({
     .array(z.string())
     .max(100)
     .optional()
-    .describe('Slugs that it is limited to; absent when it is good for every server.'),
+    .describe('Slugs that it is limited to; absent when it is good for every server, or has views only.'),
+  views: z.array(z.string()).max(100).optional().describe('Views that it is limited to, each as slug/view.'),
   created_at: time,
   created_by: z.string(),
   created_by_name: z.string().optional().describe('What the person or the key that made it is called now.'),
@@ -49,7 +52,8 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
     id: key.id,
     name: key.name,
     scopes: key.scopes,
-    ...(key.servers && { servers: key.servers }),
+    ...(key.servers && (key.servers.length > 0 || !key.views) && { servers: key.servers }),
+    ...(key.views && { views: key.views }),
     created_at: isoTime(key.createdAt),
     created_by: key.createdBy,
     ...(name !== undefined && { created_by_name: name }),
@@ -60,6 +64,10 @@ function toRecord(key: ApiKey, makers: Makers): z.input<typeof keyRecord> {
     ...(key.limits && { limits: fieldsOf(key.limits) }),
   };
 }
+
+/** Characters of a slug and a view with a slash, and most views of a key, whose servers are read when it is made. */
+const longestView = 104;
+const mostViewsOfKey = 50;
 
 /** A little over ten years. */
 const longestS = 3660 * 24 * 60 * 60;
@@ -84,6 +92,12 @@ const createApiKey = operation({
       .max(100)
       .optional()
       .describe('Slugs of servers of the workspace to limit the key to.'),
+    views: z
+      .array(z.string().max(longestView))
+      .min(1)
+      .max(mostViewsOfKey)
+      .optional()
+      .describe('Views to limit the key to, each as slug/view, besides servers. Such a key has only the scope call.'),
     expires_at: z.iso.datetime().optional().describe('When the key stops working; never when absent.'),
     expires_in: z
       .int()
@@ -97,6 +111,7 @@ const createApiKey = operation({
   async run(context, input) {
     refuseMoreThanOwn(context, input.scopes);
     if (input.servers) await refuseUnknownServers(context, input.servers);
+    if (input.views) await refuseUnknownViews(context, input.views, input.scopes);
     const createdAt = context.now();
     const expiresAt = expiryOf(input, createdAt);
     const limits = keyLimitsFrom(input);
@@ -107,7 +122,8 @@ const createApiKey = operation({
       name: input.name,
       secretHash: createHash('sha256').update(key).digest('hex'),
       scopes: [...new Set(input.scopes)],
-      servers: input.servers,
+      servers: input.servers ?? (input.views && []),
+      ...(input.views && { views: [...new Set(input.views)] }),
       createdBy: context.actor.id,
       createdAt,
       expiresAt,
@@ -119,9 +135,9 @@ const createApiKey = operation({
     await checkKeyQuota(context);
     return { ...toRecord(stored, await makersOf(context, [stored])), key };
   },
-  audit: (_input, { id, name, scopes, servers, limits }) => ({
+  audit: (_input, { id, name, scopes, servers, views, limits }) => ({
     target: id,
-    detail: { name, scopes, ...(servers && { servers }), ...(limits && { limits }) },
+    detail: { name, scopes, ...(servers && { servers }), ...(views && { views }), ...(limits && { limits }) },
   }),
 });
 
@@ -167,6 +183,41 @@ async function refuseUnknownServers(context: Context, slugs: readonly string[]):
     });
   }
   throw invalid(problems, 'The key was not made');
+}
+
+/** @throws AppError invalid for a view that is not in the workspace, and for another scope than `call` */
+async function refuseUnknownViews(
+  context: Context,
+  views: readonly string[],
+  scopes: readonly string[],
+): Promise<void> {
+  const wrong = scopes.find((scope) => scope !== 'call');
+  if (wrong !== undefined) {
+    const message = `a key that is limited to views only calls tools; found ${wrong}, allowed: call`;
+    throw invalid([{ path: 'scopes', message }], 'The key was not made');
+  }
+  const named = new Map<string, ReadonlySet<string>>();
+  const problems: Problem[] = [];
+  for (const [index, wanted] of views.entries()) {
+    const [slug = '', view = '', ...rest] = wanted.split('/');
+    const known = named.get(slug) ?? (await viewsOf(context, slug));
+    named.set(slug, known);
+    if (rest.length === 0 && known.has(view)) continue;
+    const near = nearestOrAll(
+      wanted,
+      [...known].map((name) => `${slug}/${name}`),
+    ).replace('; it has none', '');
+    problems.push({
+      path: `views[${index}]`,
+      message: `there is no view ${JSON.stringify(wanted)} in this workspace; allowed: slug/view${near}`,
+    });
+  }
+  if (problems.length > 0) throw invalid(problems, 'The key was not made');
+}
+
+async function viewsOf({ db, actor }: Context, slug: string): Promise<ReadonlySet<string>> {
+  const server = await findServer(db, actor.workspaceId, slug);
+  return new Set(Object.keys(server?.config.views ?? {}));
 }
 
 const listApiKeys = operation({

@@ -14,6 +14,8 @@ export type ApiKey = {
   scopes: KeyScope[];
   /** Slugs that the key is limited to, or undefined for every server of the workspace. */
   servers: string[] | undefined;
+  /** Views that the key may call besides, as `slug/view`; a key with views only has no servers. */
+  views?: string[];
   createdBy: string;
   createdAt: number;
   expiresAt: number | undefined;
@@ -22,6 +24,23 @@ export type ApiKey = {
   limits?: KeyLimits;
 };
 
+/**
+ * Servers and views are in one column, so an older version of the program, which knows no views, takes a view for a
+ * server that does not exist, and refuses.
+ */
+function reachOf(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
+  if (stored === null) return { servers: undefined };
+  const entries = JSON.parse(stored) as string[];
+  const views = entries.filter((entry) => entry.includes('/'));
+  const servers = entries.filter((entry) => !entry.includes('/'));
+  return views.length > 0 ? { servers, views } : { servers };
+}
+
+function storedReach({ servers, views = [] }: ApiKey): string | null {
+  if (!servers && views.length === 0) return null;
+  return JSON.stringify([...(servers ?? []), ...views]);
+}
+
 export function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
   return {
     id: row.id,
@@ -29,7 +48,7 @@ export function toApiKey(row: Selectable<Tables['api_keys']>): ApiKey {
     name: row.name,
     secretHash: row.secret_hash,
     scopes: JSON.parse(row.scopes) as KeyScope[],
-    servers: row.servers === null ? undefined : (JSON.parse(row.servers) as string[]),
+    ...reachOf(row.servers),
     createdBy: row.created_by,
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
@@ -48,7 +67,7 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
       name: key.name,
       secret_hash: key.secretHash,
       scopes: JSON.stringify(key.scopes),
-      servers: key.servers ? JSON.stringify(key.servers) : null,
+      servers: storedReach(key),
       created_by: key.createdBy,
       created_at: key.createdAt,
       expires_at: key.expiresAt ?? null,

@@ -184,7 +184,7 @@ describe('a view of a server', () => {
       'nowhere/support',
       'nowhere/nothing',
       'shop/constructor',
-      'management/support',
+      'manage/support',
     ]) {
       assert.deepEqual(plain(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
       assert.deepEqual(plain(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);

@@ -54,7 +54,7 @@ const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
   /^(plan|apply)McpServer\.(config|secrets): a record/,
-  /McpServer\.(headers|variables): a record/,
+  /McpServer\.(headers|variables|views): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,

@@ -11,13 +11,14 @@ import { secondsOf } from './expiry.ts';
 import { firstCommands } from './key-advice.ts';
 
 type CreateOptions = OperatorOptions &
-  KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; expires?: number };
+  KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; view?: string[]; expires?: number };
 
 type KeyRecord = {
   id: string;
   name: string;
   scopes: KeyScope[];
   servers?: string[];
+  views?: string[];
   created_at: string;
   expires_at?: string;
   last_used_at?: string;
@@ -37,6 +38,11 @@ export function addKeys(program: Command): void {
       ...before,
       slug,
     ])
+    .option(
+      '--view <slug/view>',
+      'limit it to this view of a server; may be repeated',
+      (view, before: string[] = []) => [...before, view],
+    )
     .option('--expires <span>', 'when it stops working, such as 12h, 90d or 4w (default: never)', expires)
     .option('--calls-per-second <number>', 'how many calls a second it may make', wholeUpTo(mostLimit))
     .option('--calls-per-minute <number>', 'how many calls a minute (UTC)', wholeUpTo(mostCallQuota))
@@ -47,6 +53,7 @@ export function addKeys(program: Command): void {
 Examples:
   toolhost keys create --name me --scopes manage,call
   toolhost keys create --name agent --scopes call --server projects --expires 90d
+  toolhost keys create --name desk --scopes call --view shop/support
   export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
     )
     .action(create);
@@ -103,6 +110,7 @@ async function create(options: CreateOptions): Promise<void> {
       name: options.name,
       scopes: options.scopes,
       ...(options.server && { servers: options.server }),
+      ...(options.view && { views: options.view }),
       ...(options.expires !== undefined && { expires_in: options.expires }),
       ...fieldsOf(options),
     });
@@ -112,7 +120,7 @@ async function create(options: CreateOptions): Promise<void> {
 }
 
 function createdText(made: KeyRecord & { key: string }, database: string, url: string): string {
-  const servers = made.servers ? `the servers ${made.servers.join(', ')}` : 'every server of the workspace';
+  const servers = goodFor(made);
   return `The API key "${made.name}" (${made.id}) is made.
 
   ${made.key}
@@ -125,6 +133,15 @@ To use it:
 ${firstCommands(made, url)
   .map((command) => `  ${command}`)
   .join('\n')}`;
+}
+
+function goodFor({ servers, views }: KeyRecord): string {
+  if (!servers && !views) return 'every server of the workspace';
+  const named = [
+    ...(servers ? [`the servers ${servers.join(', ')}`] : []),
+    ...(views ? [`the views ${views.join(', ')}`] : []),
+  ];
+  return named.join(' and ');
 }
 
 async function list(options: OperatorOptions): Promise<void> {
@@ -157,7 +174,7 @@ function rowOf(key: KeyRecord, now: number): string[] {
     key.id,
     key.name,
     key.scopes.join(','),
-    key.servers?.join(',') ?? 'all',
+    [...(key.servers ?? []), ...(key.views ?? [])].join(',') || 'all',
     key.creator_left && key.revoked_at === undefined ? `${stateOf(key, now)}, its maker has left` : stateOf(key, now),
     key.last_used_at ?? 'never',
   ];

@@ -5,10 +5,11 @@ import { annotationsOf, enabledTools, mostTagText, type Tool, type ToolMode, too
 /** Most views of a server, and most tools and tags that one view names. */
 export const mostViews = 20;
 const mostNamed = 1000;
+const mostName = 64;
 const mostTagsNamed = 50;
 
 const viewToolSchema = z.strictObject({
-  name: z.string().describe('Name of a tool of the server.'),
+  name: z.string().max(mostName).describe('Name of a tool of the server.'),
   title: z.string().min(1).max(100).optional().describe('Name shown to people, instead of that of the tool.'),
   description: z
     .string()

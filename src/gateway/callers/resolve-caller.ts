@@ -6,7 +6,7 @@ import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
+import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
 import type { Admitted, CallerOptions } from './caller.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
@@ -41,7 +41,7 @@ function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>
   return whenKnown(found, (key) => {
     if (key?.workspaceId !== server.workspaceId)
       throw new Unauthenticated('invalid', 'the API key is not valid for this server');
-    if (!covers(key.scopes, 'call') || (key.servers && !key.servers.includes(server.slug))) {
+    if (!covers(key.scopes, 'call') || !mayReach(key, server)) {
       throw new Unauthenticated('forbidden', 'the API key may not call this server');
     }
     return () => ({
@@ -53,6 +53,12 @@ function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>
       token: undefined,
     });
   });
+}
+
+/** A key for a server is good for its views too, because they are a part of it. */
+function mayReach({ servers, views }: ApiKey, server: HostedServer): boolean {
+  if (!servers || servers.includes(server.slug)) return true;
+  return views !== undefined && server.view !== undefined && views.includes(addressOf(server));
 }
 
 async function loginCaller(

@@ -27,6 +27,7 @@ export async function insteadOf({ db, actor }: Asking, slug: string): Promise<st
 }
 
 function withinLimits(limits: readonly string[], slug: string): string {
+  if (limits.length === 0) return '; the credential is limited to views, and only calls their tools over MCP';
   const others = limits.filter((own) => own !== slug);
   return nearest(slug, others, `; the credential is limited to: ${listed(limits)}`);
 }

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { configWith, toolWith } from '../support/configurations.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const authentication = { type: 'Bearer', token: 'of-the-upstream' };
+const listedAt = ({ body }: Reply) => (body.result as { tools: { name: string }[] }).tools.map(({ name }) => name);
+const messageOf = ({ body }: Reply) => (body.error as { message: string } | undefined)?.message;
+
+describe('access to views', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', () => ({ body: {} }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const tool = (name: string, more: Json = {}) => toolWith({ name, url: `${upstream.url}/${name}`, ...more });
+  const serve = (slug: string, views: Json, tools: Json[]) =>
+    toolhost.createServer(configWith({ slug, authentication, views, tools }));
+  const makeKey = (body: Json) => toolhost.rest('POST', '/keys', { body: { name: 'test', scopes: ['call'], ...body } });
+  const keyOf = async (body: Json) => {
+    const reply = await makeKey(body);
+    assert.equal(reply.status, 201, reply.text);
+    return String(reply.body.key);
+  };
+
+  it('is limited by the views of a key, and nothing else answers it [agent 2]', async () => {
+    await serve('desk', { support: { tools: ['one'] }, finance: { tools: ['two'] } }, [tool('one'), tool('two')]);
+    await serve('other', { support: { tools: ['one'] } }, [tool('one')]);
+    const key = await keyOf({ views: ['desk/support'] });
+    assert.deepEqual(listedAt(await toolhost.rpc('desk/support', key, 'tools/list')), ['one']);
+    const none = await toolhost.key({ scopes: ['call'], servers: ['nothing'] });
+    const plain = ({ status, text, headers }: Reply) => [status, text, headers.get('www-authenticate')];
+    for (const address of ['desk', 'desk/finance', 'other', 'other/support']) {
+      const refused = plain(await toolhost.rpc(address, key, 'tools/list'));
+      assert.equal(refused[0], 403, `${address} ${refused}`);
+      assert.deepEqual(refused, plain(await toolhost.rpc(address, none, 'tools/list')), address);
+    }
+    assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 403);
+    for (const path of ['/servers', '/servers/desk', '/calls']) {
+      assert.equal((await toolhost.rest('GET', path, { key })).status, 403, path);
+    }
+    const tried = await toolhost.rest('POST', '/servers/desk/tools/one/call', { key, body: { arguments: {} } });
+    assert.equal(tried.status, 404);
+  });
+
+  it('ends with the view, and a key for a server has its views [agent 2]', async () => {
+    await serve('moved', { before: { tools: ['one'] } }, [tool('one')]);
+    const [ofView, ofServer] = [await keyOf({ views: ['moved/before'] }), await keyOf({ servers: ['moved'] })];
+    for (const key of [ofView, ofServer])
+      assert.equal((await toolhost.rpc('moved/before', key, 'tools/list')).status, 200);
+    const views = { after: { tools: ['one'] } };
+    assert.equal((await toolhost.rest('PATCH', '/servers/moved', { body: { views } })).status, 200);
+    assert.equal((await toolhost.rpc('moved/before', ofView, 'tools/list')).status, 404);
+    assert.equal((await toolhost.rpc('moved/after', ofView, 'tools/list')).status, 403);
+    assert.equal((await toolhost.rpc('moved/after', ofServer, 'tools/list')).status, 200);
+  });
+
+  it('of a key is shown, and made only for views of the workspace [agent 2]', async () => {
+    await serve('mine', { v: { tools: ['one'] } }, [tool('one')]);
+    const made = await makeKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });
+    const { key: _, ...record } = made.body;
+    assert.deepEqual([record.servers, record.views], [['desk'], ['mine/v']]);
+    const listed = await toolhost.rest('GET', '/keys');
+    assert.deepEqual(
+      (listed.body.keys as Json[]).find(({ id }) => id === record.id),
+      record,
+    );
+    const only = await makeKey({ views: ['mine/v'] });
+    assert.deepEqual([only.body.servers, only.body.views], [undefined, ['mine/v']]);
+
+    const problems = async (body: Json, key?: string) => {
+      const reply = await toolhost.rest('POST', '/keys', {
+        body: { name: 'test', scopes: ['call'], ...body },
+        ...(key !== undefined && { key }),
+      });
+      assert.equal(reply.status, 400, reply.text);
+      return (reply.body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
+    };
+    assert.deepEqual(await problems({ views: ['mine/w', 'mine', 'mine/v/x', 'nowhere/v', 'mine/constructor'] }), [
+      'views[0]: there is no view "mine/w" in this workspace; allowed: slug/view; did you mean `mine/v`?',
+      'views[1]: there is no view "mine" in this workspace; allowed: slug/view; did you mean `mine/v`?',
+      'views[2]: there is no view "mine/v/x" in this workspace; allowed: slug/view; did you mean `mine/v`?',
+      'views[3]: there is no view "nowhere/v" in this workspace; allowed: slug/view',
+      'views[4]: there is no view "mine/constructor" in this workspace; allowed: slug/view; it has: mine/v',
+    ]);
+    assert.deepEqual(await problems({ views: ['mine/v'], scopes: ['call', 'manage:read'] }), [
+      'scopes: a key that is limited to views only calls tools; found manage:read, allowed: call',
+    ]);
+    const stranger = await toolhost.key({ workspace: 'ws_other' });
+    const [theirs] = await problems({ views: ['mine/v'] }, stranger);
+    assert.equal(theirs, 'views[0]: there is no view "mine/v" in this workspace; allowed: slug/view');
+    const another = await toolhost.key({ workspace: 'ws_other', scopes: ['call'] });
+    assert.equal((await toolhost.rpc('mine/v', another, 'tools/list')).status, 401);
+  });
+
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const viewNames = ['x', 'y', 'z'];
+  const aTool = fc.record({
+    method: fc.constantFrom('GET', 'POST'),
+    tags: fc.subarray(['red', 'blue']),
+    disabled: fc.boolean(),
+    readOnlyHint: fc.option(fc.boolean(), { nil: undefined }),
+  });
+  const aView = fc.record({
+    tools: fc.subarray(names),
+    tags: fc.subarray(['red', 'blue']),
+    read_only: fc.boolean(),
+    tool_mode: fc.constantFrom('list', 'search'),
+  });
+  const aCase = fc.record({
+    tools: fc.tuple(aTool, aTool, aTool, aTool, aTool),
+    views: fc.tuple(aView, aView, aView),
+    keys: fc.array(fc.record({ whole: fc.boolean(), views: fc.subarray(viewNames) }), { minLength: 1, maxLength: 3 }),
+  });
+
+  it('is the same for the list and for calls, for every pair of key and view [agent 2]', async () => {
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(aCase, async ({ tools, views, keys }) => {
+        const slug = `any-${++count}`;
+        const configured = tools.map(({ readOnlyHint, disabled, ...rest }, index) =>
+          tool(names[index] as string, {
+            ...rest,
+            ...(disabled && { disabled }),
+            ...(readOnlyHint !== undefined && { annotations: { readOnlyHint } }),
+          }),
+        );
+        const expected = (view: (typeof views)[number] | undefined) =>
+          names.filter((name, index) => {
+            const { method, tags, disabled, readOnlyHint } = tools[index] as (typeof tools)[number];
+            if (disabled) return false;
+            if (!view) return true;
+            if (view.read_only && !(readOnlyHint ?? method === 'GET')) return false;
+            return view.tools.includes(name) || view.tags.some((tag) => tags.includes(tag));
+          });
+        const known = ['red', 'blue'].filter((tag) => tools.some(({ tags }) => tags.includes(tag)));
+        const all = Object.fromEntries(
+          views.flatMap((view, index) => {
+            const tags = view.tags.filter((tag) => known.includes(tag));
+            return expected(view).length > 0 ? [[viewNames[index] as string, { ...view, tags }]] : [];
+          }),
+        );
+        await serve(slug, all, configured);
+        for (const wanted of keys) {
+          const limit = wanted.views.filter((name) => name in all).map((name) => `${slug}/${name}`);
+          const isLimited = wanted.whole || limit.length > 0;
+          const key = await keyOf({
+            ...(wanted.whole && { servers: [slug] }),
+            ...(limit.length > 0 && { views: limit }),
+          });
+          for (const name of [undefined, ...Object.keys(all)]) {
+            const address = name === undefined ? slug : `${slug}/${name}`;
+            const view = name === undefined ? undefined : views[viewNames.indexOf(name)];
+            const may = !isLimited || wanted.whole || limit.includes(address);
+            await compare(address, key, may ? expected(view) : undefined, view?.tool_mode === 'search');
+          }
+        }
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  /** Checks that exactly these tools are listed or found, and can be called; undefined: none, because of the key. */
+  async function compare(address: string, key: string, allowed: string[] | undefined, isSearch: boolean) {
+    const list = await toolhost.rpc(address, key, 'tools/list');
+    assert.equal(list.status, allowed ? 200 : 403, list.text);
+    if (allowed && !isSearch) assert.deepEqual(listedAt(list).toSorted(), allowed);
+    if (allowed && isSearch) assert.deepEqual(await found(address, key), allowed);
+    for (const name of names) {
+      const direct = await toolhost.rpc(address, key, 'tools/call', { name });
+      if (!allowed) assert.equal(direct.status, 403);
+      else if (allowed.includes(name)) assert.equal((direct.body.result as Json).isError, undefined, direct.text);
+      else assert.match(String(messageOf(direct)), /^there is no tool/);
+      if (!allowed || !isSearch) continue;
+      const inner = await toolhost.callTool(address, key, 'call_tool', { name });
+      assert.equal(inner.isError, allowed.includes(name) ? undefined : true);
+    }
+  }
+
+  async function found(address: string, key: string): Promise<string[]> {
+    const reply = await toolhost.callTool(address, key, 'describe_tool', { names });
+    const [json = ''] = reply.content.map(({ text = '' }) => text);
+    return (JSON.parse(json) as { name: string }[]).map(({ name }) => name);
+  }
+});
