@@ -3,6 +3,9 @@ import { Command, CommanderError } from 'commander';
 import { commit, version } from '../version.ts';
 import { addCall } from './calls/call.ts';
 import { addDoctor } from './commands/doctor.ts';
+import { addLogin } from './commands/login.ts';
+import { addLogout } from './commands/logout.ts';
+import { addProfiles } from './commands/profiles.ts';
 import { addServe } from './commands/serve.ts';
 import { addApply } from './file-commands/apply.ts';
 import { addCheck } from './file-commands/check.ts';
@@ -53,7 +56,8 @@ Examples:
 Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: something differs).`,
     );
   const groups = [
-    ...[addServe, addKeys, addLimits, addQuotas, addMasterKey, addBackup],
+    ...[addServe, addLogin, addLogout, addProfiles],
+    ...[addKeys, addLimits, addQuotas, addMasterKey, addBackup],
     ...[addServers, addTools, addSecrets, addCall, addCheck, addImport, addImportAgain, addDoctor],
     ...[addApply, addDiff, addExport, addSchema, addDev],
   ];

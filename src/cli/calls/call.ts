@@ -2,7 +2,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { jsonArguments, type NamedText, namedText, typedArguments } from '../input/tool-arguments.ts';
 import { note, print, printJson } from '../print/print.ts';
@@ -51,9 +52,7 @@ function parsed<T>(parse: (text: string) => T, text: string): T {
 }
 
 async function call(slug: string, tool: string, options: Options): Promise<void> {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  const client = createRestClient(connection);
+  const client = await connect(options, process.env);
   const properties = await propertiesOf(client, slug, tool);
   const token = options.token ?? process.env.TOOLHOST_TOKEN;
   const outcome = await run(client, {

@@ -1,14 +1,33 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { AppError } from '../../errors.ts';
-import { programName } from '../../version.ts';
+import { isProfileName, originIn, profileAdvice, urlAdvice } from '../profiles/profile-names.ts';
 
-/** Address of the service and API key of a command. */
-export type ServiceConnection = { url: string; key: string };
+/** Address of the service, and what a command shows there. */
+export type ServiceConnection = { url: string; credential: ServiceCredential };
 
-export type ConnectionOptions = { url?: string; key?: string };
+export type ServiceCredential = {
+  token: string;
+  /** A newer token than the refused one. @throws AppError when there is none */
+  renew?: (refused: string) => Promise<string>;
+};
+
+export type ConnectionOptions = { url?: string; key?: string; profile?: string };
 
 export function jsonOption(): Option {
   return new Option('--json', 'print JSON for a program to read');
+}
+
+export function profileOption(meaning = 'profile to use (default: TOOLHOST_PROFILE, or the current one)'): Option {
+  return new Option('--profile <name>', meaning).argParser((name) => {
+    if (!isProfileName(name)) throw new InvalidArgumentError(profileAdvice);
+    return name;
+  });
+}
+
+/** Reads the address of a service. @throws InvalidArgumentError, which says what is allowed */
+export function serviceUrl(text: string): string {
+  const origin = originIn(text);
+  if (origin === undefined) throw new InvalidArgumentError(urlAdvice);
+  return origin;
 }
 
 /** The options of every command that talks to a running service. */
@@ -17,48 +36,13 @@ export function addConnectionOptions(command: Command): Command {
     .addOption(
       new Option(
         '--url <url>',
-        'address of the service (default: TOOLHOST_URL, BASE_URL or http://127.0.0.1:PORT)',
-      ).argParser((text) => originOf(text) ?? refuseUrl()),
+        'address of the service (default: TOOLHOST_URL, BASE_URL, that of the profile, or http://127.0.0.1:PORT)',
+      ).argParser(serviceUrl),
     )
-    .option('--key <key>', 'API key (default: TOOLHOST_API_KEY, which keeps it out of lists of processes)')
+    .option(
+      '--key <key>',
+      'API key (default: TOOLHOST_API_KEY, which keeps it out of lists of processes, or the login of the profile)',
+    )
+    .addOption(profileOption())
     .addOption(jsonOption());
-}
-
-const urlAdvice = 'allowed: http:// or https://, a host and a port, without a path';
-
-function refuseUrl(): never {
-  throw new InvalidArgumentError(urlAdvice);
-}
-
-function originOf(text: string): string | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const { protocol, origin, pathname, username } = new URL(text);
-  return /^https?:$/.test(protocol) && pathname === '/' && username === '' ? origin : undefined;
-}
-
-/** Reads the options, or else the environment. @throws AppError without a key or with an unusable setting */
-export function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): ServiceConnection {
-  const key = (options.key ?? env.TOOLHOST_API_KEY ?? '').trim();
-  if (key === '') {
-    throw new AppError(
-      'unauthenticated',
-      `no API key: set TOOLHOST_API_KEY or give --key; make one with: ${programName} keys create --name me --scopes manage,call`,
-    );
-  }
-  // Checked here, because the runtime's message about such a header would repeat the key.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new AppError('unauthenticated', 'the API key has characters that no key has');
-  return { url: options.url ?? environmentUrl(env), key };
-}
-
-/** Address of the service that this environment would start. */
-export function environmentUrl(env: NodeJS.ProcessEnv): string {
-  for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
-    const text = env[name]?.trim();
-    if (!text) continue;
-    const origin = originOf(text);
-    if (origin === undefined)
-      throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${urlAdvice}`);
-    return origin;
-  }
-  return `http://127.0.0.1:${env.PORT?.trim() || '8080'}`;
 }

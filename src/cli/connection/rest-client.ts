@@ -11,15 +11,20 @@ export type RestClient = {
   run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 };
 
+/** A client of the service at `url`. */
+export type ConnectedClient = RestClient & { url: string };
+
 /** Longer than the slowest tool call. */
 const patienceMs = 60_000;
 
-export function createRestClient(connection: ServiceConnection): RestClient {
+export function createRestClient(connection: ServiceConnection): ConnectedClient {
+  const send = sender(connection);
   return {
+    url: connection.url,
     async run<Name extends OperationName>(name: Name, input: Input<Name>) {
       const { route, output } = operations[name];
       const { method, path, body } = restRequest(route, input);
-      const response = await send(connection, method, path, body && JSON.stringify(body));
+      const response = await send(method, path, body && JSON.stringify(body));
       const answer = await jsonOf(response);
       if (!response.ok) throw refusalOf(response, answer, connection.url);
       if (!output.safeParse(answer).success) throw notToolhost(connection.url, response.status);
@@ -28,17 +33,28 @@ export function createRestClient(connection: ServiceConnection): RestClient {
   };
 }
 
-async function send(
-  { url, key }: ServiceConnection,
-  method: string,
-  path: string,
-  body: string | undefined,
-): Promise<Response> {
+type Send = (method: string, path: string, body: string | undefined) => Promise<Response>;
+
+/** Sends requests with the credential of a connection, and with a newer token once the service refuses an old one. */
+function sender({ url, credential: { token: first, renew } }: ServiceConnection): Send {
+  let token = first;
+  return async (method, path, body) => {
+    const response = await sendOnce({ url, token, method, path, body });
+    if (response.status !== 401 || !renew) return response;
+    await response.body?.cancel();
+    token = await renew(token);
+    return sendOnce({ url, token, method, path, body });
+  };
+}
+
+type Sent = { url: string; token: string; method: string; path: string; body: string | undefined };
+
+async function sendOnce({ url, token, method, path, body }: Sent): Promise<Response> {
   try {
     return await fetch(url + apiPath + path, {
       method,
       headers: {
-        Authorization: `Bearer ${key}`,
+        Authorization: `Bearer ${token}`,
         Accept: 'application/json',
         'User-Agent': `toolhost-cli/${version}`,
         ...(body !== undefined && { 'Content-Type': 'application/json' }),

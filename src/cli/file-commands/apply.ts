@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { AppError } from '../../errors.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
   type Applying,
@@ -53,9 +54,7 @@ Examples:
 async function apply(paths: readonly string[], options: Options): Promise<void> {
   if (options.prune && options.label === undefined)
     throw new AppError('invalid', '--prune deletes only servers of a label; name it with --label');
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  const client = createRestClient(connection);
+  const client = await connect(options, process.env);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
   const { label } = options;
   const { planned, problems } = await planFiles(client, paths, { env: process.env, more, label });

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Problem } from '../../errors.ts';
-import { environmentUrl, jsonOption } from '../connection/connection.ts';
+import { jsonOption } from '../connection/connection.ts';
+import { environmentUrl } from '../connection/environment-url.ts';
 import { type FileDocument, filesOf, readDocuments } from '../files/read-files.ts';
 import { duplicateSlug, isDocument, literalMessage, literalSecrets, splitDocument } from '../files/server-files.ts';
 import { print, printJson } from '../print/print.ts';

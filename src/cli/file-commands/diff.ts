@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { plannedOutcome, type ServerOutcome, strayServers } from '../files/apply-files.ts';
 import { type Planning, planFiles } from '../files/plan-files.ts';
 import type { FileProblem } from '../files/read-files.ts';
@@ -31,9 +32,7 @@ Examples:
 }
 
 async function diff(paths: readonly string[], options: Options): Promise<void> {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  const client = createRestClient(connection);
+  const client = await connect(options, process.env);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
   const planning = await planFiles(client, paths, { env: process.env, more, forgivesSecrets: true });
   const slugs = new Set(planning.planned.map(({ server }) => server.slug));

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { routes } from '../../routes.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { note, print, printJson } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true; out?: string; label?: string; schema?: string };
@@ -25,18 +26,16 @@ Examples:
 }
 
 async function run(slugs: readonly string[], options: Options): Promise<void> {
-  const connection = connectionOf(options, process.env);
-  const [{ createRestClient }, { documentOf }, { listedServers }, files] = await Promise.all([
-    import('../connection/rest-client.ts'),
+  const client = await connect(options, process.env);
+  const [{ documentOf }, { listedServers }, files] = await Promise.all([
     import('../files/server-document.ts'),
     import('../files/apply-files.ts'),
     import('../files/export-files.ts'),
   ]);
-  const client = createRestClient(connection);
   const wanted = slugs.length > 0 && options.label === undefined ? slugs : await chosen();
   const documents = [];
   for (const slug of new Set(wanted)) documents.push(await documentOf(client, slug));
-  const schema = options.schema ?? connection.url + routes.serverFileSchema;
+  const schema = options.schema ?? client.url + routes.serverFileSchema;
   if (options.out === undefined) {
     if (options.json) printJson(documents);
     else if (documents.length > 0)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { routes } from '../../routes.ts';
-import { environmentUrl } from '../connection/connection.ts';
+import { environmentUrl } from '../connection/environment-url.ts';
 import { print } from '../print/print.ts';
 
 export function addSchema(program: Command): void {

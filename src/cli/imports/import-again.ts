@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Input } from '../../operations/index.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { print, printJson } from '../print/print.ts';
 import { readImportSource } from './import-source.ts';
@@ -41,9 +42,8 @@ Examples:
 }
 
 async function runImportAgain(slug: string, from: string | undefined, options: Options): Promise<void> {
-  const connection = connectionOf(options, process.env);
+  const client = await connect(options, process.env);
   const source = from === undefined ? undefined : await readImportSource(from);
-  const { createRestClient } = await import('../connection/rest-client.ts');
   const input = {
     slug,
     mode: options.apply ? ('apply' as const) : ('plan' as const),
@@ -54,7 +54,7 @@ async function runImportAgain(slug: string, from: string | undefined, options: O
     server: options.server,
     answers: options.set,
   };
-  const result = await createRestClient(connection).run('importAgain', input as Input<'importAgain'>);
+  const result = await client.run('importAgain', input as Input<'importAgain'>);
   const { changed, added } = result.counts;
   if (!options.apply && changed + added + result.server.length > 0) process.exitCode = 2;
   if (options.json) return printJson(result);

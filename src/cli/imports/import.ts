@@ -4,7 +4,8 @@ import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { Input } from '../../operations/index.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { note, print, printJson } from '../print/print.ts';
 import { type ImportSource, readImportSource } from './import-source.ts';
@@ -117,8 +118,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
+  const client = await connect(options, process.env);
   const { include, exclude, readOnly, deprecated, server, set, name, slug, list } = options;
   const input = {
     mode: 'create' as const,
@@ -134,7 +134,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     slug,
     report: list,
   };
-  const made = await createRestClient(connection).run('importApi', input as Input<'importApi'>);
+  const made = await client.run('importApi', input as Input<'importApi'>);
   if (options.json) return printJson(made);
   const { operations } = await import('../../operations/index.ts');
   print(operations.importApi.say?.(made) ?? '');

@@ -3,7 +3,7 @@ import { type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
 import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts';
 import { messageOf } from '../../errors.ts';
 import { fieldsOf } from '../../operations/limit-fields.ts';
-import { environmentUrl } from '../connection/connection.ts';
+import { environmentUrl } from '../connection/environment-url.ts';
 import { wholeOrNone, wholeUpTo } from '../input/whole-number.ts';
 import { print, printJson, table } from '../print/print.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';

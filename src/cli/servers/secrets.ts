@@ -1,7 +1,8 @@
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { AppError } from '../../errors.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { askHidden } from '../input/ask.ts';
 import { readTextFile } from '../input/config-file.ts';
 import { print, printJson, table } from '../print/print.ts';
@@ -41,19 +42,13 @@ Examples:
     .action(remove);
 }
 
-async function clientOf(options: Options) {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  return createRestClient(connection);
-}
-
 async function set(slug: string, name: string, options: SetOptions, command: Command): Promise<void> {
   if (command.args.length > 2) {
     command.error(
       'error: the value is never an argument; give it on standard input, at the prompt or with --value-file',
     );
   }
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const value = await readValue(name, options.valueFile);
   const stored = await client.run('setSecret', { slug, name, value });
   if (options.json) return printJson(stored);
@@ -76,7 +71,7 @@ function typedOrPiped(name: string): Promise<string> {
 }
 
 async function list(slug: string, options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const answer = await client.run('listSecrets', { slug });
   if (options.json) return printJson(answer);
   if (answer.secrets.length === 0) return print(`The server ${slug} has no secrets.`);
@@ -90,7 +85,7 @@ async function list(slug: string, options: Options): Promise<void> {
 }
 
 async function remove(slug: string, name: string, options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const deleted = await client.run('deleteSecret', { slug, name });
   if (options.json) printJson(deleted);
   else print(`The secret ${name} of ${slug} is deleted.`);

@@ -3,7 +3,8 @@ import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { ask } from '../input/ask.ts';
 import { readConfigFile } from '../input/config-file.ts';
 import { note, print, printJson, table } from '../print/print.ts';
@@ -48,14 +49,8 @@ export function addServers(program: Command): void {
     .action(remove);
 }
 
-async function clientOf(options: Options) {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  return createRestClient(connection);
-}
-
 async function list(options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const servers: Shown['server'][] = [];
   let cursor: string | undefined;
   do {
@@ -71,7 +66,7 @@ async function list(options: Options): Promise<void> {
 }
 
 async function get(slug: string, options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const shown = await client.run('getMcpServer', { slug });
   if (options.json) return printJson(shown);
   const { stringify } = await import('yaml');
@@ -101,7 +96,7 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
   if (name === 'replaceMcpServer' && !isSlug((config as { slug?: unknown }).slug)) {
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   }
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   // The service validates the content of the file.
   const stored = await client.run(name, config as Input<typeof name>);
   if (options.json) return printJson(stored);
@@ -115,7 +110,7 @@ function isSlug(slug: unknown): boolean {
 }
 
 async function remove(slug: string, options: Options & { yes?: true }): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   if (!options.yes && process.stdin.isTTY) {
     note(`This deletes the server ${slug} with its secrets, for good. Its slug cannot be used again.`);
     const typed = await ask('Type the slug to confirm: ', { input: process.stdin, output: process.stderr });

@@ -3,7 +3,8 @@ import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
-import { addConnectionOptions, type ConnectionOptions, connectionOf } from '../connection/connection.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { readConfigFile } from '../input/config-file.ts';
 import { type NamedText, namedText } from '../input/tool-arguments.ts';
 import { print, printJson, table } from '../print/print.ts';
@@ -51,14 +52,8 @@ function collect(argument: string, before: readonly NamedText[]): NamedText[] {
   }
 }
 
-async function clientOf(options: Options) {
-  const connection = connectionOf(options, process.env);
-  const { createRestClient } = await import('../connection/rest-client.ts');
-  return createRestClient(connection);
-}
-
 async function list(slug: string, options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const { config } = await client.run('getMcpServer', { slug });
   const tools = (config.tools ?? []) as { name: string; method: string; url: string; disabled?: boolean }[];
   if (options.json) return printJson({ tools });
@@ -69,7 +64,7 @@ async function list(slug: string, options: Options): Promise<void> {
 
 async function add(slug: string, file: string, options: Options): Promise<void> {
   const fields = await fieldsFrom(file);
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   // The service validates the fields.
   const input: Fields = { ...fields, slug };
   await show('addTool', options, await client.run('addTool', input as Input<'addTool'>));
@@ -86,13 +81,13 @@ async function update(
   if (Object.keys({ ...fields, ...set }).length === 0) {
     throw new AppError('invalid', 'there is nothing to change; name a file with fields, or give --set field=value');
   }
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   const input: Fields = { ...fields, ...set, slug, tool };
   await show('updateTool', options, await client.run('updateTool', input as Input<'updateTool'>));
 }
 
 async function remove(slug: string, tool: string, options: Options): Promise<void> {
-  const client = await clientOf(options);
+  const client = await connect(options, process.env);
   await show('removeTool', options, await client.run('removeTool', { slug, tool }));
 }
 

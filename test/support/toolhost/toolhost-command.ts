@@ -16,7 +16,8 @@ export type CommandOptions = {
   program?: string;
 };
 
-function begin(
+/** Starts `bin/toolhost` and lets it run. */
+export function beginToolhost(
   args: readonly string[],
   { env = {}, cwd, program = binary }: CommandOptions,
 ): ChildProcessWithoutNullStreams {
@@ -28,7 +29,8 @@ function begin(
   });
 }
 
-async function ended(child: ChildProcessWithoutNullStreams): Promise<Ended> {
+/** Waits for its end. */
+export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   const [[code], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null]>,
     text(child.stdout),
@@ -39,11 +41,11 @@ async function ended(child: ChildProcessWithoutNullStreams): Promise<Ended> {
 
 /** Runs `bin/toolhost` as a person would, with `input` as its standard input. */
 export function toolhost(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
-  const child = begin(args, options);
+  const child = beginToolhost(args, options);
   // A command that does not read its input may be gone before it is written.
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');
-  return ended(child);
+  return endOf(child);
 }
 
 /** The same for a command that must succeed with `--json`: what it printed. */

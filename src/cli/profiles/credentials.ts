@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { AppError } from '../../errors.ts';
+import { whileLocked } from './lock.ts';
+import { othersMayNothing, readOwnFile, replacementOf } from './private-file.ts';
+
+const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
+
+const login = z.object({
+  /** Origin of the service. What is stored here is sent to no other. */
+  url: z.string(),
+  issuer: z.string(),
+  client_id: token,
+  token_endpoint: z.string(),
+  revocation_endpoint: z.string().optional(),
+  access_token: token,
+  refresh_token: token.optional(),
+  scope: z.string().optional(),
+});
+const apiKey = z.object({ url: z.string(), api_key: token });
+const stored = z.union([login, apiKey]);
+const file = z.object({ profiles: z.record(z.string(), stored) });
+
+export type StoredLogin = z.output<typeof login>;
+/** The tokens of a login, or an API key. */
+export type StoredCredential = z.output<typeof stored>;
+
+const fileIn = (folder: string) => join(folder, 'credentials.json');
+
+/** Stored credentials by the name of their profile. @throws AppError that names the file, and nothing that it holds */
+export function readCredentials(folder: string): ReadonlyMap<string, StoredCredential> {
+  const path = fileIn(folder);
+  const text = readOwnFile(path, othersMayNothing);
+  if (text === undefined) return new Map();
+  const parsed = file.safeParse(jsonIn(text));
+  if (!parsed.success) throw new AppError('invalid', `${path}: is damaged; remove the file, and log in again`);
+  return new Map(Object.entries(parsed.data.profiles));
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `save` has the credential stored instead of the one of the profile, or removes that one. */
+type Change<Result> = (
+  before: StoredCredential | undefined,
+  save: (credential: StoredCredential | undefined) => void,
+) => Promise<Result>;
+
+/**
+ * Changes the credential of a profile while no other process does. That a new one can be stored is certain before
+ * `change` asks for it, and a signal waits until it is stored: a refresh token is good for one use.
+ * @throws AppError
+ */
+export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
+  return whileLocked(join(folder, 'credentials.lock'), async () => {
+    const all = new Map(readCredentials(folder));
+    const replacement = replacementOf(fileIn(folder), expectedBytes(all));
+    const ignore = () => undefined;
+    for (const signal of signals) process.on(signal, ignore);
+    try {
+      return await change(all.get(profile), (credential) => {
+        if (credential) all.set(profile, credential);
+        else all.delete(profile);
+        replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
+      });
+    } finally {
+      for (const signal of signals) process.off(signal, ignore);
+      replacement.discard();
+    }
+  });
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** For the tokens of a profile that has none yet. */
+const usualBytes = 16_384;
+
+function expectedBytes(all: ReadonlyMap<string, StoredCredential>): number {
+  return JSON.stringify([...all]).length + usualBytes;
+}

@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { eventually } from '../support/eventually.ts';
+import { signInPerson } from '../support/oauth/signed-in-agent.ts';
+import { beginLogin, logInWithCommand } from '../support/toolhost/login-command.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+
+type Stored = {
+  profiles: Record<string, { url: string; client_id: string; access_token: string; refresh_token: string }>;
+};
+
+describe('toolhost login', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let aheadMs = 0;
+  before(async () => {
+    running = await startToolhost({ surroundings: { now: () => Date.now() + aheadMs } });
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-login-'));
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await running.stop();
+  });
+
+  let homes = 0;
+  /** The environment of a person who has never used the command line. */
+  const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++homes}`) });
+  const files = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
+  const stored = (env: { XDG_CONFIG_HOME: string }) =>
+    JSON.parse(readFileSync(join(files(env), 'credentials.json'), 'utf8')) as Stored;
+  async function loggedIn(...args: string[]) {
+    const env = newPerson();
+    const end = await logInWithCommand([running.url, ...args], { env });
+    assert.equal(end.code, 0, end.stderr);
+    return env;
+  }
+  const list = (env: Record<string, string>, ...args: string[]) => toolhost(['servers', 'list', ...args], { env });
+
+  it('[ship 7] logs in at a loopback address, keeps the tokens to the person, and needs no key afterwards', async () => {
+    const env = newPerson();
+    const end = await logInWithCommand([running.url], { env });
+    assert.deepEqual(
+      [end.code, end.stdout],
+      [0, `Logged in to ${running.url}; profile: default; scopes: manage:read, manage:write.\n`],
+    );
+    const { default: tokens } = stored(env).profiles;
+    assert.ok(tokens);
+    for (const token of [tokens.access_token, tokens.refresh_token])
+      assert.ok(!end.stdout.includes(token) && !end.stderr.includes(token));
+    assert.equal(statSync(join(files(env), 'credentials.json')).mode & 0o777, 0o600);
+    assert.equal(statSync(files(env)).mode & 0o777, 0o700);
+    assert.deepEqual(parse(readFileSync(join(files(env), 'config.yaml'), 'utf8')), {
+      profile: 'default',
+      profiles: { default: { url: running.url } },
+    });
+    const listed = await list(env);
+    assert.deepEqual([listed.code, listed.stderr], [0, '']);
+    assert.deepEqual(
+      readdirSync(files(env)).filter((name) => !/^(config\.yaml|credentials\.(json|lock))$/.test(name)),
+      [],
+    );
+  });
+
+  it('[ship 7] takes the redirected address from standard input, and nothing else', async () => {
+    const env = newPerson();
+    const login = beginLogin([running.url, '--no-browser'], { env });
+    const address = await login.address;
+    const answer = await signInPerson(address);
+    const wrong = new URL(answer);
+    wrong.searchParams.set('state', 'of-another-login');
+    const foreign = new URL(answer);
+    foreign.searchParams.set('iss', 'https://evil.example');
+    for (const line of ['', 'nothing', answer.searchParams.get('code') ?? '', wrong.href, foreign.href])
+      login.paste(line);
+    await eventually(() => assert.match(login.notes(), /does not come from/));
+    assert.match(login.notes(), /that is not the address that the login led to/);
+    assert.match(login.notes(), /the answer belongs to another login/);
+    login.paste(`  ${answer.href}  `);
+    assert.equal((await login.ended).code, 0);
+    assert.equal((await list(env)).code, 0);
+  });
+
+  it('[ship 7] waits on when a page sends the browser to the loopback address', async () => {
+    const env = newPerson();
+    const login = beginLogin([running.url], { env });
+    const answer = await signInPerson(await login.address);
+    const forged = new URL(answer);
+    forged.searchParams.set('state', 'forged');
+    assert.equal((await fetch(forged)).status, 400);
+    assert.equal((await fetch(new URL('/else', answer))).status, 404);
+    const page = await fetch(answer);
+    assert.equal(page.status, 200);
+    assert.match(await page.text(), /You are logged in/);
+    assert.equal((await login.ended).code, 0);
+  });
+
+  it('[ship 7] opens the browser that there is', async () => {
+    const env = newPerson();
+    const opened = join(folder, 'opened');
+    const browser = join(folder, 'browser.sh');
+    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > '${opened}'\n`);
+    chmodSync(browser, 0o755);
+    const login = beginLogin([running.url], { env: { ...env, BROWSER: browser } });
+    const address = await login.address;
+    await eventually(() => assert.equal(readFileSync(opened, 'utf8'), address));
+    await fetch(await signInPerson(address));
+    assert.equal((await login.ended).code, 0);
+  });
+
+  it('[ship 7] ends with the reason when the person cancels', async () => {
+    const login = beginLogin([running.url], { env: newPerson() });
+    const cancelled = new URL(new URL(await login.address).searchParams.get('redirect_uri') ?? '');
+    const state = new URL(await login.address).searchParams.get('state') ?? '';
+    cancelled.search = String(new URLSearchParams({ error: 'access_denied', state, iss: `${running.url}/mcp/manage` }));
+    await fetch(cancelled);
+    const { code, stdout, stderr } = await login.ended;
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^error: the login was cancelled$/m);
+  });
+
+  it('[ship 7] renews expired tokens once, however many commands need them', async () => {
+    const env = await loggedIn();
+    aheadMs += 61 * 60_000;
+    const before = stored(env).profiles.default;
+    const ends = await Promise.all(Array.from({ length: 6 }, () => list(env)));
+    assert.deepEqual(
+      ends.map(({ code, stderr }) => [code, stderr]),
+      ends.map(() => [0, '']),
+    );
+    const renewed = stored(env).profiles.default;
+    assert.notEqual(renewed?.access_token, before?.access_token);
+    // Past the time in which the service forgives a second use of the refresh token before.
+    aheadMs += 61 * 60_000;
+    assert.equal((await list(env)).code, 0);
+    assert.notEqual(stored(env).profiles.default?.refresh_token, renewed?.refresh_token);
+  });
+
+  it('[ship 7] has a login end at once with logout, and with a revocation elsewhere', async () => {
+    const env = await loggedIn();
+    const token = stored(env).profiles.default?.access_token ?? '';
+    const use = async () => (await running.rest('GET', '/servers', { key: token })).status;
+    assert.equal(await use(), 200);
+    const out = await toolhost(['logout'], { env });
+    assert.deepEqual([out.code, out.stdout], [0, `Logged out of ${running.url}; profile: default.\n`]);
+    assert.equal(await use(), 401);
+    assert.deepEqual(stored(env).profiles, {});
+    const refused = await list(env);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /the profile "default" has no login .*login --profile default/);
+
+    const other = await loggedIn();
+    const { refresh_token: revoked, client_id } = stored(other).profiles.default ?? assert.fail();
+    const form = new URLSearchParams({ token: revoked, client_id });
+    await fetch(`${running.url}/mcp/manage/revoke`, { method: 'POST', body: form });
+    const ended = await list(other);
+    assert.equal(ended.code, 1);
+    assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);
+  });
+
+  it('[ship 7] ends the login that another one of the same profile replaces', async () => {
+    const env = await loggedIn();
+    const first = stored(env).profiles.default?.access_token ?? '';
+    assert.equal((await logInWithCommand([], { env })).code, 0);
+    assert.equal((await running.rest('GET', '/servers', { key: first })).status, 401);
+    assert.equal((await list(env)).code, 0);
+  });
+
+  it('[ship 7] asks for less with --read-only', async () => {
+    const env = await loggedIn('--read-only');
+    assert.equal((await list(env)).code, 0);
+    const file = join(folder, 'never.json');
+    writeFileSync(file, JSON.stringify({ name: 'Never', slug: 'never', tools: [] }));
+    const refused = await toolhost(['servers', 'create', file], { env });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /needs the scope manage:write; the credential has manage:read/);
+  });
+
+  it('[ship 7] stores an API key from standard input', async () => {
+    const env = newPerson();
+    const key = await running.key();
+    const end = await toolhost(['login', running.url, '--with-key'], { env, input: `${key}\n` });
+    assert.deepEqual([end.code, end.stdout], [0, `Logged in to ${running.url}; profile: default.\n`]);
+    assert.equal((await list(env)).code, 0);
+    const bad = await toolhost(['login', running.url, '--with-key'], { env, input: 'thk_wrong\n' });
+    assert.equal(bad.code, 1);
+    assert.equal((await list(env)).code, 0, 'the good key stays');
+  });
+
+  it('[ship 7] uses no file that others may read or change', async () => {
+    const env = await loggedIn();
+    const credentials = join(files(env), 'credentials.json');
+    chmodSync(credentials, 0o644);
+    const readable = await list(env);
+    assert.equal(readable.code, 1);
+    assert.match(readable.stderr, /credentials\.json: has the permissions 644, .*chmod 600/);
+    chmodSync(credentials, 0o600);
+    chmodSync(join(files(env), 'config.yaml'), 0o666);
+    const writable = await list(env);
+    assert.equal(writable.code, 1);
+    assert.match(writable.stderr, /config\.yaml: has the permissions 666, .*chmod 644/);
+    const key = await running.key();
+    assert.equal((await list({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
+  });
+
+  it('[ship 7] says of damaged files what to do, and shows nothing of them', async () => {
+    const env = await loggedIn();
+    const credentials = join(files(env), 'credentials.json');
+    const token = stored(env).profiles.default?.access_token ?? '';
+    writeFileSync(credentials, `{"profiles": {"default": "${token}"`);
+    const damaged = await list(env);
+    assert.match(damaged.stderr, /credentials\.json: is damaged; remove the file, and log in again/);
+    assert.ok(!damaged.stderr.includes(token));
+    writeFileSync(join(files(env), 'config.yaml'), 'profiles: [');
+    assert.match((await list(env)).stderr, /config\.yaml: is not YAML/);
+    writeFileSync(join(files(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
+    assert.match((await list(env)).stderr, /profiles\.default\.url: allowed: http/);
+  });
+
+  it('[ship 7] has several profiles; options count more than the environment, and that more than the current one', async () => {
+    const env = await loggedIn('--profile', 'work');
+    const key = await running.key({ workspace: 'elsewhere' });
+    const second = await startToolhost();
+    try {
+      assert.equal((await logInWithCommand([second.url], { env })).code, 0);
+      type Listed = { profiles: { name: string; url: string; credential: string; in_use: boolean }[] };
+      const profiles = (more = {}) => toolhostJson<Listed>(['profiles'], { env: { ...env, ...more } });
+      assert.deepEqual((await profiles()).profiles, [
+        { name: 'work', url: running.url, credential: 'login', in_use: false },
+        { name: 'default', url: second.url, credential: 'login', in_use: true },
+      ]);
+      assert.equal((await profiles({ TOOLHOST_PROFILE: 'work' })).profiles[0]?.in_use, true);
+      await running.createServer({ name: 'Here', slug: 'only-here', tools: [] });
+      const has = async (more: Record<string, string>, ...args: string[]) =>
+        (await list({ ...env, ...more }, ...args)).stdout.includes('only-here');
+      assert.deepEqual(
+        [
+          await has({}),
+          await has({ TOOLHOST_PROFILE: 'work' }),
+          await has({}, '--profile', 'work'),
+          await has({ TOOLHOST_PROFILE: 'default' }, '--profile', 'work'),
+          await has({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url }, '--profile', 'work'),
+          await has({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url, TOOLHOST_PROFILE: 'work' }),
+        ],
+        [false, true, true, true, true, false],
+      );
+      assert.equal((await toolhost(['profiles', 'use', 'work'], { env })).code, 0);
+      assert.equal(await has({}), true);
+      assert.equal((await toolhost(['profiles', 'remove', 'default'], { env })).code, 1);
+      assert.equal((await toolhost(['logout', '--profile', 'default'], { env })).code, 0);
+      assert.equal((await toolhost(['profiles', 'remove', 'default'], { env })).code, 0);
+      assert.deepEqual(
+        (await profiles()).profiles.map(({ name }) => name),
+        ['work'],
+      );
+      const unknown = await list(env, '--profile', 'nope');
+      assert.match(unknown.stderr, /there is no profile "nope"; there are work; make it with/);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  it('[ship 7] keeps the tokens of a service that is down', async () => {
+    const service = await startToolhost();
+    const env = newPerson();
+    assert.equal((await logInWithCommand([service.url], { env })).code, 0);
+    await service.stop();
+    const down = await list(env);
+    assert.deepEqual([down.code, /nothing answers at/.test(down.stderr)], [1, true]);
+    const out = await toolhost(['logout'], { env });
+    assert.deepEqual([out.code, /cannot be reached: .*nothing was removed/.test(out.stderr)], [1, true], out.stderr);
+    assert.ok(stored(env).profiles.default);
+    assert.equal((await toolhost(['logout', '--local'], { env })).code, 0);
+    assert.deepEqual(stored(env).profiles, {});
+    const again = await beginLogin([service.url], { env }).ended;
+    assert.deepEqual([again.code, /cannot be reached/.test(again.stderr)], [1, true]);
+  });
+});
