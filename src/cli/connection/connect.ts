@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import { programName } from '../../version.ts';
 import { configFolder } from '../profiles/config-folder.ts';
-import type { ConnectionOptions, ServiceCredential, ServiceConnection } from './connection.ts';
+import type { ConnectionOptions, ServiceConnection, ServiceCredential } from './connection.ts';
 import { environmentUrl, namedUrl } from './environment-url.ts';
 import type { ConnectedClient } from './rest-client.ts';
 
