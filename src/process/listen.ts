@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import type { Config } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { createServer } from '../http/node-http.ts';
@@ -14,21 +14,42 @@ const canSharePort = process.platform === 'linux';
 export function listen(server: Server, { port, host }: Config, isWorker: boolean): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new AppError('conflict', `port ${port} is in use; stop what uses it, or set PORT`)
-          : error,
-      );
+      reject(error.code === 'EADDRINUSE' ? portInUse(port) : error);
     });
     const done = () => resolve((server.address() as AddressInfo).port);
     server.listen({ port, host, reusePort: isWorker && canSharePort }, done);
   });
 }
 
-/** A free port for all workers. Checked here, because listeners with SO_REUSEPORT do not notice others. @throws AppError conflict */
+/**
+ * The port to listen on later: that of the configuration, or a free one. Whether it is in use is asked by connecting: to
+ * listen for a moment would accept calls that a proxy sends meanwhile, and lose them.
+ * @throws AppError conflict
+ */
 export async function findPort(config: Config): Promise<number> {
+  if (config.port !== 0) {
+    if (await answers(config)) throw portInUse(config.port);
+    return config.port;
+  }
   const server = createServer();
   const port = await listen(server, config, false);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   return port;
+}
+
+const wildcards: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+function answers({ port, host }: Config): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: wildcards[host] ?? host });
+    const done = (isAnswered: boolean) => {
+      socket.destroy();
+      resolve(isAnswered);
+    };
+    socket.once('connect', () => done(true)).once('error', () => done(false));
+  });
+}
+
+function portInUse(port: number): AppError {
+  return new AppError('conflict', `port ${port} is in use; stop what uses it, or set PORT`);
 }

@@ -11,7 +11,7 @@ import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
-import { listen } from './listen.ts';
+import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
 export type Running = {
@@ -72,8 +72,10 @@ export async function start(
     },
   );
   closeSilentConnections(server, surroundings.silentMs);
-  // A single process may learn its port only by listening. A worker knows the port and listens once it can serve.
-  const port = primary ? config.port : await listen(server, config, false);
+  // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by
+  // listening, and a port in use is reported before the database is touched.
+  const isFree = !primary && config.port === 0;
+  const port = isFree ? await listen(server, config, false) : primary ? config.port : await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;
   let local: LocalParts | undefined;
   try {
@@ -83,7 +85,7 @@ export async function start(
       await provideExampleServer(app.runner, local.examplePort);
     }
     primary?.onReport(app.metrics);
-    if (primary) await listen(server, config, true);
+    if (!isFree) await listen(server, config, primary !== undefined);
   } catch (error) {
     await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
     throw error;

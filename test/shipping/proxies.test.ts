@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { serverAt } from '../support/configs.ts';
+import { type RunningProxy, startProxy } from '../support/deploy/proxies.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const headers = { host: 'tools.example.com' };
+/** The page gives proxies this long to see that a replica is ready. */
+const proxyNoticeMs = 5000;
+/** Calls under way at a time through each proxy. */
+const callers = 4;
+
+describe('a proxy with the configuration of its page', { timeout: 180_000, concurrency: true }, () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let folder: string;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-proxies-'));
+  });
+  after(async () => {
+    await Promise.all([postgres?.stop(), upstream?.close()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A service in production mode, of one process for each port. */
+  async function startService(count: number, database: Record<string, string>) {
+    const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
+    const env: Record<string, string> = {
+      BASE_URL: 'https://tools.example.com',
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      OIDC_ISSUER: 'https://login.example.com',
+      OIDC_CLIENT_ID: 'toolhost',
+      OIDC_CLIENT_SECRET: 'of-the-client',
+      EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+      CALLS_PER_SECOND: '0',
+      TRUSTED_PROXIES: '1',
+      REFUSALS_PER_MINUTE: '300',
+      LOG_LEVEL: 'warn',
+      ...database,
+    };
+    const start = (port: number) => startChildToolhost({ ...env, PORT: String(port) });
+    const processes: ChildToolhost[] = await Promise.all(ports.map(start));
+    const { key } = await toolhostJson<{ key: string }>(
+      ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'],
+      { env },
+    );
+    const url = `http://127.0.0.1:${ports[0]}`;
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const manage = async (method: string, path: string, body: object) => {
+      const reply = await freshRequest(`${url}/api/v1${path}`, { key, method, headers, body: { ...body } });
+      assert.ok(reply.status < 300, reply.text);
+    };
+    await manage('POST', '/servers', serverAt('called', upstream.url, { authentication }));
+    await manage('PUT', '/servers/called/secrets/KEY', { value: 'secret' });
+    return {
+      ports,
+      key,
+      /** Restarts each process in turn, as the page says. */
+      async restart(nginx: RunningProxy): Promise<void> {
+        for (const [index, port] of ports.entries()) {
+          nginx.reload((text) => text.replace(`:${port} max_fails=0`, `:${port} max_fails=0 down`));
+          const old = processes[index] ?? assert.fail();
+          assert.equal(await old.end(), 0, old.output());
+          processes[index] = await start(port);
+          nginx.reload((text) => text);
+          await delay(proxyNoticeMs);
+        }
+      },
+      async end(): Promise<void> {
+        await Promise.all(processes.map((running) => running.end('SIGKILL')));
+      },
+    };
+  }
+
+  /** Calls through proxies until the work is done; gives what failed, and the number of calls through each. */
+  async function callDuring(proxies: readonly RunningProxy[], key: string, work: () => Promise<void>) {
+    const failed: string[] = [];
+    const counts = new Map<string, number>();
+    let isOver = false;
+    const keepCalling = async ({ name, url }: RunningProxy, pauseMs: number) => {
+      while (!isOver) {
+        const { status, text } = await freshCall(url, 'called', { key, headers });
+        // A busy machine may make a process refuse calls for a moment, which is not about the restart.
+        const isOverloaded = text.includes('overloaded');
+        if (!isOverloaded && (status !== 200 || text.includes('"isError":true')))
+          failed.push(`${name}: ${status} ${text}`);
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+        await delay(pauseMs);
+      }
+    };
+    // Callers that pause leave connections idle, which the stopping process closes.
+    const calling = proxies.flatMap((proxy) => Array.from({ length: callers }, (_, n) => keepCalling(proxy, n * 40)));
+    await work().finally(() => {
+      isOver = true;
+    });
+    await Promise.all(calling);
+    return { failed, counts };
+  }
+
+  it('[ship 8] loses no call while replicas are restarted one after the other', async () => {
+    const service = await startService(2, {
+      DATABASE_URL: await postgres.createDatabase(),
+      DATA_DIR: join(folder, 'two'),
+    });
+    const proxies: RunningProxy[] = [];
+    try {
+      for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
+      const { failed, counts } = await callDuring(proxies, service.key, () =>
+        service.restart(proxies[0] ?? assert.fail()),
+      );
+      assert.deepEqual(
+        failed.slice(0, 3),
+        [],
+        `${failed.length} failed\n${proxies.map((proxy) => proxy.output()).join('\n')}`,
+      );
+      for (const { name, url } of proxies) {
+        assert.ok((counts.get(name) ?? 0) > 50, name);
+        assert.equal((await freshRequest(`${url}/metrics`, { headers })).status, 404, name);
+      }
+    } finally {
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      await service.end();
+    }
+  });
+
+  it('[ship 8] meets a process only once that can serve', async () => {
+    const port = await freePort();
+    const starting = startChildToolhost({ DATA_DIR: join(folder, 'starting'), PORT: String(port) });
+    const first = await eventually(() => freshRequest(`http://127.0.0.1:${port}/readyz`), 30_000);
+    await (await starting).end();
+    assert.equal(first.status, 200);
+  });
+
+  it('[ship 8] gives the address of the client, whatever the client claims', async () => {
+    const service = await startService(1, { DATA_DIR: join(folder, 'address') });
+    const proxies: RunningProxy[] = [];
+    try {
+      for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
+      // Refused requests are counted by address: claims of other addresses must not escape that.
+      for (const { name, url } of proxies) {
+        const ask = (n: number) =>
+          freshRequest(`${url}/mcp/called`, {
+            body: {},
+            headers: { ...headers, 'x-forwarded-for': `198.51.100.${n % 250}` },
+          });
+        let statuses: number[] = [];
+        await eventually(async () => {
+          statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await ask(n)).status));
+          assert.ok(statuses.includes(429), `${name}: ${statuses[0]}`);
+        }, 30_000);
+      }
+    } finally {
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      await service.end();
+    }
+  });
+});

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { needProgram } from '../browser/debian-program.ts';
+import { eventually } from '../eventually.ts';
+import { freshRequest } from '../fresh-request.ts';
+import { blocksOf } from '../pages/blocks.ts';
+import { freePort } from '../upstreams/listener.ts';
+
+export type RunningProxy = {
+  name: string;
+  url: string;
+  output(): string;
+  reload(change: (text: string) => string): void;
+  stop(): Promise<void>;
+};
+
+type Kind = {
+  paths: readonly [string, ...string[]];
+  debianPackage: string;
+  args: (file: string, folder: string) => string[];
+  /** The configuration of the page on a loopback port, without TLS and its files. */
+  local: (text: string, port: number, folder: string) => string;
+};
+
+const kinds: Record<string, Kind> = {
+  nginx: {
+    paths: ['/usr/sbin/nginx', '/opt/homebrew/bin/nginx'],
+    debianPackage: 'nginx-light',
+    args: (file, folder) => ['-p', folder, '-c', file],
+    local: (text, port, folder) => {
+      const site = text.replace('listen 443 ssl;', `listen 127.0.0.1:${port};`).replaceAll(/^ *ssl_.*\n/gm, '');
+      const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => {
+        mkdirSync(join(folder, kind));
+        return `${kind}_temp_path ${join(folder, kind)};`;
+      });
+      return `daemon off; pid ${folder}/pid; error_log stderr; events {}\nhttp { access_log off; ${paths.join(' ')}\n${site} }\n`;
+    },
+  },
+  caddy: {
+    paths: ['/usr/bin/caddy', '/opt/homebrew/bin/caddy'],
+    debianPackage: 'caddy',
+    args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
+    local: (text, port) =>
+      `{\n  admin off\n}\n${text.replace(/^tools\.example\.com/m, `http://tools.example.com:${port}`)}`,
+  },
+  haproxy: {
+    paths: ['/usr/sbin/haproxy', '/opt/homebrew/bin/haproxy'],
+    debianPackage: 'haproxy',
+    args: (file) => ['-db', '-f', file],
+    local: (text, port) => text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`),
+  },
+};
+
+/** Starts a proxy with its configuration on the page about proxies, in front of the replicas at these ports. */
+export async function startProxy(name: string, ports: readonly number[]): Promise<RunningProxy> {
+  const { paths, debianPackage, args, local } = kinds[name] as Kind;
+  const program = await needProgram(paths, debianPackage);
+  const folder = mkdtempSync(join(tmpdir(), `toolhost-${name}-`));
+  const [block] = blocksOf('docs/operations/proxies.md').filter(({ language }) => language === name);
+  const port = await freePort();
+  const [first, second] = ports;
+  const one = local(block?.text ?? '', port, folder).replaceAll('10.0.0.7:8080', `127.0.0.1:${first}`);
+  const text =
+    second === undefined
+      ? one.replaceAll(/^ *server .*10\.0\.0\.8.*\n| 10\.0\.0\.8:8080/gm, '')
+      : one.replaceAll('10.0.0.8:8080', `127.0.0.1:${second}`);
+  const file = join(folder, 'configuration');
+  writeFileSync(file, text);
+  const child: ChildProcess = spawn(program, args(file, folder), {
+    env: { PATH: process.env.PATH ?? '', HOME: folder },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  const ended = once(child, 'exit');
+  const url = `http://127.0.0.1:${port}`;
+  await eventually(async () => {
+    if (child.exitCode !== null) throw new Error(`${name} did not start: ${said}`);
+    const { status } = await freshRequest(`${url}/readyz`, { headers: { host: 'tools.example.com' } });
+    if (status !== 200) throw new Error(`${name} answers ${status}: ${said}`);
+  }, 10_000);
+  return {
+    name,
+    url,
+    output: () => said,
+    reload(change) {
+      writeFileSync(file, change(text));
+      child.kill('SIGHUP');
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
