@@ -7,6 +7,7 @@ import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { variables } from '../src/variables.ts';
+import { clientsFile, clientsPage } from './client-snippets.ts';
 import { declaredFile, declaredText } from './declared.ts';
 
 type JsonSchema = {
@@ -183,6 +184,7 @@ export function referencePages(): Record<string, string> {
 /** Writes the pages, and what the dashboard knows of configurations, when this file is run. */
 if (import.meta.main) {
   writeFileSync(declaredFile, declaredText());
+  writeFileSync(clientsFile, clientsPage());
   for (const [name, text] of Object.entries(referencePages())) {
     writeFileSync(join(import.meta.dirname, 'reference', name), text);
   }

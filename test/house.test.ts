@@ -45,7 +45,7 @@ const mayImport: Record<string, readonly string[]> = {
   manage: ['domain', 'store', 'operations', 'http'],
   threads: ['gateway', 'operations'],
   edge: ['domain', 'http', ...settings],
-  local: ['store', 'operations', 'manage', 'http', ...settings],
+  local: ['domain', 'store', 'operations', 'manage', 'http', ...settings],
   app: [
     ...['domain', 'store', 'telemetry', 'gateway', 'oauth', 'operations', 'manage', 'threads', 'edge', 'outbound'],
     ...['local', ...settings],

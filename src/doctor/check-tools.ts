@@ -1,4 +1,4 @@
-import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/known-clients.ts';
+import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/clients/clients.ts';
 import { firstNames } from '../domain/problems/first-names.ts';
 import { schemaFaults } from '../domain/warnings/client-schemas.ts';
 import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';

@@ -1,4 +1,4 @@
-import { knownClients } from '../domain/known-clients.ts';
+import { clientsThat, knownClients } from '../domain/clients/clients.ts';
 
 /** One thing that clients need of a server, and whether the server has it. */
 export type Check = {
@@ -22,6 +22,9 @@ export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok
 export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
 
 export const everyClient: readonly string[] = knownClients.map((client) => client.name);
+
+/** Clients that can log in; the others use a token that they are given. */
+export const loginClients: readonly string[] = clientsThat(({ neverLogsIn }) => !neverLogsIn);
 
 export type Fields = { [key: string]: unknown };
 

@@ -1,4 +1,4 @@
-import { knownClients } from '../domain/known-clients.ts';
+import { clientsThat, inWords } from '../domain/clients/clients.ts';
 import {
   checkAuthorization,
   checkPkceIsRequired,
@@ -83,17 +83,11 @@ function checkAddress(address: string): Verdict {
   if (username !== '' || password !== '')
     return problem('The address holds a user name or a password; clients refuse that.');
   if (hash !== '') return problem('The address has a part after #, which is never sent.');
-  const hosted = knownClients.filter((client) => client.isHosted).map((client) => client.name);
+  const hosted = clientsThat(({ isHosted }) => isHosted);
   if (isLoopbackHost(hostname))
-    return warning(
-      `Only programs on this machine reach it. ${hosted.join(' and ')} connect from the internet.`,
-      hosted,
-    );
+    return warning(`Only programs on this machine reach it. ${inWords(hosted)} connect from the internet.`, hosted);
   if (protocol === 'http:')
-    return warning(
-      `It is not https, so credentials can be read on their way. ${hosted.join(' and ')} refuse it.`,
-      hosted,
-    );
+    return warning(`It is not https, so credentials can be read on their way. ${inWords(hosted)} refuse it.`, hosted);
   if (search !== '')
     return warning('The address has a query, which some clients leave out when they look for the login.');
   return ok('https, and reachable from anywhere that can reach its host.');
@@ -132,11 +126,11 @@ async function examineLogin(patient: Patient, refusal: Answered): Promise<void> 
   report('challenge', 'A request without a credential is refused with a challenge', checkChallenge(refusal));
   const found = await findResource(web, address, refusal);
   if (!found.resource && token !== undefined && readChallenge(refusal).metadataUrl === undefined) {
-    const only = knownClients.filter((client) => client.onlyLogsIn).map((client) => client.name);
+    const only = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
     report(
       'sign_in',
       'Clients can present the credential',
-      warning(`There is no login, only tokens. ${only.join(' and ')} can only log in.`, only),
+      warning(`There is no login, only tokens. ${inWords(only)} can only log in.`, only),
     );
     return;
   }

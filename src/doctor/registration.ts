@@ -1,5 +1,5 @@
-import { knownClients } from '../domain/known-clients.ts';
-import { everyClient, type Fields, ok, problem, textsOf, type Verdict, warning } from './check.ts';
+import { registeringClients } from '../domain/clients/clients.ts';
+import { type Fields, ok, problem, textsOf, type Verdict, warning } from './check.ts';
 import type { Answered, WebClient } from './web.ts';
 
 /** The redirect URI of this examination. Nothing listens there: no login is finished. */
@@ -52,12 +52,16 @@ const isCreated = ({ status }: Answered) => status === 201 || status === 200;
 /** Registers each known client with its own redirect URIs. */
 export async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
   const refused: { name: string; why: string }[] = [];
-  for (const { name, redirectUris } of knownClients) {
+  for (const { name, redirectUris } of registeringClients) {
     const page = await register(web, endpoint, name, redirectUris);
     if (page.status === 429) return warning('There were too many registrations; try again later.');
     if (!isCreated(page)) refused.push({ name, why: `${page.status}${errorOf(page.json)}` });
   }
-  if (refused.length === 0) return ok('The redirect URIs of all these clients are taken.', [...everyClient]);
+  if (refused.length === 0)
+    return ok(
+      'The redirect URIs of all these clients are taken.',
+      registeringClients.map(({ name }) => name),
+    );
   return problem(
     `Refused: ${refused.map(({ name, why }) => `${name} (${why})`).join('; ')}.`,
     refused.map(({ name }) => name),

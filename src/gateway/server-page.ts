@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { claudeCodeCommand, mcpRemoteCommand } from '../domain/clients/terminal-clients.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
 import { page, visible } from '../http/page.ts';
 
@@ -21,8 +22,7 @@ function connectionName(url: string): string {
 /** The page for a person who opens the address of a server in a browser. */
 export function serverPage(about: About, url: string): string {
   const isLogin = about.access === 'oauth' || about.access === 'passthrough';
-  const header = isLogin ? '' : ' --header "Authorization: Bearer $TOKEN"';
-  const name = connectionName(url);
+  const to = { name: connectionName(url), url, token: isLogin ? undefined : '$TOKEN' };
   return page(
     `${visible(about.name)} – MCP server`,
     html`<h1>${visible(about.name)}</h1>
@@ -31,9 +31,9 @@ ${about.description ? html`<p>${visible(about.description)}</p>` : ''}
 <h2>Address</h2>
 <pre>${url}</pre>
 <h2>Connect Claude Code</h2>
-<pre>claude mcp add --transport http ${name} ${url}${header}</pre>
+<pre>${claudeCodeCommand(to)}</pre>
 <h2>Connect a client that only speaks stdio</h2>
-<pre>npx mcp-remote ${url}${header}</pre>
+<pre>${mcpRemoteCommand(to)}</pre>
 <p class="soft">${credential[about.access]}</p>`,
   );
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
+import { claudeCodeCommand } from '../domain/clients/terminal-clients.ts';
 import { routes, urlOf } from '../routes.ts';
 import { variables } from '../variables.ts';
 import { programName } from '../version.ts';
@@ -28,7 +29,7 @@ export function greeting(config: Config, baseUrl: string): string {
       '',
       '  The same for an agent:',
       '',
-      `claude mcp add --transport http ${exampleSlug} ${url} --header "Authorization: Bearer ${exampleToken}"`,
+      claudeCodeCommand({ name: exampleSlug, url, token: exampleToken }),
     );
   }
   lines.push(

@@ -21,7 +21,7 @@ describe('warnings about clients, hints and answers', () => {
 
   it('[conf 6] names of arguments that Claude refuses, of which constants are none', async () => {
     const sentence = (names: string) =>
-      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude and Claude Code refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
+      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Claude Code and Anthropic API refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
     assert.deepEqual(await ofSchema({ 'filter[name]': text, 'a.b-c_d': text }), [sentence('filter[name]')]);
     assert.deepEqual(await ofSchema({ filter_name: { ...text, wire_name: 'filter[name]' } }), []);
     assert.deepEqual(await ofSchema({ 'filter[name]': { ...text, value: 'constant' } }), []);
@@ -31,15 +31,15 @@ describe('warnings about clients, hints and answers', () => {
     const at = 'tools[0].input_schema: ';
     const object = (more: Json) => ofSchema({ type: 'object', properties: { a: text }, ...more });
     assert.deepEqual(await object({ properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } }), [
-      `${at}$ref, which clients do not follow (a): Claude and Claude Code refuse the tool; write the schema where it is used`,
+      `${at}$ref, which clients do not follow (a): Claude, Claude Code and Anthropic API refuse the tool; write the schema where it is used`,
     ]);
     const root = `${at}oneOf, anyOf, allOf or not at the root of the schema`;
     const advice =
-      'Claude, Claude Code, ChatGPT and Codex refuse the tool; declare the arguments in properties, and describe in words which of them go together';
+      'Claude, Claude Code, Anthropic API, ChatGPT, Codex and OpenAI API refuse the tool; declare the arguments in properties, and describe in words which of them go together';
     assert.deepEqual(await object({ anyOf: [{ required: ['a'] }] }), [`${root} (anyOf): ${advice}`]);
     assert.deepEqual(await object({ properties: { a: { anyOf: [text, { type: 'null' }] } } }), []);
     const items =
-      'VS Code, ChatGPT and Codex refuse the tool; say what the entries are, for example "items": {"type": "string"}';
+      'VS Code, ChatGPT, Codex and OpenAI API refuse the tool; say what the entries are, for example "items": {"type": "string"}';
     assert.deepEqual(
       await ofSchema({ ids: { type: 'array' }, deep: { type: 'object', properties: { b: { type: 'array' } } } }),
       [`${at}Arrays without items (ids, deep.b): ${items}`],
@@ -52,9 +52,10 @@ describe('warnings about clients, hints and answers', () => {
     assert.deepEqual(await warnings({ slug: 'things', tools: [toolWith({ name: long })] }), [
       `tools[0].name: is mcp__things__${long} in Claude Code, which takes 64 characters; make the name of the tool shorter by 5`,
       `tools[0].name: is things:${long} in Cursor, which takes 60 characters; make the name of the tool shorter by 3`,
+      `tools[0].name: is ${long}_mcp_things in LibreChat, which takes 64 characters; make the name of the tool shorter by 3`,
     ]);
     assert.deepEqual(await ofTool({ name: 'things.get' }), [
-      'tools[0].name: has a dot, which the models of Claude, Claude Code, Codex and ChatGPT refuse; write _ instead',
+      'tools[0].name: has a dot, which the models of Claude Code, Claude, ChatGPT, Codex, OpenAI API and Anthropic API refuse; write _ instead',
     ]);
     const off = [toolWith({ name: 'things.get', input_schema: { 'a[b]': text }, disabled: true }), toolWith()];
     assert.deepEqual(await warnings({ tools: off }), []);
@@ -64,7 +65,7 @@ describe('warnings about clients, hints and answers', () => {
   it('[conf 6] more tools than clients take', async () => {
     const tools = Array.from({ length: 41 }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual(await warnings({ tools }), [
-      'tools: 41 tools: some clients cut off above 40 (Cursor takes 40, VS Code takes 128, over all their servers); consider several servers, or tool_mode search',
+      'tools: 41 tools: some clients cut off above 40 (Cursor takes 40, VS Code takes 128, Windsurf takes 100, over all their servers); consider several servers, or tool_mode search',
     ]);
   });
 

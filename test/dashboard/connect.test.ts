@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
+import { snippetsFor } from '../../src/domain/clients/clients.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 
-const clients = ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex', 'curl', 'TypeScript SDK'];
+/** The clients that send a key, and with links those that are installed by one. */
+const connection = { name: 'any', url: 'https://any.example/mcp', token: 'any' };
+const clients = snippetsFor(connection).map(({ name }) => name);
+const linked = new Set(snippetsFor(connection).flatMap(({ name, install }) => (install ? [name] : [])));
 
 describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -29,7 +33,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     const panel = page.getByRole('tabpanel', { name: client, exact: true });
     const code = panel.getByRole('region', { name: `snippet for ${client}` });
     await code.waitFor();
-    const link = panel.getByRole('link', { name: `Install in ${client}` });
+    const link = panel.getByRole('link', { name: /^(Install in|Add to) / });
     const install = (await link.count()) > 0 ? ((await link.getAttribute('href')) ?? '') : undefined;
     return { code: (await panel.textContent()) ?? '', install };
   }
@@ -37,6 +41,9 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
   /** What an install link carries. */
   function carried(install: string): { url: string; headers?: { Authorization: string } } {
     const link = new URL(install);
+    const { url, connectorUrl } = Object.fromEntries(link.searchParams);
+    if (link.protocol === 'goose:') return { url: url ?? '' };
+    if (link.protocol === 'https:') return { url: connectorUrl ?? '' };
     const text =
       link.protocol === 'cursor:'
         ? Buffer.from(link.searchParams.get('config') ?? '', 'base64').toString()
@@ -57,10 +64,12 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
         const { code, install } = await snippet(page, client);
         assert.ok(code.includes(`${toolhost.url}/mcp/stored`), client);
         assert.ok(code.includes(key), client);
-        assert.equal(install !== undefined, client === 'Cursor' || client === 'VS Code', client);
+        assert.equal(install !== undefined, linked.has(client), client);
         if (install === undefined) continue;
         const { url, headers } = carried(install);
-        assert.deepEqual([url, headers?.Authorization], [`${toolhost.url}/mcp/stored`, `Bearer ${key}`]);
+        assert.equal(url, `${toolhost.url}/mcp/stored`);
+        // The client asks for the key, or reads it from a variable.
+        assert.match(headers?.Authorization ?? '', /^Bearer \$\{(input:token|env:STORED_TOKEN)\}$/);
       }
       assert.equal((await toolhost.rpc('stored', key, 'tools/list')).status, 200);
       const refused = await toolhost.rest('GET', '/servers', { key });
@@ -82,7 +91,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers/with-login/connect', async (page) => {
       for (const client of clients) {
         const { code, install } = await snippet(page, client);
-        assert.doesNotMatch(code, /YOUR_|Bearer [^$]/, client);
+        assert.doesNotMatch(code, /YOUR_|Bearer [^$"]/, client);
         if (install !== undefined) assert.equal(carried(install).headers, undefined);
       }
       assert.equal(await button(page, 'Make a key for this server').count(), 0);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { wellKnownMakers } from '../../src/domain/known-clients.ts';
+import { wellKnownMakers } from '../../src/domain/clients/redirect-schemes.ts';
 import { type Changes, leadsTo, type Page, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { clientsWithStrictNames, knownClients } from '../../src/domain/clients/clients.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { resultOf } from '../support/mcp.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -10,7 +11,7 @@ import { wire } from '../support/upstreams/wire.ts';
 
 type Check = { id: string; title: string; status: 'ok' | 'warning' | 'problem'; detail: string; clients: string[] };
 
-const everyone = ['Claude', 'ChatGPT', 'Claude Code', 'Cursor', 'VS Code', 'Codex', 'Zed'];
+const everyone = knownClients.map(({ name }) => name);
 const common = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
 const login = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
 
@@ -101,9 +102,9 @@ describe('checking a connection', () => {
       const { status, clients } = await checkOf(slug, 'tool_count');
       return [status, clients];
     };
-    assert.deepEqual(await judged(40), ['ok', ['Cursor', 'VS Code']]);
+    assert.deepEqual(await judged(40), ['ok', ['Cursor', 'VS Code', 'Windsurf']]);
     assert.deepEqual(await judged(41), ['warning', ['Cursor']]);
-    assert.deepEqual(await judged(129), ['warning', ['Cursor', 'VS Code']]);
+    assert.deepEqual(await judged(129), ['warning', ['Cursor', 'VS Code', 'Windsurf']]);
     assert.deepEqual(await judged(0), ['warning', everyone]);
   });
 
@@ -114,9 +115,9 @@ describe('checking a connection', () => {
     const { status, clients, detail } = await judged('short-two', ['a'.repeat(49), 'fine']);
     assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
     assert.match(detail, /^Claude Code takes 64 characters .*: a{49}\.$/);
-    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor']);
+    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor', 'LibreChat']);
     const dotted = await judged('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
-    assert.deepEqual([dotted.status, dotted.clients], ['warning', ['Claude', 'ChatGPT', 'Claude Code', 'Codex']]);
+    assert.deepEqual([dotted.status, dotted.clients], ['warning', clientsWithStrictNames]);
     assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
   });
 

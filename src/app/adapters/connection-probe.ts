@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { knownClients } from '../../domain/known-clients.ts';
+import { registeringClients } from '../../domain/clients/clients.ts';
 import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision } from '../../domain/mcp.ts';
 import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
@@ -99,7 +99,7 @@ function refuseCalls(): never {
 }
 
 function refusedClients(server: HostedServer, oauth: OAuthParts): ConnectionProbe['refusedClients'] {
-  return knownClients.flatMap(({ name, redirectUris }) => {
+  return registeringClients.flatMap(({ name, redirectUris }) => {
     try {
       registerClient(server.id, { client_name: name, redirect_uris: redirectUris }, oauth);
       return [];

@@ -1,3 +1,4 @@
+import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
 import { covers, type KeyScope } from '../../domain/credentials/scopes.ts';
 import { programName } from '../../version.ts';
 
@@ -34,5 +35,5 @@ function uses({ scopes, servers, views }: Key, url: string): string[] {
 /** The address is a slug, or `slug/view`. */
 function connectCommand(address: string, url: string): string {
   const name = address.replace('/', '-');
-  return `claude mcp add --transport http ${name} ${url}/mcp/${address} --header "Authorization: Bearer $TOOLHOST_API_KEY"`;
+  return claudeCodeCommand({ name, url: `${url}/mcp/${address}`, token: '$TOOLHOST_API_KEY' });
 }

@@ -82,26 +82,42 @@ console.log(result);
 await client.close();`;
 }
 
+/** For version 2 of the SDK, in which headers are those of the HTTP client. */
 function python(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
-  const imports = variable === undefined ? 'import asyncio' : 'import asyncio\nimport os';
-  const headers =
-    variable === undefined ? '' : `headers = {"Authorization": "Bearer " + os.environ["${variable}"]}\n\n\n`;
-  const options = variable === undefined ? '' : ', headers=headers';
-  return `${imports}
+  const url = pythonLiteral(target.url);
+  const indent = variable === undefined ? 8 : 12;
+  const call = `result = await client.call_tool(
+${' '.repeat(indent + 4)}${pythonLiteral(target.tool)},
+${' '.repeat(indent + 4)}${pythonLiteral(target.arguments, ' '.repeat(indent + 4))},
+${' '.repeat(indent)})
+${' '.repeat(indent)}print(result)`;
+  if (variable === undefined) {
+    return `import asyncio
 
-from mcp import ClientSession
-from mcp.client.streamable_http import streamablehttp_client
+from mcp import Client
 
-${headers === '' ? '\n' : headers}async def main():
-    async with streamablehttp_client(${pythonLiteral(target.url)}${options}) as (read, write, _):
-        async with ClientSession(read, write) as session:
-            await session.initialize()
-            result = await session.call_tool(
-                ${pythonLiteral(target.tool)},
-                ${pythonLiteral(target.arguments, ' '.repeat(16))},
-            )
-            print(result)
+
+async def main():
+    async with Client(${url}) as client:
+        ${call}
+
+
+asyncio.run(main())`;
+  }
+  return `import asyncio
+import os
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+
+async def main():
+    headers = {"Authorization": "Bearer " + os.environ["${variable}"]}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        async with Client(streamable_http_client(${url}, http_client=http)) as client:
+            ${call}
 
 
 asyncio.run(main())`;

@@ -10,8 +10,8 @@ export type SchemaFault = {
   find: (schema: Schema) => string[];
 };
 
-const claude = ['Claude', 'Claude Code'];
-const openai = ['ChatGPT', 'Codex'];
+const claude = ['Claude', 'Claude Code', 'Anthropic API'];
+const openai = ['ChatGPT', 'Codex', 'OpenAI API'];
 const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
 const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
 

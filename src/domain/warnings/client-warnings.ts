@@ -1,6 +1,6 @@
+import { clientsWithStrictNames, inWords, knownClients, toolNameOfModels } from '../clients/clients.ts';
 import { toJsonSchema } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
-import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../known-clients.ts';
 import { firstNames } from '../problems/first-names.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { schemaFaults } from './client-schemas.ts';
@@ -15,7 +15,7 @@ export function clientWarnings(tool: Tool, at: string, slug: string): Remark[] {
 function nameWarnings(name: string, path: string, slug: string): Remark[] {
   const remarks: Remark[] = [];
   if (!toolNameOfModels.test(name)) {
-    const clients = listed(clientsWithStrictNames);
+    const clients = inWords(clientsWithStrictNames);
     remarks.push({ path, message: `has a dot, which the models of ${clients} refuse; write _ instead` });
   }
   for (const { name: client, toolName } of knownClients) {
@@ -34,10 +34,6 @@ function schemaWarnings(schema: JsonSchema, at: string): Remark[] {
     if (found.length === 0) return [];
     const where = found.filter((place) => place !== '');
     const named = where.length > 0 ? ` (${firstNames(where)})` : '';
-    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${listed(clients)} refuse the tool; ${advice}` }];
+    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${inWords(clients)} refuse the tool; ${advice}` }];
   });
-}
-
-function listed(names: readonly string[]): string {
-  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }

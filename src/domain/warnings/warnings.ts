@@ -1,3 +1,4 @@
+import { knownClients } from '../clients/clients.ts';
 import { argumentNames, argumentsOf } from '../config/input-schema.ts';
 import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
@@ -6,7 +7,6 @@ import { enabledTools, type Tool } from '../config/tool.ts';
 import { listedTools, toolList } from '../config/tool-list.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
-import { knownClients } from '../known-clients.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';

@@ -1,4 +1,5 @@
-import { clientSchemes, knownClients, wellKnownMakers } from '../../domain/known-clients.ts';
+import { knownClients } from '../../domain/clients/clients.ts';
+import { clientSchemes, wellKnownMakers } from '../../domain/clients/redirect-schemes.ts';
 
 /** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;

@@ -1,13 +1,23 @@
-import { type Check, everyClient, objectOf, ok, problem, textsOf, type Verdict, warning } from '../../doctor/check.ts';
+import {
+  type Check,
+  everyClient,
+  loginClients,
+  objectOf,
+  ok,
+  problem,
+  textsOf,
+  type Verdict,
+  warning,
+} from '../../doctor/check.ts';
 import { checkRegistrationMetadata, checkResourceMetadata, checkServerMetadata } from '../../doctor/check-metadata.ts';
 import { checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
 import { checkInitialize, resultOf } from '../../doctor/session.ts';
+import { clientsThat, inWords } from '../../domain/clients/clients.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
 import { secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { toolList } from '../../domain/config/tool-list.ts';
-import { knownClients } from '../../domain/known-clients.ts';
 import { modernRevision } from '../../domain/mcp.ts';
 import { firstNames } from '../../domain/problems/first-names.ts';
 import { estimatedTokens, noTools } from '../../domain/warnings/warnings.ts';
@@ -56,17 +66,17 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
     if (onlyLogins && !examined.config.oauth) continue;
     // Some rules walk through the whole configuration.
     await nextTurn();
-    checks.push({ id, title, clients: [...everyClient], ...check(examined) });
+    checks.push({ id, title, clients: [...(onlyLogins ? loginClients : everyClient)], ...check(examined) });
   }
   return checks;
 }
 
 function checkAddress({ address }: Examined): Verdict {
-  const hosted = knownClients.filter((client) => client.isHosted).map((client) => client.name);
+  const hosted = clientsThat(({ isHosted }) => isHosted);
   const { protocol, hostname } = new URL(address);
   if (protocol === 'https:') return ok(`${address} is https.`);
   const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
-  return warning(`${address} ${where}. ${hosted.join(' and ')} connect from the internet, only over https.`, hosted);
+  return warning(`${address} ${where}. ${inWords(hosted)} connect from the internet, only over https.`, hosted);
 }
 
 function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
@@ -78,10 +88,10 @@ function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
 }
 
 function checkSignIn({ config }: Examined): Verdict {
-  const limited = knownClients.filter((client) => client.onlyLogsIn).map((client) => client.name);
+  const limited = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
   if (config.oauth) return ok('People log in; nothing has to be copied.');
   const what = accessOf(config) === 'api_key' ? 'an API key of this workspace' : 'a token of the upstream';
-  return warning(`Callers send ${what}. ${limited.join(' and ')} can only log in: give the server oauth.`, limited);
+  return warning(`Callers send ${what}. ${inWords(limited)} can only log in: give the server oauth.`, limited);
 }
 
 function checkAnnouncedLogin({ probe: { resource }, address }: Examined): Verdict {

@@ -1,3 +1,4 @@
+import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
 import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
@@ -245,8 +246,9 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
     );
-  const header = server.config.oauth ? '' : ` --header "Authorization: Bearer $TOKEN" (${tokenText(server.config)})`;
-  steps.push(`Connect a client: claude mcp add --transport http ${server.slug} ${url}${header}`);
+  const { slug: name, config } = server;
+  const command = claudeCodeCommand({ name, url, token: config.oauth ? undefined : '$TOKEN' });
+  steps.push(`Connect a client: ${command}${config.oauth ? '' : ` (${tokenText(config)})`}`);
   return steps;
 }
 

@@ -1,5 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
+import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
 import type { NewApiKey } from '../answers.ts';
 import { useSession } from '../frame/session.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
@@ -19,10 +20,10 @@ export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Prop
   const { base_url, management_url } = useSession();
   const isManaging = made.scopes.includes('manage') || made.scopes.includes('manage:read');
   const slug = made.servers?.[0] ?? 'SLUG';
-  const header = `--header "Authorization: Bearer ${made.key}"`;
-  const agent = isManaging
-    ? `claude mcp add --transport http toolhost ${management_url} ${header}`
-    : `claude mcp add --transport http ${slug} ${base_url}/mcp/${slug} ${header}`;
+  const agent = claudeCodeCommand({
+    ...(isManaging ? { name: 'toolhost', url: management_url } : { name: slug, url: `${base_url}/mcp/${slug}` }),
+    token: made.key,
+  });
   return (
     <Stack gap="sm">
       <Alert color="yellow" icon={<IconEyeOff size={18} />} title="Copy it now">

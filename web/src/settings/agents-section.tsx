@@ -1,4 +1,5 @@
 import { Text } from '@mantine/core';
+import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
 import { useSession } from '../frame/session.ts';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { Section } from '../ui/section.tsx';
@@ -11,7 +12,10 @@ export function AgentsSection() {
       <Text size="sm" mb="xs">
         It signs in as you; nothing has to be copied:
       </Text>
-      <CodeBlock code={`claude mcp add --transport http toolhost ${management_url}`} label="command for Claude Code" />
+      <CodeBlock
+        code={claudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
+        label="command for Claude Code"
+      />
     </Section>
   );
 }

@@ -1,18 +1,19 @@
 import { Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
+import type { ClientConnection } from '../../../../src/domain/clients/client.ts';
+import { type ClientSnippet, snippetsFor } from '../../../../src/domain/clients/clients.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Section } from '../../ui/section.tsx';
-import { type Snippet, snippetsFor, type Target } from './snippets.ts';
 
-export function Clients({ target }: { target: Target }) {
-  const snippets = snippetsFor(target);
+export function Clients({ connection }: { connection: ClientConnection }) {
+  const snippets = snippetsFor(connection);
   return (
     <Section title="Client" text="Choose yours and copy.">
       <Tabs defaultValue="claude-code" variant="pills">
         <Tabs.List aria-label="Clients" mb="md">
-          {snippets.map(({ id, title }) => (
+          {snippets.map(({ id, name }) => (
             <Tabs.Tab key={id} value={id}>
-              {title}
+              {name}
             </Tabs.Tab>
           ))}
         </Tabs.List>
@@ -26,12 +27,12 @@ export function Clients({ target }: { target: Target }) {
   );
 }
 
-function SnippetView({ snippet: { title, where, code, install, after } }: { snippet: Snippet }) {
+function SnippetView({ snippet: { name, where, code, install, after } }: { snippet: ClientSnippet }) {
   return (
     <Stack gap="xs">
       {install && (
         <Group gap="sm">
-          <Button component="a" href={install.href} leftSection={<IconDownload size={16} />}>
+          <Button component="a" href={install.href} {...outside(install.href)} leftSection={<IconDownload size={16} />}>
             {install.label}
           </Button>
           <Text size="sm" c="dimmed">
@@ -40,7 +41,7 @@ function SnippetView({ snippet: { title, where, code, install, after } }: { snip
         </Group>
       )}
       <Text size="sm">{where}</Text>
-      <CodeBlock code={code} label={`snippet for ${title}`} />
+      <CodeBlock code={code} label={`snippet for ${name}`} />
       {after && (
         <Text size="sm" c="dimmed" className="th-after">
           {after}
@@ -48,4 +49,9 @@ function SnippetView({ snippet: { title, where, code, install, after } }: { snip
       )}
     </Stack>
   );
+}
+
+/** A page of the web opens beside the dashboard; the link of a program does not leave it. */
+function outside(href: string) {
+  return href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {};
 }

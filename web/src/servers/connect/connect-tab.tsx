@@ -24,7 +24,7 @@ export function ConnectTab() {
       )}
       <CredentialSection credential={credential} onCredential={setCredential} isForwarded={isForwarded} />
       <Clients
-        target={{
+        connection={{
           name: server.slug,
           url: server.url,
           hostUrl: server.host_url,

@@ -1,0 +1,88 @@
+import { shellWord } from '../snippets/shell-word.ts';
+
+/** A server that a client is connected to. */
+export type ClientConnection = {
+  /** The name of the server in the client: letters, digits and `-`. */
+  name: string;
+  url: string;
+  /** A second address, whose path is `/mcp`, on a host of its own. */
+  hostUrl?: string | undefined;
+  /** The credential, or `$NAME` of a variable of the shell; undefined where the client opens a login. */
+  token: string | undefined;
+};
+
+/** The format of a snippet: a command, a file, a program, or an address to paste. */
+export type SnippetFormat = 'sh' | 'json' | 'toml' | 'yaml' | 'ts' | 'python' | 'address';
+
+/** What a person copies to connect a client. */
+export type Snippet = {
+  /** Where it goes. */
+  where: string;
+  format: SnippetFormat;
+  code: string;
+  /** A link that connects the client. It never holds the credential, because links are kept in histories and logs. */
+  install?: { label: string; href: string };
+  /** What is left to do. */
+  after?: string;
+};
+
+/** What a client takes and refuses, from its documentation and its issue tracker. */
+export type ClientRules = {
+  /** The addresses to which its logins return; none where each installation has another one. */
+  redirectUris: readonly string[];
+  /** It connects from the internet, so the address must be public and https. */
+  isHosted?: true;
+  /** It can only log in, not send a token that its user gave it. */
+  onlyLogsIn?: true;
+  /** It cannot log in: its user has to give it a token. */
+  neverLogsIn?: true;
+  /** The only path of a server that it is known to call. */
+  onlyPath?: string;
+  /** Number of tools that it uses, over all servers; it leaves out or refuses the rest. */
+  maxTools?: number;
+  /** The name of a tool as the model sees it, and the longest one that works. */
+  toolName: { shown: (server: string, tool: string) => string; max: number };
+  /** Its models take only letters, digits, _ and - in names of tools. */
+  hasStrictNames?: true;
+};
+
+/** One client: how it is connected, and what it takes. */
+export type DeclaredClient = {
+  id: string;
+  name: string;
+  /** The page that the snippet was compared with, and the day of that. */
+  documentation: { url: string; checked: string };
+  /** Undefined where the client cannot use such a server. */
+  snippet: (to: ClientConnection) => Snippet | undefined;
+  /** Absent for libraries and tools, whose limits are those of the program around them. */
+  rules?: ClientRules;
+};
+
+/** The names of tools as they are. */
+export const plainName = (_server: string, tool: string) => tool;
+
+export function prettyJson(value: unknown): string {
+  return JSON.stringify(value, null, 2);
+}
+
+/** The fields of a configuration file that carry the credential. */
+export function headersOf({ token }: ClientConnection): { headers?: { Authorization: string } } {
+  return token === undefined ? {} : { headers: { Authorization: `Bearer ${token}` } };
+}
+
+/** The credential as an argument of a command; a variable of the shell is filled in by the shell. */
+export function bearerWord(token: string): string {
+  const header = `Authorization: Bearer ${token}`;
+  return /^[\w.~+/=…-]+$|^\$\w+$/.test(token) ? `"${header}"` : shellWord(header);
+}
+
+/** A variable of the environment for the credential of a server. */
+export function tokenVariable({ name }: ClientConnection): string {
+  return `${name.toUpperCase().replaceAll('-', '_')}_TOKEN`;
+}
+
+/** The command that sets that variable. */
+export function exportToken(connection: ClientConnection, token: string): string {
+  const isPlain = /^[\w.~+/=…-]+$|^\$\w+$/.test(token);
+  return `export ${tokenVariable(connection)}=${isPlain ? token : shellWord(token)}`;
+}

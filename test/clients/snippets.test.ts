@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import { parse as parseToml } from 'smol-toml';
+import { parse as parseYaml } from 'yaml';
+import type { ClientConnection } from '../../src/domain/clients/client.ts';
+import { type ClientSnippet, clients, snippetsFor } from '../../src/domain/clients/clients.ts';
+import { root } from '../files.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const run = promisify(execFile);
+const key = 'tlh_key-of-the-test_0123456789';
+const url = 'https://tools.example.com/mcp/my-server';
+const withKey: ClientConnection = { name: 'my-server', url, token: key };
+const withLogin: ClientConnection = { name: 'my-server', url, token: undefined };
+/** A caller's own token may have any character of a header. */
+const strange: ClientConnection = { ...withKey, token: `a'b"c\\d$e\`f#g: {h} %i !j` };
+
+/** What a shell makes of a snippet: the arguments of the program that it names, by a program of that name. */
+async function argumentsOf(snippet: ClientSnippet, folder: string): Promise<string[]> {
+  const { stdout } = await run('/bin/sh', ['-eu', '-c', snippet.code], {
+    env: { PATH: folder, OPENAI_API_KEY: 'of-openai', ANTHROPIC_API_KEY: 'of-anthropic', ACCESS_TOKEN: 'of-the-login' },
+  });
+  return JSON.parse(stdout) as string[];
+}
+
+/** Every text of a value, however deep. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(textsIn);
+}
+
+describe('the snippets for clients', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-snippets-'));
+    for (const program of ['claude', 'gemini', 'curl']) {
+      const script = `#!${process.execPath}\nconsole.log(JSON.stringify(process.argv.slice(2)));\n`;
+      writeFileSync(join(folder, program), script);
+      chmodSync(join(folder, program), 0o755);
+    }
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  /** The texts that the client gets from a snippet, after its format was parsed. */
+  async function parsed(snippet: ClientSnippet): Promise<string[]> {
+    const { format, code } = snippet;
+    if (format === 'json') return textsIn(JSON.parse(code));
+    if (format === 'toml') return textsIn(parseToml(code));
+    if (format === 'yaml') return textsIn(parseYaml(code));
+    if (format === 'address') return [new URL(code).href];
+    if (format === 'sh') {
+      const words = await argumentsOf(snippet, folder);
+      const body = words[words.indexOf('-d') + 1] ?? '';
+      return body.startsWith('{') ? [...words, ...textsIn(JSON.parse(body))] : words;
+    }
+    await checkSyntax(snippet);
+    // The strings of a program, whose escapes are those of JSON.
+    return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"/g)].map(([text]) => JSON.parse(text) as string);
+  }
+
+  async function checkSyntax({ format, code, id }: ClientSnippet): Promise<void> {
+    const file = join(folder, `${id}.${format === 'python' ? 'py' : 'mts'}`);
+    writeFileSync(file, code);
+    if (format === 'ts') await run(process.execPath, ['--check', file]);
+    // Python is no requirement of the tests.
+    else if (await has('python3'))
+      await run('python3', ['-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', file]);
+  }
+
+  const has = (program: string) =>
+    run(program, ['--version']).then(
+      () => true,
+      () => false,
+    );
+
+  for (const [kind, to] of Object.entries({ 'a key': withKey, 'a login': withLogin, 'a strange token': strange })) {
+    for (const snippet of snippetsFor(to)) {
+      it(`[ship 6] ${snippet.name}, for a server with ${kind}: parses, and has the address and the credential`, async () => {
+        const texts = await parsed(snippet);
+        assert.ok(texts.includes(url), JSON.stringify(texts));
+        const bearers = texts.filter((text) => /^(Authorization: )?Bearer /.test(text) && !text.endsWith('of-openai'));
+        if (to.token === undefined) {
+          assert.ok(
+            bearers.every((text) => text.endsWith('of-the-login') || text === 'Bearer '),
+            JSON.stringify(bearers),
+          );
+          return;
+        }
+        // Codex and the hosted tools take the token itself.
+        const given = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
+        if (snippet.id === 'codex') assert.match(snippet.after ?? '', /export MY_SERVER_TOKEN=/);
+        else assert.ok(given.includes(to.token), JSON.stringify(texts));
+      });
+    }
+  }
+
+  it('[ship 6] no link holds a credential', () => {
+    for (const { name, install } of snippetsFor(withKey)) {
+      if (!install) continue;
+      const link = new URL(install.href);
+      const config = link.searchParams.get('config') ?? '';
+      const carried = [install.href, decodeURIComponent(install.href), Buffer.from(config, 'base64').toString()];
+      assert.ok(!carried.some((text) => text.includes(key)), name);
+    }
+    const linked = snippetsFor(withLogin).flatMap(({ name, install }) => (install ? [name] : []));
+    assert.deepEqual(linked, ['Claude', 'Cursor', 'VS Code', 'Goose']);
+  });
+
+  it('[ship 6] links carry the name and the address', () => {
+    const links = Object.fromEntries(
+      snippetsFor(withLogin).flatMap(({ id, install }) => (install ? [[id, new URL(install.href)]] : [])),
+    ) as Record<string, URL>;
+    const { claude, cursor, vscode, goose } = links;
+    assert.equal(claude?.searchParams.get('connectorUrl'), url);
+    assert.deepEqual(JSON.parse(Buffer.from(cursor?.searchParams.get('config') ?? '', 'base64').toString()), { url });
+    assert.deepEqual(JSON.parse(decodeURIComponent(vscode?.search.slice(1) ?? '')), {
+      name: 'my-server',
+      type: 'http',
+      url,
+    });
+    assert.deepEqual([goose?.searchParams.get('url'), goose?.searchParams.get('type')], [url, 'streamable_http']);
+    const asked = new URL(snippetsFor(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
+    const { headers, inputs } = JSON.parse(decodeURIComponent(asked.search.slice(1))) as Record<string, unknown>;
+    assert.deepEqual(headers, { Authorization: `Bearer \${input:token}` });
+    assert.partialDeepStrictEqual(inputs, [{ type: 'promptString', id: 'token', password: true }]);
+  });
+
+  it('[ship 6] no token leaves the word of the shell that it stands in', async () => {
+    const claudeCode = (token: string) => snippetsFor({ ...withKey, token })[0] as ClientSnippet;
+    await fc.assert(
+      fc.asyncProperty(fc.stringMatching(/^[!-~]([ -~]{0,30}[!-~])?$/), async (token) => {
+        fc.pre(!/^\$\w+$/.test(token));
+        assert.deepEqual((await argumentsOf(claudeCode(token), folder)).at(-1), `Authorization: Bearer ${token}`);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('[ship 6] Claude and ChatGPT are given the host of the server, and only where there is a login', () => {
+    const hostUrl = 'https://my-server.tools.example.com/mcp';
+    const hosted = snippetsFor({ ...withLogin, hostUrl }).filter(({ format }) => format === 'address');
+    assert.deepEqual(
+      hosted.map(({ name, code }) => [name, code]),
+      [
+        ['Claude', hostUrl],
+        ['ChatGPT', hostUrl],
+      ],
+    );
+    assert.deepEqual(
+      snippetsFor(withKey).filter(({ format }) => format === 'address'),
+      [],
+    );
+  });
+
+  it('[ship 6] each was compared with a page of documentation, and none long ago', () => {
+    assert.equal(new Set(clients.map(({ id }) => id)).size, clients.length);
+    for (const { name, documentation } of clients) {
+      assert.match(documentation.url, /^https:\/\//, name);
+      assert.ok(documentation.checked >= '2026-11-22', name);
+    }
+  });
+
+  describe('against a server', () => {
+    let toolhost: TestToolhost;
+    before(async () => {
+      toolhost = await startToolhost({ env: { DEMO: '1' } });
+    });
+    after(() => toolhost.stop());
+
+    it('[ship 6] the program with the TypeScript SDK lists the tools', async () => {
+      const connection = { name: 'projects', url: `${toolhost.url}/mcp/projects`, token: 'local-example-key' };
+      const { code } = snippetsFor(connection).find(({ id }) => id === 'sdk') ?? assert.fail();
+      const { stdout } = await run(
+        process.execPath,
+        ['--input-type=module-typescript', '--eval', `${code}\nawait client.close();`],
+        {
+          cwd: root,
+        },
+      );
+      assert.match(stdout, /list_projects/);
+    });
+  });
+});
