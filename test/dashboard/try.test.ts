@@ -67,7 +67,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
       const shown = (await page.getByRole('main').textContent()) ?? '';
       assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
-      assert.match(shown, /About \d+ tokens/);
+      assert.match(shown, /The agent gotabout \d+ tokens/);
       assert.ok(!shown.includes(token));
     });
   });
@@ -89,8 +89,8 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       assert.doesNotMatch((await result.textContent()) ?? '', /tokens/);
       await field(page, 'id').fill('parts');
       await button(page, 'Call the tool').click();
-      await result.getByText('About 1 tokens and application/zip, 4 B').waitFor();
-      await result.getByText('a,b').waitFor();
+      await result.getByText('about 1 token and application/zip, 4 B').waitFor();
+      await result.getByRole('region', { name: 'The agent got' }).getByText('a,b').waitFor();
     });
   });
 
@@ -114,7 +114,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await button(page, 'Call the tool').click();
       const result = page.getByRole('region', { name: 'Result' });
       await result.getByText('Error', { exact: true }).waitFor();
-      await result.getByText('down for <b>today</b>').waitFor();
+      await result.getByRole('region', { name: 'The agent got' }).getByText('down for <b>today</b>').waitFor();
     });
   });
 

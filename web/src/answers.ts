@@ -38,5 +38,7 @@ export type WireRequest = Preview['request'];
 export type CallDetail = Output<'getCall'>;
 export type Call = CallDetail['call'];
 export type Capture = NonNullable<CallDetail['capture']>;
+export type UpstreamAnswer = NonNullable<Tried['response']>;
+export type Header = UpstreamAnswer['headers'][number];
 export type Statistics = Output<'getCallStatistics'>;
 export type AuditEvent = Output<'listAuditEvents'>['events'][number];

@@ -33,8 +33,8 @@ export function callSnippets(target: CallTarget): CallSnippet[] {
   const about = variables[target.credential]?.about;
   const needs = (tool: string) => [tool, about].filter((text) => text !== undefined && text !== '').join(' ');
   return [
-    { id: 'mcp', title: 'MCP request', code: JSON.stringify(message(target), null, 2), needs: '' },
-    { id: 'mcp-curl', title: 'curl to MCP', code: mcpCurl(target), needs: needs('') },
+    { id: 'mcp', title: 'MCP', code: JSON.stringify(message(target), null, 2), needs: '' },
+    { id: 'mcp-curl', title: 'curl', code: mcpCurl(target), needs: needs('') },
     {
       id: 'typescript',
       title: 'TypeScript',

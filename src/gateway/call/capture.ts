@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import {
   type ReadableBody,
@@ -10,8 +11,10 @@ import {
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
+import { contentTypeOf } from '../answer/answer-head.ts';
 import { cut } from '../answer/redact.ts';
 import { startOfContent } from '../answer/result-start.ts';
+import { isJson, isText } from '../answer/text-body.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import { cutLines, maxCapturedBytes, type RawCapture, writeCapture } from './capture-job.ts';
@@ -121,6 +124,13 @@ function cutField([name, text, of]: ReadablePart): ReadablePart {
   return short;
 }
 
+/** Whether a body is text: by its bytes, and where it has NUL, as files have, by its media type too. */
+function isReadable({ headers, body }: Answer): boolean {
+  const contentType = contentTypeOf(headers);
+  const type = mediaTypeOf(contentType);
+  return isUtf8(body) && (!body.includes(0) || isJson(type) || isText(type, contentType, body));
+}
+
 function captured(answer: Answer): NonNullable<RawCapture['response']> {
   const headers = Object.entries(answer.headers)
     .filter(([name]) => name !== 'set-cookie')
@@ -129,7 +139,7 @@ function captured(answer: Answer): NonNullable<RawCapture['response']> {
     status: answer.status,
     headers: headers.slice(0, maxFields),
     // A copy: the memory of the whole body may have been handed over.
-    body: isUtf8(answer.body) ? new Uint8Array(answer.body.subarray(0, lookedBytes)) : undefined,
+    body: isReadable(answer) ? new Uint8Array(answer.body.subarray(0, lookedBytes)) : undefined,
     bodyBytes: answer.body.length,
   };
 }

@@ -2,7 +2,11 @@ import { Anchor, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, Capture } from '../answers.ts';
+import { CallCode } from '../explore/call-code.tsx';
+import { ReplayButton } from '../explore/replay-button.tsx';
+import { Sides } from '../explore/sides.tsx';
 import { CodeBlock } from '../ui/code-block.tsx';
+import { indented } from '../ui/indented.ts';
 import { RequestView } from '../ui/request-view.tsx';
 import { Time } from '../ui/time.tsx';
 import { visibleJson } from '../ui/visible.ts';
@@ -22,12 +26,13 @@ export function CaptureView({ call, capture }: Props) {
       </Text>
     );
   }
-  const { response, request, curl } = capture;
+  const { response, result, request, curl } = capture;
   return (
     <Stack gap="md">
       <Text size="sm" c="dimmed">
         Captured without credentials; forgotten <Time at={capture.expires_at} />.
       </Text>
+      <ReplayButton call={call} capture={capture} />
       <Part title="Arguments">
         {capture.arguments ? (
           <CodeBlock code={visibleJson(capture.arguments)} label="arguments" />
@@ -40,20 +45,19 @@ export function CaptureView({ call, capture }: Props) {
           <RequestView request={request} curl={curl} />
         </Part>
       )}
-      {response && (
-        <Part title={`Answer, ${response.status}`}>
-          <CodeBlock
-            code={response.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}
-            label="headers of the answer"
-          />
-          <CodeBlock
-            code={response.body ?? `${response.body_bytes} bytes that are not text`}
-            label="body of the answer"
-          />
-        </Part>
+      {(response || result) && (
+        <Sides answer={response} tokens={call.estimated_tokens} isNarrow>
+          {result ? <Got result={result} /> : null}
+        </Sides>
       )}
+      <CallCode slug={call.server} tool={call.tool} args={capture.arguments ?? {}} />
     </Stack>
   );
+}
+
+function Got({ result }: { result: NonNullable<Capture['result']> }) {
+  const text = result.text ?? `${result.bytes} bytes that begin with a file`;
+  return <CodeBlock code={indented(text, true)} label={result.is_error ? 'error' : 'result'} />;
 }
 
 function Part({ title, children }: { title: string; children: ReactNode }) {

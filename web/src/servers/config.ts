@@ -62,6 +62,12 @@ export function isDisabled(tool: unknown): boolean {
   return valueAt(tool, ['disabled']) === true;
 }
 
+/** Whether a tool only reads: as its owner says, or else as its method implies (RFC 9110, 9.2.1). */
+export function isReadOnly(tool: JsonObject): boolean {
+  const said = valueAt(tool, ['annotations', 'readOnlyHint']);
+  return typeof said === 'boolean' ? said : tool.method === 'GET' || tool.method === 'HEAD';
+}
+
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
 }

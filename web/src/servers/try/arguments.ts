@@ -51,6 +51,17 @@ function typedValue(argument: Argument, typed: string): unknown {
   }
 }
 
+/** Recorded arguments as texts of the form; those that the form does not have are left out. */
+export function typedOf(args: readonly Argument[], recorded: JsonObject): Typed {
+  const entries = args.flatMap(({ name, isTextList }) => {
+    const value = recorded[name];
+    if (value === undefined) return [];
+    const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
+    return [[name, isList ? (value as string[]) : typeof value === 'string' ? value : JSON.stringify(value)] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** The typed arguments as values. Text that cannot be read stays text, and the service reports what is allowed. */
 export function valuesOf(args: readonly Argument[], typed: Typed): JsonObject {
   const values: JsonObject = {};

@@ -1,34 +1,8 @@
 import { Image, Text } from '@mantine/core';
 import type { ContentBlock } from '../../answers.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
+import { indented } from '../../ui/indented.ts';
 import { fileIn, fileText, textIn } from './file-in.ts';
-
-/** JSON with line breaks; every digit of every number stays. */
-function indented(text: string): string {
-  if (text.length > 100_000 || !/^\s*[[{]/.test(text)) return text;
-  try {
-    JSON.parse(text);
-  } catch {
-    return text;
-  }
-  let depth = 0;
-  return text.replaceAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|\s+/g, (token, at: number) => {
-    if (token.startsWith('"')) return token;
-    if (/^\s/.test(token)) return '';
-    if (token === ':') return ': ';
-    const line = () => `\n${'  '.repeat(depth)}`;
-    if (token === ',') return `,${line()}`;
-    const isOpening = token === '{' || token === '[';
-    if (isOpening && /^\s*[}\]]/.test(text.slice(at + 1, at + 50))) return token;
-    if (isOpening) {
-      depth++;
-      return token + line();
-    }
-    if (/[{[]\s*$/.test(text.slice(Math.max(0, at - 50), at))) return token;
-    depth--;
-    return line() + token;
-  });
-}
 
 /** One block of a result. */
 export function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {

@@ -3,6 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { FieldProblem, JsonObject, Preview } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
+import { CallCode } from '../../explore/call-code.tsx';
 import { Loading } from '../../ui/loading.tsx';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
@@ -53,7 +54,9 @@ export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
   };
 }
 
-export function Outgoing({ preview }: { preview: ReturnType<typeof usePreview> }) {
+type Props = { preview: ReturnType<typeof usePreview>; slug: string; tool: string; args: JsonObject };
+
+export function Outgoing({ preview, slug, tool, args }: Props) {
   const { request, failure, isMissing, isBehind } = preview;
   return (
     <Section
@@ -75,6 +78,11 @@ export function Outgoing({ preview }: { preview: ReturnType<typeof usePreview> }
           ) : (
             <Loading rows={1} height={120} />
           )}
+        </Box>
+      )}
+      {!isMissing && (
+        <Box mt="xs">
+          <CallCode slug={slug} tool={tool} args={args} />
         </Box>
       )}
     </Section>

@@ -1,5 +1,6 @@
 import { Badge, Group, Stack, Text } from '@mantine/core';
 import type { ContentBlock, JsonObject, Tried } from '../../answers.ts';
+import { Sides } from '../../explore/sides.tsx';
 import { Folded } from '../../ui/folded.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -22,25 +23,28 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   return (
     <Section
       title="Result"
-      text={isOfOthers ? 'Of the call before: its arguments were others.' : 'As the agent sees it.'}
+      text={
+        isOfOthers
+          ? 'Of the call before: its arguments were others.'
+          : 'What the API answered, and what the agent gets of it.'
+      }
       actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
     >
       <Stack gap="md">
         <Group gap="lg">
           {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
-          <Text size="sm" c="dimmed">
-            {costText(tried)}
-          </Text>
         </Group>
-        {tried.content.map((block, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
-          <ContentView key={index} block={block} isError={tried.is_error} />
-        ))}
-        {tried.left_out !== undefined && (
-          <Text size="sm" c="dimmed">
-            {tried.left_out}
-          </Text>
-        )}
+        <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)}>
+          {tried.content.map((block, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
+            <ContentView key={index} block={block} isError={tried.is_error} />
+          ))}
+          {tried.left_out !== undefined && (
+            <Text size="sm" c="dimmed">
+              {tried.left_out}
+            </Text>
+          )}
+        </Sides>
         {answer !== undefined && typeof answer === 'object' && answer !== null && (
           <PickTransform answer={answer} tool={tool} slug={slug} />
         )}
@@ -54,12 +58,17 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
   );
 }
 
-/** The size of the result for the model. The number of tokens of a file is not known beforehand. */
-function costText(tried: Tried): string {
-  const files = tried.content.flatMap((block) => fileIn(block) ?? []).map((file) => fileText(file));
+/** Estimated tokens of the text of the result; undefined when it has only files, whose tokens are not known. */
+function tokensOf(tried: Tried): number | undefined {
   const tokens = tried.estimated_tokens ?? roughTokens(tried);
-  const text = files.length === 0 || tokens > 0 ? [`About ${tokens.toLocaleString('en')} tokens`] : [];
-  return [...text, ...files].join(' and ');
+  return tokens === 0 && tried.content.some(fileIn) ? undefined : tokens;
+}
+
+function filesText({ content }: Tried): string {
+  return content
+    .flatMap((block) => fileIn(block) ?? [])
+    .map((file) => fileText(file))
+    .join(' and ');
 }
 
 /** About four characters make a token. */

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const secret = 'secret-of-the-api-0123456789';
+
+describe('exploring a call in the dashboard', () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    const schema = {
+      name: { type: 'string' },
+      tags: { type: 'array', items: { type: 'string' }, optional: true },
+      note: { type: 'string', optional: true },
+      size: { type: 'object', optional: true },
+    };
+    const base = { description: 'Writes an item.', url: `${upstream.url}/things`, input_schema: schema };
+    const tools = [
+      { ...base, name: 'first', method: 'GET' },
+      { ...base, name: 'read', method: 'GET', response_fields: ['name'] },
+      { ...base, name: 'write', method: 'POST', headers: { 'X-Service': 'Key {{KEY}}' } },
+      { ...base, name: 'gone', method: 'POST' },
+    ];
+    await toolhost.createServer(config('seen', { authentication: { type: 'Bearer', token: '{{KEY}}' }, tools }));
+    await toolhost.rest('PUT', '/servers/seen/secrets/KEY', { body: { value: secret } });
+    upstream.on('GET /things', () => ({
+      headers: { 'x-total-count': '1', 'x-noise': 'n' },
+      body: { name: 'One', links: { self: 'https://api.example.com/things/1' }, more: 'm'.repeat(400) },
+    }));
+    upstream.on('POST /things', () => ({ status: 201, body: { made: true, key: secret } }));
+    await toolhost.rest('POST', '/servers/seen/capture', { body: { hours: 1 } });
+  });
+  after(() => dashboard?.stop());
+
+  /** Calls a tool as an agent does, and gives the id of the record. */
+  const called = async (tool: string, args: Json): Promise<string> => {
+    const { toolhost } = dashboard;
+    await toolhost.callTool('seen', await toolhost.key(), tool, args);
+    const { calls } = (await toolhost.rest('GET', `/calls?slug=seen&tool=${tool}&limit=1`)).body as { calls: Json[] };
+    return String(calls[0]?.id);
+  };
+  const result = (page: Page) => page.getByRole('region', { name: 'Result' });
+
+  it('[agent 5] stands beside what the API said, with the tokens of both', async () => {
+    await dashboard.at('/servers/seen/try?tool=read', async (page) => {
+      await field(page, 'name').fill('n');
+      await button(page, 'Call the tool').click();
+      const said = result(page).getByRole('region', { name: 'The API said' });
+      await said.getByText('200', { exact: true }).waitFor();
+      await said.getByText(/^\d+ B, about \d+ tokens$/).waitFor();
+      await said.getByText('x-total-count: 1').waitFor();
+      assert.doesNotMatch((await said.textContent()) ?? '', /x-noise/);
+      await button(said, /more headers$/).click();
+      await said.getByText('x-noise: n').waitFor();
+      await said.getByRole('region', { name: 'body of the answer' }).getByText('"links"').waitFor();
+      const got = result(page).getByRole('region', { name: 'The agent got' });
+      await got.getByText(/^about \d+ tokens, 9\d % less$/).waitFor();
+      assert.doesNotMatch((await got.textContent()) ?? '', /links/);
+      for (const width of [1440, 400]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme: width === 400 ? 'dark' : 'light' });
+        await checkPage(page);
+      }
+    });
+  });
+
+  it('[agent 5] is opened in Try it from its record, sends nothing by itself, and asks before it writes', async () => {
+    const args = { name: 'it\'s "x"', tags: [], note: '', size: { a: [1, 'b'] } };
+    await called('write', args);
+    const { upstream } = dashboard;
+    await dashboard.at('/calls?server=seen&tool=write', async (page) => {
+      await button(page, /^write/)
+        .first()
+        .click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('region', { name: 'The agent got' }).getByText('"made"').waitFor();
+      await checkPage(page);
+      upstream.take();
+      const link = dialog.getByRole('link', { name: 'Replay in Try it' });
+      await link.focus();
+      await page.keyboard.press('Enter');
+      await page.getByText('Arguments of a recorded call').waitFor();
+      assert.equal(await field(page, 'name').inputValue(), args.name);
+      assert.equal(await field(page, 'size').inputValue(), JSON.stringify(args.size));
+      await page.getByRole('region', { name: 'Outgoing request' }).getByText('POST /things HTTP/1.1').waitFor();
+      await button(page, 'Call the tool').focus();
+      await page.keyboard.press('Enter');
+      const question = page.getByRole('dialog', { name: 'Send this call again?' });
+      await question.waitFor();
+      await checkPage(page);
+      await button(question, 'Cancel').click();
+      await question.waitFor({ state: 'hidden' });
+      assert.deepEqual(upstream.take(), [], 'nothing was sent yet');
+      await button(page, 'Call the tool').click();
+      await button(question, 'Send it again').focus();
+      await page.keyboard.press('Enter');
+      await result(page).getByText('OK', { exact: true }).waitFor();
+      const sent = upstream.take().map(({ body }) => JSON.parse(body.toString('utf8')) as Json);
+      assert.deepEqual(sent, [args], 'empty texts and lists are those of the recorded call');
+      const said = result(page).getByRole('region', { name: 'The API said' });
+      assert.match((await said.textContent()) ?? '', /"key": "\[redacted\]"/);
+      await page.setViewportSize({ width: 400, height: 900 });
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await checkPage(page);
+    });
+  });
+
+  it('[agent 5] that only reads is repeated without a question, with what was changed', async () => {
+    const id = await called('read', { name: 'old', note: 'n' });
+    const { upstream } = dashboard;
+    await dashboard.at(`/servers/seen/try?tool=read&replay=${id}`, async (page) => {
+      await field(page, 'name').fill('new');
+      await page.getByText('GET /things?name=new&note=n HTTP/1.1').waitFor();
+      upstream.take();
+      await button(page, 'Call the tool').click();
+      await result(page).getByText('OK', { exact: true }).waitFor();
+      assert.deepEqual(
+        upstream.take().map(({ url }) => url),
+        ['/things?name=new&note=n'],
+      );
+    });
+  });
+
+  it('[agent 5] says why it cannot be replayed, and what of it was not kept', async () => {
+    const { toolhost } = dashboard;
+    const gone = await called('gone', { name: 'n' });
+    const redacted = await called('write', { name: `Key ${secret}` });
+    await toolhost.rest('PATCH', '/servers/seen/tools/gone', { body: { disabled: true } });
+    const refusals: [id: string, text: RegExp][] = [
+      [gone, /Its tool gone is disabled or gone/],
+      ['call_unknown', /no such call any more/],
+    ];
+    for (const [id, text] of refusals) {
+      await dashboard.at(`/servers/seen/try?replay=${id}`, async (page) => {
+        await page.getByText(text).waitFor();
+        assert.equal(await field(page, 'name').inputValue(), '');
+      });
+    }
+    await dashboard.at(`/servers/seen/try?replay=${redacted}`, async (page) => {
+      await page.getByText(/where they say \[redacted\], type it again/).waitFor();
+      assert.equal(await field(page, 'name').inputValue(), 'Key [redacted]');
+    });
+  });
+
+  it('[agent 5] is copied as an MCP request and as code, without a credential', async () => {
+    await dashboard.at('/servers/seen/try?tool=read', async (page, context) => {
+      await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+      await field(page, 'name').fill("it's");
+      await button(page, 'Copy as MCP request or code').click();
+      const shows = async (form: string, text: RegExp) => {
+        await page.getByRole('radiogroup', { name: 'Form of the call' }).getByText(form, { exact: true }).click();
+        const code = page.getByRole('region', { name: `call as ${form}` });
+        await eventually(async () => assert.match((await code.textContent()) ?? '', text));
+      };
+      await shows('curl', /-H "Authorization: Bearer \$TOOLHOST_KEY"[\s\S]*"name":"it'\\''s"/);
+      await shows('TypeScript', /process\.env\.TOOLHOST_KEY[\s\S]*\{"name": "it's"\}/);
+      await shows('Python', /os\.environ\["TOOLHOST_KEY"\][\s\S]*\{"name": "it's"\}/);
+      await shows('MCP', /"method": "tools\/call"/);
+      await button(page, 'Copy call as MCP').click();
+      const copied = JSON.parse(String(await page.evaluate('navigator.clipboard.readText()'))) as Json;
+      assert.deepEqual(copied.params, { name: 'read', arguments: { name: "it's" } });
+      await page.setViewportSize({ width: 400, height: 900 });
+      await checkPage(page);
+    });
+  });
+});

@@ -1,0 +1,56 @@
+import { SegmentedControl, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { type CallCredential, callSnippets } from '../../../src/domain/snippets/call-snippets.ts';
+import type { JsonObject, ServerRecord } from '../answers.ts';
+import { useServer } from '../servers/server-queries.ts';
+import { CodeBlock } from '../ui/code-block.tsx';
+import { Folded } from '../ui/folded.tsx';
+import { Loaded } from '../ui/loaded.tsx';
+
+type Props = { slug: string; tool: string; args: JsonObject };
+
+/** A call in the forms in which an agent or a program makes it. */
+export function CallCode(props: Props) {
+  return (
+    <Folded label="Copy as MCP request or code">
+      <Forms {...props} />
+    </Folded>
+  );
+}
+
+function Forms({ slug, tool, args }: Props) {
+  const query = useServer(slug);
+  const [form, setForm] = useState('mcp');
+  return (
+    <Loaded query={query}>
+      {({ server }) => {
+        const snippets = callSnippets({ url: server.url, tool, arguments: args, credential: credentialOf(server) });
+        const shown = snippets.find(({ id }) => id === form);
+        return (
+          <Stack gap="xs" align="stretch">
+            <SegmentedControl
+              size="xs"
+              fullWidth
+              aria-label="Form of the call"
+              value={form}
+              onChange={setForm}
+              data={snippets.map(({ id, title }) => ({ value: id, label: title }))}
+            />
+            {shown && <CodeBlock code={shown.code} label={`call as ${shown.title}`} />}
+            {shown && shown.needs !== '' && (
+              <Text size="sm" c="dimmed">
+                {shown.needs}
+              </Text>
+            )}
+          </Stack>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function credentialOf({ access, open }: ServerRecord): CallCredential {
+  if (access === 'api_key') return 'api_key';
+  if (access === 'caller_token') return open ? 'none' : 'caller_token';
+  return 'login';
+}

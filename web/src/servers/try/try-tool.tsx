@@ -1,0 +1,110 @@
+import { SimpleGrid, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import type { JsonObject } from '../../answers.ts';
+import { api } from '../../api.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { Confirm } from '../../ui/confirm.tsx';
+import { isSame, refusalOf } from '../../ui/refusal.ts';
+import { useAction } from '../../ui/use-action.ts';
+import { visible } from '../../ui/visible.ts';
+import { isReadOnly, textOf } from '../config.ts';
+import { useShownServer } from '../server-page.tsx';
+import { argumentsOf } from './arguments.ts';
+import { Outgoing, usePreview } from './outgoing.tsx';
+import { ReplayNote } from './replay-note.tsx';
+import { TriedResult } from './tried-result.tsx';
+import { TryForm } from './try-form.tsx';
+import { useArguments } from './use-arguments.ts';
+import type { Replayed } from './use-replay.ts';
+
+/** A tool as it was when it was tried, and the arguments that were sent. */
+type Asked = { tool: JsonObject; body: JsonObject };
+
+type Props = {
+  tool: JsonObject;
+  names: string[];
+  replayed: Replayed | undefined;
+  onChoose: (name: string) => void;
+};
+
+/** One tool: its arguments, the request that they make, and the answer. */
+export function TryTool({ tool, names, replayed, onChoose }: Props) {
+  const { server, config } = useShownServer();
+  const [token, setToken] = useState('');
+  const name = textOf(tool.name);
+  const args = argumentsOf(tool.input_schema);
+  const { typed, values, hidden, leaveOutHidden, type } = useArguments(args, replayed?.args);
+  const asked: Asked = { tool, body: { arguments: values, ...(token !== '' && { token }) } };
+  const call = useAction({
+    run: ({ body }: Asked) => api('callTool', { slug: server.slug, tool: name, ...body }),
+    refresh: [['calls'], queryKeys.activity],
+  });
+  const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);
+  const isMissing = missing.length > 0;
+  const preview = usePreview({ slug: server.slug, version: server.version, tool: name, values, isMissing });
+  const [isAsked, setAsked] = useState(false);
+  const [isInDoubt, setInDoubt] = useState(false);
+  const problems = [
+    ...missing.map((argument) => ({ path: `arguments.${argument.name}`, message: 'is missing' })),
+    ...preview.problems,
+  ];
+  const refusal = refusalOf(call, asked);
+  const ask = () => {
+    setAsked(true);
+    if (problems.length > 0 && (!preview.isBehind || isMissing)) return;
+    if (replayed && !isReadOnly(tool)) setInDoubt(true);
+    else call.mutate(asked);
+  };
+  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
+  return (
+    <>
+      {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+        <Stack gap="md" miw={0}>
+          <TryForm
+            names={names}
+            name={name}
+            description={textOf(tool.description)}
+            args={args}
+            typed={typed}
+            problems={[...(isAsked ? problems : []), ...refusal.problems]}
+            failure={refusal.failure}
+            isCalling={call.isPending}
+            token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
+            onToken={setToken}
+            onType={type}
+            onChoose={onChoose}
+            onCall={ask}
+          />
+        </Stack>
+        <Stack gap="md" miw={0}>
+          <Outgoing preview={preview} slug={server.slug} tool={name} args={values} />
+        </Stack>
+      </SimpleGrid>
+      {call.data && call.variables && (
+        <TriedResult
+          tried={call.data}
+          tool={call.variables.tool}
+          slug={server.slug}
+          isOfOthers={!isSame(call.variables, asked)}
+        />
+      )}
+      <Confirm
+        opened={isInDoubt}
+        title="Send this call again?"
+        action="Send it again"
+        isPending={false}
+        error={undefined}
+        onClose={() => setInDoubt(false)}
+        onConfirm={() => {
+          setInDoubt(false);
+          call.mutate(asked);
+        }}
+      >
+        <Text size="sm">
+          {visible(name)} does not only read: what the call changed at the API may be changed once more.
+        </Text>
+      </Confirm>
+    </>
+  );
+}

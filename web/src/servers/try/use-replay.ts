@@ -1,0 +1,30 @@
+import { useQuery } from '@tanstack/react-query';
+import type { CallDetail, JsonObject } from '../../answers.ts';
+import { api } from '../../api.ts';
+import { queryKeys } from '../../query-keys.ts';
+
+/** A recorded call that is to be tried again. */
+export type Replayed = { id: string; tool: string; at: string; args: JsonObject };
+
+/** The recorded call that the address of the page names, or why it cannot be replayed. */
+export type Replay = { isLoading: true } | { isLoading: false; replayed?: Replayed; refusal?: string };
+
+export function useReplay(slug: string, id: string | null): Replay {
+  const query = useQuery({
+    queryKey: queryKeys.call(id ?? ''),
+    queryFn: ({ signal }) => api('getCall', { id: id ?? '' }, { signal }),
+    enabled: id !== null,
+    staleTime: 60_000,
+  });
+  if (id === null) return { isLoading: false };
+  if (query.data) return replayOf(slug, query.data);
+  if (query.error) return { isLoading: false, refusal: 'There is no such call any more.' };
+  return { isLoading: true };
+}
+
+function replayOf(slug: string, { call, capture }: CallDetail): Replay {
+  if (call.server !== slug) return { isLoading: false, refusal: 'The call was of another server.' };
+  if (!capture) return { isLoading: false, refusal: 'What the call sent is not kept any more, or was never captured.' };
+  if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too long to be kept.' };
+  return { isLoading: false, replayed: { id: call.id, tool: call.tool, at: call.at, args: capture.arguments } };
+}
