@@ -30,6 +30,9 @@ export type Provider = {
   refresh(refreshToken: string): Promise<ProviderTokens>;
 };
 
+/** What people are shown of a view before they agree to a login for it. */
+export type LoginView = { name: string; title: string; tools: readonly { name: string; reads: boolean }[] };
+
 /** A server that agents log in to: every hosted server with `oauth`, and the management server. */
 export type LoginServer = {
   id: string;
@@ -48,5 +51,10 @@ export type LoginServer = {
   mode: 'issued' | 'passthrough';
   /** Hash that changes with the hosts and endpoints that the person agreed to. */
   agreement: string;
+  /** The view whose address a request came to; undefined for the whole server. */
+  view?: string | undefined;
+  /** Names of its views; a login may be limited to one. */
+  views: readonly string[];
+  findView: (name: string) => LoginView | undefined;
   provider: Provider;
 };

@@ -3,14 +3,17 @@ import type { LoginServer } from './login-server.ts';
 
 type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
-/** Protected resource metadata (RFC 9728, 2). `resource` is exactly the URL that people configure. */
-export function resourceMetadata(server: Described, resource: string): object {
+/**
+ * Protected resource metadata (RFC 9728, 2) of a server or of a view, whose title is `name`. `resource` is exactly the
+ * URL that people configure. The authorization server is that of the server in both cases.
+ */
+export function resourceMetadata(server: Described, resource: string, name = server.name): object {
   return {
     resource,
     authorization_servers: [server.issuer],
     ...advertisedScopes(server.scopes),
     bearer_methods_supported: ['header'],
-    resource_name: server.name,
+    resource_name: name,
   };
 }
 

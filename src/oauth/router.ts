@@ -55,6 +55,14 @@ function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
     routes.resourceMetadata,
     document((server, host) => resourceMetadata(server, addressAt(server, host))),
   );
+  http.get(routes.viewMetadata, async (c) => {
+    c.header('Access-Control-Allow-Origin', '*');
+    const server = await serverOf(c, parts);
+    const view = server.findView(c.req.param('view'));
+    if (!view) throw new AppError('notFound', 'there is no login at this address');
+    const address = addressAt(server, c.req.header('host')?.toLowerCase() ?? '');
+    return c.json(resourceMetadata(server, `${address}/${view.name}`, view.title));
+  });
   for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
     http.get(
       route,

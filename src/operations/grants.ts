@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { viewOfAgreement } from '../domain/credentials/agreement.ts';
 import { AppError } from '../errors.ts';
 import { recordChange } from '../store/changes/changes.ts';
 import { revokeGrant as endGrant, findGrant, findGrants, type Grant } from '../store/logins/grants.ts';
@@ -8,6 +9,11 @@ import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './sh
 const grantRecord = z.object({
   id: z.string(),
   server: z.string().describe('Slug.'),
+  view: z
+    .string()
+    .max(40)
+    .optional()
+    .describe('The view that it is limited to; absent when it is for the whole server.'),
   client: z.string().describe('Name that the client gave itself.'),
   scope: z.string(),
   status: z.enum(['active', 'broken', 'revoked']).describe('broken: the provider no longer honours it.'),
@@ -16,9 +22,11 @@ const grantRecord = z.object({
 });
 
 function toRecord(grant: Grant): z.input<typeof grantRecord> {
+  const view = viewOfAgreement(grant.agreement);
   return {
     id: grant.id,
     server: grant.slug,
+    ...(view !== undefined && { view }),
     client: grant.client_name,
     scope: grant.scope,
     status: grant.revoked_at !== null ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',

@@ -89,6 +89,27 @@ describe('a host for each server', () => {
     assert.equal((await client.redeem(second, proof, own)).status, 200);
   });
 
+  it('serves the views of the server below /mcp, with metadata of their own [agent 2]', async () => {
+    const viewed = await world.serve({ views: { desk: { tools: ['run'] } } });
+    const url = `http://${hostOf(viewed)}/.well-known/oauth-protected-resource/mcp/desk`;
+    const refused = await ask(hostOf(viewed), '/mcp/desk', list);
+    assert.equal(refused.status, 401);
+    assert.ok(String(refused.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
+    const document = JSON.parse((await ask(hostOf(viewed), new URL(url).pathname)).body) as Json;
+    const own = { resource: `${addressOf(viewed)}/desk` };
+    assert.deepEqual([document.resource, document.authorization_servers], [own.resource, [world.issuer(viewed)]]);
+    const client = await world.client(viewed);
+    const { code, verifier } = await world.logIn(client, undefined, own);
+    const { access_token } = (await client.redeem(code, verifier, own)).body;
+    const headers = { authorization: `Bearer ${String(access_token)}` };
+    assert.equal((await ask(hostOf(viewed), '/mcp/desk', list, headers)).status, 200);
+    assert.equal((await ask(hostOf(viewed), '/mcp', list, headers)).status, 401);
+    const page = await ask(hostOf(viewed), '/mcp/desk', undefined, { accept: 'text/html' });
+    assert.ok(page.body.includes(`<pre>${addressOf(viewed)}/desk</pre>`));
+    for (const path of ['/mcp/nothing', '/mcp/token', '/.well-known/oauth-protected-resource/mcp/nothing'])
+      assert.equal((await ask(hostOf(viewed), path)).status, 404, path);
+  });
+
   it('[ship 5] serves the management server on its host', async () => {
     const key = await world.toolhost.key();
     const answer = await ask(hostOf('manage'), '/mcp', list, { authorization: `Bearer ${key}` });

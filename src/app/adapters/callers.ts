@@ -28,8 +28,8 @@ export function callersOf(
         giveUp: (refused) => grants.giveUp(login, bearer, refused),
       };
     },
-    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(loginServerOf(server) ?? server, bearer),
-    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(loginServerOf(server) ?? server, bearer),
+    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(loginServerOf(server) ?? { id: server.id }, bearer),
+    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(loginServerOf(server) ?? { id: server.id }, bearer),
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

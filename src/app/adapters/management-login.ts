@@ -37,6 +37,8 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
     scopes,
     mode: 'issued',
     agreement: 'management',
+    views: [],
+    findView: () => undefined,
     provider: {
       host: identity.host,
       audience: [],

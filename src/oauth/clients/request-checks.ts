@@ -35,12 +35,24 @@ export async function findClientId(server: LoginServer, clientId: string | null,
   return (await findClient(server, clientId, parts)).id;
 }
 
-/** Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored. */
-export function checkResource(server: LoginServer, resources: readonly string[]): void {
+/**
+ * Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored.
+ * Returns the view whose address it is, if it is one.
+ * @throws OAuthError invalid_target
+ */
+export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
   const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
   const { issuer, ownAddress, apiAddress } = server;
   const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
-  if (resources.some((resource) => resource !== '' && !own.includes(plain(resource)))) {
-    throw new OAuthError('invalid_target', 'resource must be the address of this server');
-  }
+  const addresses = new Map<string, string | undefined>([
+    ...own.map((address): [string, undefined] => [address, undefined]),
+    ...own.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),
+  ]);
+  const asked = resources.filter((resource) => resource !== '').map(plain);
+  const targets = new Set(asked.map((resource) => addresses.get(resource)));
+  if (asked.some((resource) => !addresses.has(resource)))
+    throw new OAuthError('invalid_target', 'resource must be the address of this server, or of a view of it');
+  if (targets.size > 1)
+    throw new OAuthError('invalid_target', 'resource names several addresses; a login is for one of them');
+  return [...targets][0];
 }

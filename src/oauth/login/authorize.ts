@@ -31,7 +31,7 @@ export async function authorize(
     checkResponseMode(query);
     checkNoRequestObject(query);
     const codeChallenge = checkPkce(query);
-    checkResource(server, query.getAll('resource'));
+    const view = checkResource(server, query.getAll('resource'));
     const jar = cookieJar(parts.baseUrl);
     const browser = jar.read(cookieHeader, consentCookie) ?? newSecret(parts.random);
     const request: ConsentRequest = {
@@ -42,10 +42,11 @@ export async function authorize(
       state: query.get('state') ?? undefined,
       codeChallenge,
       scope: grantedScope(server, query.get('scope')),
+      view,
       browser: hashOf(browser),
       expiresAt: parts.now() + spans.consent,
     };
-    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server));
+    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
     const html = consentPage(server, client, request, sealed);
     return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
   } catch (error) {

@@ -1,3 +1,4 @@
+import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import { newId } from '../../domain/ids.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
@@ -40,7 +41,7 @@ export async function callback(
       state: query.get('state') ?? '',
       verifier,
     });
-    const ours = await storeGrant(server, { login, result, requestId }, parts);
+    const ours = await storeGrant(server, { login, result, agreement, requestId }, parts);
     parts.onEvent('finished');
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
   } catch (error) {
@@ -83,7 +84,9 @@ async function takeLogin(
 
 /** Refuses a login whose server has changed since the person agreed: other hosts could receive the tokens. */
 function checkAgreement(server: LoginServer, agreement: string): void {
-  if (agreement !== server.agreement) {
+  const view = viewOfAgreement(agreement);
+  const isThere = view === undefined || server.views.includes(view);
+  if (!isThere || !isAgreed(agreement, { ...server, view })) {
     throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
   }
 }
@@ -110,12 +113,15 @@ function checkAnswer(server: LoginServer, query: URLSearchParams): string {
   return code;
 }
 
+type FinishedLogin = { login: Authorization; result: LoginResult; agreement: string; requestId: string };
+
 /** Stores the result of the login and returns our one-time code for it. */
 async function storeGrant(
   server: LoginServer,
-  { login, result, requestId }: { login: Authorization; result: LoginResult; requestId: string },
+  { login, result, agreement, requestId }: FinishedLogin,
   parts: OAuthParts,
 ): Promise<string> {
+  const view = viewOfAgreement(agreement);
   const id = newId(parts.random, 'grt');
   const grantKey = Buffer.from(parts.random(32));
   const code = newSecret(parts.random);
@@ -131,7 +137,7 @@ async function storeGrant(
       client_name: login.client_name,
       user_id: result.userId ?? null,
       scope: login.scope,
-      agreement: server.agreement,
+      agreement,
       sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(result.workspaceId, id)),
       tokens_version: 1,
       generation: 0,
@@ -148,6 +154,11 @@ async function storeGrant(
       expires_at: now + spans.code,
     });
   });
-  await parts.audit({ server, name: 'login', detail: { grant: id, client: login.client_name }, requestId });
+  await parts.audit({
+    server,
+    name: 'login',
+    detail: { grant: id, client: login.client_name, ...(view !== undefined && { view }) },
+    requestId,
+  });
   return code;
 }

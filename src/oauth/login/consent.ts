@@ -1,3 +1,4 @@
+import { agreementFor } from '../../domain/credentials/agreement.ts';
 import { OAuthError } from '../../errors.ts';
 import { insertAuthorization } from '../../store/logins/authorizations.ts';
 import { hashOf, newSecret } from '../credentials.ts';
@@ -21,7 +22,7 @@ export async function decide(
   parts: OAuthParts,
 ): Promise<OAuthAnswer> {
   checkSameSite(headers.fetchSite);
-  const request = openRequest(server, form.get('request') ?? '', parts);
+  const request = openRequest(server, form, parts);
   checkBrowser(request, headers.cookie, parts);
   checkAge(request, parts);
   if (form.get('decision') !== 'allow') {
@@ -47,7 +48,7 @@ export async function decide(
     sealed_verifier: sealLoginSecrets(parts.keyring, id, {
       verifier,
       clientState: request.state,
-      agreement: server.agreement,
+      agreement: agreementFor(server.agreement, request.view),
     }),
     created_at: now,
     expires_at: now + spans.login,
@@ -67,9 +68,10 @@ function checkSameSite(fetchSite: string | undefined): void {
   if (fetchSite !== undefined && fetchSite !== 'same-origin') throw refused('the form was sent from another site');
 }
 
-function openRequest(server: LoginServer, sealed: string, parts: OAuthParts): ConsentRequest {
+function openRequest(server: LoginServer, form: URLSearchParams, parts: OAuthParts): ConsentRequest {
+  const context = consentContext(server, form.get('view') ?? undefined);
   try {
-    return JSON.parse(parts.keyring.open(sealed, consentContext(server))) as ConsentRequest;
+    return JSON.parse(parts.keyring.open(form.get('request') ?? '', context)) as ConsentRequest;
   } catch {
     throw refused('the form is not one that this server has shown');
   }

@@ -4,13 +4,14 @@ import { type Markup, page, visible } from '../../http/page.ts';
 import { routes } from '../../routes.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
-import type { LoginServer } from '../login-server.ts';
+import type { LoginServer, LoginView } from '../login-server.ts';
 import type { ConsentRequest } from './consent-request.ts';
 
 /** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
 export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {
   const { host, audience } = server.provider;
   const name = visible(client.name);
+  const view = request.view === undefined ? undefined : server.findView(request.view);
   const scopes = request.scope === '' ? [] : request.scope.split(' ');
   return page(
     `Allow ${name}?`,
@@ -20,7 +21,8 @@ export function consentPage(server: LoginServer, client: OAuthClient, request: C
 ${fact('Who asks', name, sourceOf(client))}
 ${fact('The answer goes to', redirectTarget(request.redirectUri))}
 ${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the provider grants by default')}
-${fact('Server', visible(server.name), server.issuer)}
+${fact('Server', visible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
+${view ? fact('Only its view', visible(view.title), toolsText(view)) : ''}
 ${fact('Operated by', visible(server.operator), 'Not verified by this service.')}
 ${fact('You will log in at', host)}
 ${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
@@ -28,12 +30,30 @@ ${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''
 ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
 <form method="post" action="${routes.consent.replace(':slug', server.slug)}">
 <input type="hidden" name="request" value="${sealed}">
+${request.view === undefined ? '' : html`<input type="hidden" name="view" value="${request.view}">`}
 <div class="actions">
 <button class="primary" type="submit" name="decision" value="allow">Allow and log in</button>
 <button type="submit" name="decision" value="deny">Cancel</button>
 </div>
 </form>`,
   );
+}
+
+const mostToolsNamed = 20;
+
+/** What a view can do, in one sentence each for tools that only read and for the others. */
+function toolsText({ tools }: LoginView): string {
+  const named = (reads: boolean) => {
+    const names = tools.filter((tool) => tool.reads === reads).map((tool) => visible(tool.name));
+    const more = names.length - mostToolsNamed;
+    return names.slice(0, mostToolsNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  };
+  const [reading, changing] = [named(true), named(false)];
+  const parts = [
+    ...(reading === '' ? [] : [`It can read with: ${reading}.`]),
+    ...(changing === '' ? ['It changes nothing.'] : [`It can change data with: ${changing}.`]),
+  ];
+  return parts.join(' ');
 }
 
 function fact(name: string, value: string | Markup, note?: string): Markup {

@@ -1,3 +1,4 @@
+import { isAgreed } from '../../domain/credentials/agreement.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
@@ -5,7 +6,7 @@ import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '.
 import { hashOf } from '../credentials.ts';
 
 /** A server with the agreement of its logins; undefined when it no longer has a login. */
-export type AgreedServer = { id: string; agreement?: string };
+export type AgreedServer = { id: string; agreement?: string; view?: string | undefined };
 
 /**
  * Provider tokens that agents hold themselves (passthrough). A token handed out under an earlier agreement must not reach
@@ -26,6 +27,10 @@ export type HandedOutTokens = {
 /** How long a row outlives its token: an upstream may accept a token for a while after its stated expiry. */
 const keptMs = 24 * 60 * 60_000;
 const maxRemembered = 10_000;
+
+function isGoodAt(found: string, { agreement, view }: AgreedServer): boolean {
+  return agreement !== undefined && isAgreed(found, { agreement, view });
+}
 
 /** `hasOlder`: whether any token of the server can be outdated, which is rare. */
 type KnownServer = { id: string; hasOlder: boolean };
@@ -48,7 +53,7 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
     const hash = hashOf(token);
     const key = `${server.id} ${hash}`;
     const fits = (found: KnownToken | undefined) =>
-      found !== undefined && (found.agreement === undefined || found.agreement === server.agreement);
+      found !== undefined && (found.agreement === undefined || isGoodAt(found.agreement, server));
     if (fits(tokens.get(key))) return false;
     // Read from the database before refusing: the person may have agreed again at another replica.
     return !fits(await tokens.load(key, () => readToken(server.id, hash)));
@@ -69,8 +74,10 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
         .load(key, () => readServer(server))
         .then((found) => found?.hasOlder !== false && isOlder(server, token));
     },
-    async isPresent({ id, agreement }, token) {
-      return agreement !== undefined && (await findHandedOutAgreement(db, id, hashOf(token))) === agreement;
+    async isPresent(server, token) {
+      const { id, agreement } = server;
+      const found = agreement === undefined ? undefined : await findHandedOutAgreement(db, id, hashOf(token));
+      return found !== undefined && isGoodAt(found, server);
     },
     invalidate(serverId) {
       servers.invalidate(serverId);

@@ -1,9 +1,10 @@
+import { agreementFor } from '../../domain/credentials/agreement.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { LoginServer } from '../login-server.ts';
 
 /** Context of the seal: binds a refresh token to one server with its present endpoints, and to one client. */
-function wrapContext(server: LoginServer, clientId: string): string {
-  return `passthrough|${server.id}|${server.agreement}|${clientId}`;
+function wrapContext(server: LoginServer, clientId: string, view: string | undefined): string {
+  return `passthrough|${server.id}|${agreementFor(server.agreement, view)}|${clientId}`;
 }
 
 /** Seals a provider's refresh token for the agent, so that it is of use only here, with our client secret. */
@@ -11,10 +12,13 @@ export function wrapRefreshToken(
   keyring: Keyring,
   server: LoginServer,
   clientId: string,
-  refreshToken: string,
+  { refreshToken, view }: HeldToken,
 ): string {
-  return `thp_${keyring.seal(refreshToken, wrapContext(server, clientId))}`;
+  return `thp_${keyring.seal(refreshToken, wrapContext(server, clientId, view))}`;
 }
+
+/** A provider's refresh token, and the view that its login is limited to. */
+export type HeldToken = { refreshToken: string; view: string | undefined };
 
 /** The provider's refresh token, or undefined when `wrapped` was not sealed by us for this server and client. */
 export function openRefreshToken(
@@ -22,12 +26,14 @@ export function openRefreshToken(
   server: LoginServer,
   clientId: string,
   wrapped: string,
-): string | undefined {
+): HeldToken | undefined {
   if (!wrapped.startsWith('thp_')) return undefined;
-  try {
-    return keyring.open(wrapped.slice('thp_'.length), wrapContext(server, clientId));
-  } catch {
-    // Sealed for another server or client, or not by us: the answer is the same.
-    return undefined;
+  for (const view of [undefined, ...server.views]) {
+    try {
+      return { refreshToken: keyring.open(wrapped.slice('thp_'.length), wrapContext(server, clientId, view)), view };
+    } catch {
+      // Sealed for another view, server or client, or not by us: the answer is the same.
+    }
   }
+  return undefined;
 }

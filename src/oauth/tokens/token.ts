@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { agreementFor, isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import { isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
@@ -25,12 +26,12 @@ export type TokenAnswer = {
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: OAuthParts): Promise<TokenAnswer> {
   rejectDuplicates(form);
   const clientId = await findClientId(server, form.get('client_id'), parts);
-  checkResource(server, form.getAll('resource'));
+  const target = targetOf(server, form);
   switch (form.get('grant_type')) {
     case 'authorization_code':
-      return redeemCode(server, clientId, form, parts);
+      return redeemCode(server, { clientId, form, target }, parts);
     case 'refresh_token':
-      return redeemRefreshToken(server, clientId, form.get('refresh_token') ?? '', parts);
+      return redeemRefreshToken(server, { clientId, form, target }, parts);
     default:
       throw new OAuthError('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
   }
@@ -38,10 +39,26 @@ export async function redeem(server: LoginServer, form: URLSearchParams, parts: 
 
 const refused = (detail: string) => new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
 
+/** A request to the token endpoint. `target` is what `resource` names; undefined when it is absent. */
+type TokenRequest = { clientId: string; form: URLSearchParams; target: Target | undefined };
+/** The server, or a view of it. */
+type Target = { view: string | undefined };
+
+function targetOf(server: LoginServer, form: URLSearchParams): Target | undefined {
+  const resources = form.getAll('resource').filter((resource) => resource !== '');
+  const view = checkResource(server, resources);
+  return resources.length === 0 ? undefined : { view };
+}
+
+/** A token is for what the person agreed to, so a request cannot name anything else (RFC 8707, 2.2). */
+function checkTarget(target: Target | undefined, view: string | undefined): void {
+  if (target && target.view !== view)
+    throw new OAuthError('invalid_target', 'resource must be the address that the login was for');
+}
+
 async function redeemCode(
   server: LoginServer,
-  clientId: string,
-  form: URLSearchParams,
+  { clientId, form, target }: TokenRequest,
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
   const secret = form.get('code') ?? '';
@@ -50,6 +67,7 @@ async function redeemCode(
   if (!code || !grant) throw refused('unknown code');
   if (grant.server_id !== server.id) throw refused('code of another server');
   checkCode(code, clientId, form);
+  checkTarget(target, viewOfAgreement(grant.agreement));
   if (!(await spendCode(parts.db, code.hash, parts.now()))) {
     if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(grant.id, parts);
     throw refused('code used before or expired');
@@ -59,7 +77,7 @@ async function redeemCode(
   const tokens = openGrantTokens(grant, grantKey, parts);
   if (server.mode === 'passthrough') {
     await endGrant(grant.id, parts);
-    return passOn(server, clientId, tokens, parts);
+    return passOn(server, { clientId, tokens, view: viewOfAgreement(grant.agreement) }, parts);
   }
   return issue({ grant, generation: grant.generation, grantKey, tokens }, parts, parts.db);
 }
@@ -76,7 +94,9 @@ function checkCode(code: Code, clientId: string, form: URLSearchParams): void {
 function checkAlive(server: LoginServer, grant: Grant): void {
   if (grant.revoked_at !== null) throw refused('grant revoked');
   if (grant.broken_at !== null) throw refused('grant broken');
-  if (grant.agreement !== server.agreement) throw refused('the server changed what was agreed to');
+  const view = viewOfAgreement(grant.agreement);
+  if (!isAgreed(grant.agreement, { ...server, view })) throw refused('the server changed what was agreed to');
+  if (view !== undefined && !server.views.includes(view)) throw refused('the view is gone');
 }
 
 /** Ends a grant in every replica. */
@@ -97,19 +117,17 @@ const rememberedRotations = 100;
  * Rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because answers get lost, the previous token is
  * accepted for `spans.grace` as long as its successor was not used. Use of an older token is theft and ends the grant.
  */
-async function redeemRefreshToken(
-  server: LoginServer,
-  clientId: string,
-  secret: string,
-  parts: OAuthParts,
-): Promise<TokenAnswer> {
-  if (server.mode === 'passthrough') return refreshPassthrough(server, clientId, secret, parts);
+async function redeemRefreshToken(server: LoginServer, request: TokenRequest, parts: OAuthParts): Promise<TokenAnswer> {
+  const { clientId, form, target } = request;
+  const secret = form.get('refresh_token') ?? '';
+  if (server.mode === 'passthrough') return refreshPassthrough(server, request, secret, parts);
   const token = await findToken(parts.db, hashOf(secret));
   const grant = token && (await findGrant(parts.db, token.grant_id));
   if (token?.kind !== 'refresh' || !grant) throw refused('unknown refresh token');
   if (grant.server_id !== server.id || grant.client_id !== clientId)
     throw refused('refresh token of another server or client');
   if (token.expires_at < parts.now()) throw refused('refresh token expired');
+  checkTarget(target, viewOfAgreement(grant.agreement));
   checkAlive(server, grant);
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
   const isNewEnough = token.generation >= grant.generation - 1;
@@ -189,18 +207,20 @@ async function issue(
   };
 }
 
+type PassedOn = { clientId: string; tokens: ProviderTokens; view: string | undefined };
+
 /**
  * Passthrough: the agent gets the provider's own token, and its refresh token sealed by us. The token's agreement is
  * stored first and the server is read again afterwards, so that a concurrent change of the server is noticed on one side.
  */
 async function passOn(
   server: LoginServer,
-  clientId: string,
-  tokens: ProviderTokens,
+  { clientId, tokens, view }: PassedOn,
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
   const { accessToken, expiresAt = parts.now() + spans.access, refreshToken, scope } = tokens;
-  await parts.handedOut.add(server, accessToken, expiresAt);
+  const agreement = agreementFor(server.agreement, view);
+  await parts.handedOut.add({ id: server.id, agreement }, accessToken, expiresAt);
   await parts.onCommitted();
   const current = await parts.findServer(server.slug);
   if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
@@ -209,7 +229,7 @@ async function passOn(
     token_type: 'Bearer',
     expires_in: Math.max(1, Math.floor((expiresAt - parts.now()) / 1000)),
     ...(refreshToken !== undefined && {
-      refresh_token: wrapRefreshToken(parts.keyring, server, clientId, refreshToken),
+      refresh_token: wrapRefreshToken(parts.keyring, server, clientId, { refreshToken, view }),
     }),
     ...(scope !== undefined && { scope }),
   };
@@ -217,18 +237,20 @@ async function passOn(
 
 async function refreshPassthrough(
   server: LoginServer,
-  clientId: string,
+  { clientId, target }: TokenRequest,
   secret: string,
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
-  const refreshToken = openRefreshToken(parts.keyring, server, clientId, secret);
-  if (refreshToken === undefined) throw refused('not a refresh token of this server and client');
+  const held = openRefreshToken(parts.keyring, server, clientId, secret);
+  if (!held) throw refused('not a refresh token of this server and client');
+  const { refreshToken, view } = held;
+  checkTarget(target, view);
   const { answers } = parts.unsaved;
   const key = hashOf(secret);
   const tokens = answers.get(key) ?? (await refreshed(server, refreshToken, parts));
   answers.delete(key);
   try {
-    return await passOn(server, clientId, tokens, parts);
+    return await passOn(server, { clientId, tokens, view }, parts);
   } catch (error) {
     // The agent will retry with a refresh token that the provider may have ended.
     if (isUnavailable(error)) answers.set(key, tokens);

@@ -1,3 +1,4 @@
+import { isAgreed } from '../../domain/credentials/agreement.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
 import { isUnavailable } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
@@ -36,7 +37,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
     const ask = () => load(bearer, hash, parts);
     const open = remembered.get(hash) ?? (await remembered.load(hash, (before) => (before ? ask() : look(ask))));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
-    if (open.grant.server_id !== server.id || open.grant.agreement !== server.agreement) return undefined;
+    if (open.grant.server_id !== server.id || !isAgreed(open.grant.agreement, server)) return undefined;
     const unsaved = parts.unsaved.find(open.grant);
     return unsaved ? { ...open, tokens: unsaved } : open;
   }

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('a login for a view', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+    world.upstream.on('*', () => ({ body: {} }));
+    world.provider.onToken();
+  });
+  after(() => world.stop());
+
+  const serve = (oauth: Json = {}) => {
+    const tools = [
+      toolAt(`${world.upstream.url}/things`),
+      { ...toolAt(`${world.upstream.url}/notes`), name: 'write', method: 'POST', title: 'Write a note' },
+    ];
+    const views = { desk: { title: 'The desk', tools: ['write', 'run'] }, reading: { read_only: true } };
+    return world.serve({ tools, views }, oauth);
+  };
+  const at = (slug: string, view: string) => ({ resource: `${world.issuer(slug)}/${view}` });
+  const logIn = async (slug: string, view: string) => {
+    const client = await world.client(slug);
+    const { code, verifier } = await world.logIn(client, undefined, at(slug, view));
+    return { client, tokens: tokensOf(await client.redeem(code, verifier, at(slug, view))) };
+  };
+  const statuses = async (slug: string, { access_token }: Tokens) => {
+    const replies = [slug, `${slug}/desk`, `${slug}/reading`].map((address) => world.list(address, access_token));
+    return (await Promise.all(replies)).map(({ status }) => status);
+  };
+
+  it('begins at metadata of the view, which the challenge names [agent 2]', async () => {
+    const slug = await serve();
+    const { status, headers } = await world.list(`${slug}/desk`, undefined);
+    const metadata = `${world.toolhost.url}/.well-known/oauth-protected-resource/mcp/${slug}/desk`;
+    assert.equal(status, 401);
+    assert.ok(headers.get('www-authenticate')?.includes(`resource_metadata="${metadata}"`));
+    const document = await fetch(metadata);
+    assert.equal(document.headers.get('access-control-allow-origin'), '*');
+    const { resource, authorization_servers, resource_name } = (await document.json()) as Json;
+    assert.deepEqual(
+      [resource, authorization_servers, resource_name],
+      [`${world.issuer(slug)}/desk`, [world.issuer(slug)], 'The desk'],
+    );
+    assert.equal((await fetch(`${metadata}k`)).status, 404);
+  });
+
+  it('shows the person the view and what it can do [agent 2]', async () => {
+    const slug = await serve();
+    const client = await world.client(slug);
+    const page = await world.browser().get(client.authorization(at(slug, 'desk')).url);
+    assert.match(page.html, /The desk/);
+    assert.match(page.html, /It can read with: run\. It can change data with: Write a note\./);
+    assert.ok(page.html.includes(`${world.issuer(slug)}/desk`));
+    const reading = await world.browser().get(client.authorization(at(slug, 'reading')).url);
+    assert.match(reading.html, /It can read with: run\. It changes nothing\./);
+    const whole = await world.browser().get(client.authorization().url);
+    assert.doesNotMatch(whole.html, /Only its view/);
+  });
+
+  for (const token_mode of ['issued', 'passthrough']) {
+    it(`gives tokens for that view only, and a refresh keeps the limit (${token_mode}) [agent 2]`, async () => {
+      const slug = await serve({ token_mode });
+      const { client, tokens } = await logIn(slug, 'desk');
+      assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
+      assert.notEqual((await world.call(`${slug}/desk`, tokens.access_token)).isError, true);
+      assertOAuthError(await client.refresh(tokens.refresh_token), 400, 'invalid_target');
+      assertOAuthError(await client.refresh(tokens.refresh_token, at(slug, 'reading')), 400, 'invalid_target');
+      const renewed = tokensOf(await client.refresh(tokens.refresh_token, at(slug, 'desk')));
+      assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
+      const again = tokensOf(await client.refresh(renewed.refresh_token, { resource: undefined }));
+      assert.deepEqual(await statuses(slug, again), [401, 200, 401]);
+      // A view is a part of the server, so a token for the whole is good at both.
+      assert.deepEqual(await statuses(slug, await world.tokens(client)), [200, 200, 200]);
+    });
+  }
+
+  it('is for one address, which the code and its token share [agent 2]', async () => {
+    const slug = await serve();
+    const other = await serve();
+    const client = await world.client(slug);
+    for (const resource of [
+      `${world.issuer(slug)}/nothing`,
+      `${world.issuer(other)}/desk`,
+      `${world.issuer(slug)}/desk/run`,
+    ]) {
+      const { searchParams } = await refusal(slug, { resource });
+      assert.equal(searchParams, 'invalid_target', resource);
+    }
+    const { code, verifier } = await world.logIn(client, undefined, at(slug, 'desk'));
+    assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_target');
+    assertOAuthError(await client.redeem(code, verifier, at(slug, 'reading')), 400, 'invalid_target');
+    const tokens = tokensOf(await client.redeem(code, verifier, { resource: undefined }));
+    assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
+  });
+
+  it('cannot be widened in the form that the person is shown [agent 2]', async () => {
+    const slug = await serve();
+    const client = await world.client(slug);
+    const browser = world.browser();
+    const page = await browser.get(client.authorization(at(slug, 'desk')).url);
+    for (const view of ['reading', '', undefined]) {
+      const answer = await browser.press(page, 'Allow and log in', { fields: { view } });
+      assert.equal(answer.status, 403, answer.html);
+    }
+  });
+
+  it('ends with the view, and the workspace sees its limit [agent 2]', async () => {
+    const slug = await serve();
+    const { client, tokens } = await logIn(slug, 'desk');
+    const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
+    assert.deepEqual(
+      (body.grants as Json[]).map(({ server, view }) => [server, view]),
+      [[slug, 'desk']],
+    );
+    await world.change(slug, { views: { reading: { read_only: true } } });
+    assert.deepEqual(await statuses(slug, tokens), [401, 404, 401]);
+    assertOAuthError(await client.refresh(tokens.refresh_token, { resource: undefined }), 400, 'invalid_grant');
+  });
+
+  it('is refused by a version of the program that knows no views [agent 2]', async () => {
+    const slug = await serve();
+    await logIn(slug, 'desk');
+    const { db } = world.toolhost.running.app.runner;
+    const grants = await db.selectFrom('grants').select('agreement').where('slug', '=', slug).execute();
+    // Such a version compares the whole text with the hash of the server, which has no slash.
+    assert.match(String(grants[0]?.agreement), /^[A-Za-z0-9_-]{43}\/desk$/);
+  });
+
+  async function refusal(slug: string, changes: Json): Promise<{ searchParams: string }> {
+    const client = await world.client(slug);
+    const page = await world.browser().get(client.authorization(changes as Record<string, string>).url);
+    return { searchParams: /invalid_target/.exec(page.html)?.[0] ?? page.html };
+  }
+});
