@@ -68,6 +68,7 @@ const viewOnOwnHost = new RegExp(`^(/\\.well-known/oauth-protected-resource)?${o
 
 /** The path below the base URL that answers a path on a server's own host; undefined where that host has nothing. */
 export function pathOnOwnHost(path: string, slug: string): string | undefined {
+  if (fileIdIn(path) !== undefined) return path;
   if (Object.hasOwn(onOwnHost, path)) return onOwnHost[path]?.replace(':slug', slug);
   const [, wellKnown = '', view] = viewOnOwnHost.exec(path) ?? [];
   return view === undefined ? undefined : `${wellKnown}/mcp/${slug}/${view}`;
@@ -76,6 +77,18 @@ export function pathOnOwnHost(path: string, slug: string): string | undefined {
 /** URL of the resource metadata of a server, or of a view, on the server's own host. */
 export function ownResourceMetadata(ownOrigin: string, view: string | undefined): string {
   return `${ownOrigin}/.well-known/oauth-protected-resource${ownHostPath}${view === undefined ? '' : `/${view}`}`;
+}
+
+const fileOfPath = /^\/files\/(\w{1,64})$/;
+
+/** Path of a file of an answer. */
+export function filePath(id: string): string {
+  return `/files/${id}`;
+}
+
+/** The id in the path of a file, or undefined for any other path. */
+export function fileIdIn(path: string): string | undefined {
+  return fileOfPath.exec(path)?.[1];
 }
 
 /** Paths that any web page may request: discovery, and endpoints that need no cookie. */

@@ -4,6 +4,9 @@ import type { Secrets } from '../config.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
 import { createFront } from '../edge/front.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
+import { createFileAddresses } from '../gateway/files/file-addresses.ts';
+import { createFileListener } from '../gateway/files/file-listener.ts';
+import { createKeptFiles, type KeptFilesOptions } from '../gateway/files/kept-files.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
@@ -57,10 +60,9 @@ export async function createApp(
   log: Log,
   surroundings: Surroundings,
 ): Promise<App> {
-  const settings = { config, secrets };
-  const database = await openStore(settings, config.siblings === undefined, log, surroundings);
+  const database = await openStore({ config, secrets }, config.siblings === undefined, log, surroundings);
   const { now } = database.time;
-  const keyring = await openKeyring(settings, database, log);
+  const keyring = await openKeyring({ config, secrets }, database, log);
   const observability = await startObservability(config, secrets.metricsToken, log);
   const { http, documents } = outboundClients(config, surroundings, observability, log);
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
@@ -72,11 +74,12 @@ export async function createApp(
   const limitedBy = { config, store: database, presence, http, log };
   const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
   const threads = startThreads(surroundings.clock);
-  const rests = createAnswerRests({ ...database, keyring, random: randomBytes, now, onUnexpected });
-  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), rests };
+  const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
+  const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
   const { clientTokens } = logins;
   const callParts = { ...observability.ofCalls, ...shared, clientTokens, http: limited.http, record: callLog.add };
-  const endpointOf = hosting(config, callersOf({ ...caches, ...logins }, addresses, log), callParts);
+  const callers = callersOf({ ...caches, ...logins }, addresses, log);
+  const endpointOf = hosting(config, callers, callParts);
   const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings, presence);
   const runner: Runner = {
@@ -100,18 +103,19 @@ export async function createApp(
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const own = { http, caches, logins, callLog, limits, breaker, reports, threads, rests };
+  const own = { http, caches, logins, callLog, limits, breaker, reports, threads, ...kept };
   observability.watch(metricSources({ ...database, ...addresses, ...others, ...own }));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
-  const mcpListener = { ...surroundings, ...addresses, ...observability.ofMcpListener, onUnexpected };
+  const { ofMcpListener, ofWebRouter } = observability;
+  const listener = { ...surroundings, ...addresses, onUnexpected };
   const handle = createFront({
+    ...listener,
     config,
     random: randomBytes,
-    serveMcp: createMcpListener({ ...mcpListener, find, serverUrl: runner.parts.serverUrl }),
-    probes: { whyNotReady: others.readiness.whyNot, onAnswered: observability.ofWebRouter.onAnswered },
+    serveMcp: createMcpListener({ ...listener, ...ofMcpListener, find, serverUrl: runner.parts.serverUrl }),
+    serveFile: createFileListener({ ...listener, ...kept, callers, findServer: caches.servers.find, ...ofWebRouter }),
+    probes: { whyNotReady: others.readiness.whyNot, ...ofWebRouter },
     serveWeb: async (request, response) => (await web()).serve(request, response),
-    strangers: addresses.strangers,
-    onUnexpected,
   });
   const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, now) : undefined;
   return {
@@ -121,6 +125,15 @@ export async function createApp(
     lost: database.lost,
     drain: others.readiness.drain,
     close: () => closeInTurn({ ...own, upkeep, others, limited, documents, database, observability }),
+  };
+}
+
+/** What is kept of long and large answers for some minutes. */
+function keptAnswers(config: FullConfig, options: KeptFilesOptions) {
+  return {
+    rests: createAnswerRests(options),
+    files: createKeptFiles(options),
+    fileAddresses: createFileAddresses(config.baseUrl, config.serverHosts),
   };
 }
 

@@ -8,6 +8,8 @@ export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'
 export type Revision = (typeof revisions)[number];
 export const modernRevision = revisions[0];
 export const newestLegacyRevision = revisions[1];
+/** The first revision whose results may have blocks of the type `resource_link`. */
+export const firstRevisionWithLinks = revisions[2];
 
 export type Era = 'modern' | 'legacy';
 
@@ -18,7 +20,8 @@ export type ContentBlock =
   | {
       type: 'resource';
       resource: { uri: string; mimeType: string } & ({ text: string } | { blob: string }) & FileMeta;
-    };
+    }
+  | { type: 'resource_link'; uri: string; name: string; mimeType: string; size: number };
 
 /** The name of the file that a block is. */
 type FileMeta = { _meta?: { 'toolhost/file_name': string } };
@@ -63,6 +66,10 @@ export type ToolCall = {
   requestId: string;
   /** Size of the request body in bytes. */
   bytesIn: number;
+  /** The revision that the request states, if any. */
+  revision: string | undefined;
+  /** Origin of the server's own host, when the request came to that. */
+  ownOrigin: string | undefined;
   /**
    * Calls `cancel` when the client of a modern request disconnects, at once when it already has. A function and no
    * AbortSignal, because each signal with a listener takes four times as long to make, and hardly any call is cancelled.

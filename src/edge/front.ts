@@ -9,7 +9,7 @@ import type { Incoming } from '../http/incoming.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
-import { mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
+import { fileIdIn, mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
 
@@ -18,13 +18,14 @@ export type FrontParts = {
   random: Random;
   /** The address is a slug, or `slug/view`. */
   serveMcp: (incoming: Incoming, address: string) => Promise<void>;
+  serveFile: (incoming: Incoming, id: string) => Promise<void>;
   probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   strangers: Strangers;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
-/** Entry point of all requests: first the edge checks, then the MCP endpoints by path, then everything else. */
+/** Entry point of all requests: first the edge checks, then the MCP endpoints and files by path, then everything else. */
 export function createFront(parts: FrontParts): (request: IncomingMessage, response: ServerResponse) => void {
   const rules = edgeRules(parts.config);
   const { baseUrl, serverHosts: suffix } = parts.config;
@@ -67,7 +68,9 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       return;
     }
     if (answerProbe(incoming, parts.probes)) return;
-    const served = address === undefined ? serveWeb(incoming) : parts.serveMcp(incoming, address);
+    const file = address === undefined ? fileIdIn(path) : undefined;
+    const serveOther = () => (file === undefined ? serveWeb(incoming) : parts.serveFile(incoming, file));
+    const served = address === undefined ? serveOther() : parts.serveMcp(incoming, address);
     served.catch((error: unknown) => {
       parts.onUnexpected(error, requestId);
       response.destroy();

@@ -87,6 +87,7 @@ export function createMcpListener(parts: McpListenerParts) {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
+        ownOrigin: incoming.ownOrigin,
         onGone: (cancel) => whenGone(response, cancel),
       });
       write(response, outgoing(reply, incoming), slowReaderMs);

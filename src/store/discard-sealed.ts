@@ -19,13 +19,14 @@ const rowsAtOnce = 100;
 
 /**
  * Discards values that are sealed with a lost key: secrets are deleted, with an audit event in their workspace; logins
- * end, so that agents log in again; captures, tokens of client credentials and rests of answers are deleted. Returns the
+ * end, so that agents log in again; captures, tokens of client credentials, rests and files of answers are deleted. Returns the
  * number of rows by table.
  */
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
-  const removeAll = async (table: 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces', column: string) =>
+  type Emptied = 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces' | 'files' | 'file_chunks';
+  const removeAll = async (table: Emptied, column: string) =>
     Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
   const discarded = {
     secrets: await repeat(() => discardSecrets(db, options)),
@@ -34,6 +35,8 @@ export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions)
     captures: await removeAll('captures', 'sealed_document'),
     client_tokens: await removeAll('client_tokens', 'sealed_token'),
     answer_pieces: await removeAll('answer_pieces', 'sealed_pieces'),
+    files: await removeAll('files', 'sealed_head'),
+    file_chunks: await removeAll('file_chunks', 'sealed_chunk'),
   };
   await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
   await retireKeys(db, [keyId], now());

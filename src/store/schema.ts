@@ -160,6 +160,17 @@ export type Tables = {
     characters: number;
     sealed_pieces: string;
   };
+  files: {
+    id: string;
+    workspace_id: string;
+    server_id: string;
+    address: string;
+    caller: string;
+    at: number;
+    bytes: number;
+    sealed_head: string;
+  };
+  file_chunks: { file_id: string; number: number; workspace_id: string; at: number; sealed_chunk: string };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
   audit_events: {
     id: string;

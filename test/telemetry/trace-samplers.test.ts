@@ -13,6 +13,8 @@ const aCall: ToolCall = {
   tracestate: undefined,
   requestId: 'request',
   bytesIn: 0,
+  revision: undefined,
+  ownOrigin: undefined,
   onGone: () => undefined,
 };
 

@@ -1,4 +1,5 @@
 import type { CallLog } from '../../gateway/call/call-log.ts';
+import type { KeptFiles } from '../../gateway/files/kept-files.ts';
 import type { CircuitBreaker } from '../../gateway/limits/circuit-breaker.ts';
 import type { Limits } from '../../gateway/limits/limits.ts';
 import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
@@ -24,6 +25,7 @@ export type Watched = {
   reports: ReportQueue;
   threads: ThreadPool;
   rests: AnswerRests;
+  files: KeptFiles;
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
@@ -41,11 +43,11 @@ export function metricSources(watched: Watched): Source[] {
     ...storeSources(watched),
     ...reportSources(watched),
     ...threadSources(watched.threads),
-    ...restSources(watched.rests),
+    ...answerSources(watched),
   ];
 }
 
-function restSources(rests: AnswerRests): Source[] {
+function answerSources({ rests, files }: Watched): Source[] {
   return [
     {
       name: 'toolhost_long_answers_total',
@@ -53,6 +55,13 @@ function restSources(rests: AnswerRests): Source[] {
       type: 'counter',
       label: 'event',
       readEach: rests.counts,
+    },
+    {
+      name: 'toolhost_files_total',
+      help: 'Large files of answers (kept, full: no space in the workspace, or lost to a fault), requests for them (served, cut off, or missing) and their uploads.',
+      type: 'counter',
+      label: 'event',
+      readEach: files.counts,
     },
   ];
 }

@@ -109,6 +109,7 @@ async function readConfig(client: RestClient, slug: string): Promise<Config | un
 
 function blockText(block: ContentBlock): string {
   if (block.type === 'text') return block.text;
+  if (block.type === 'resource_link') return `[${block.name}, ${block.mimeType}, ${block.size} bytes: ${block.uri}]`;
   if (block.type === 'resource') {
     const { resource } = block;
     return 'text' in resource ? resource.text : binaryText('resource', resource.mimeType, resource.blob);

@@ -4,6 +4,7 @@ import { plainFailure, ToolFailure } from '../../errors.ts';
 import { compiledTexts } from '../compiled-texts.ts';
 import { type FailureData, failureData } from '../failure-data.ts';
 import type { AnswerHead } from './answer-head.ts';
+import type { AnswerFile } from './attached-files.ts';
 import { type AnswerRest, type CutResult, fitResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
 import { compileReading, type ReadingSource } from './reading.ts';
@@ -11,7 +12,9 @@ import { compileReading, type ReadingSource } from './reading.ts';
 /** Reads the body of a successful answer. `reading` is the JSON text of a ReadingSource. */
 export type AnswerJob = {
   input: { body: Uint8Array; head: AnswerHead; reading: string };
-  output: { content: Uint8Array; structured: Uint8Array | undefined; rest?: AnswerRest } | { failure: FailureData };
+  output:
+    | { content: Uint8Array; structured: Uint8Array | undefined; rest?: AnswerRest; files?: readonly AnswerFile[] }
+    | { failure: FailureData };
 };
 
 /** About one second. */
@@ -27,13 +30,18 @@ export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const rules = compiled(reading);
     const whole = readContent(bytes, head, rules, mostSteps);
-    const { rest, ...result }: CutResult =
+    const { rest, files, ...result }: CutResult =
       rules.mostCharacters === undefined ? whole : fitResult(whole, rules.mostCharacters);
     const content = ownBytes(result.content);
     const structured = result.structured === undefined ? undefined : ownBytes(result.structured);
     const pieces = rest?.segments.map(({ json }) => json) ?? [];
-    const buffers = [content, structured, ...pieces].flatMap((part) => (part ? [part.buffer] : []));
-    return { output: { content, structured, ...(rest && { rest }) }, transfer: buffers };
+    const owned = files?.map((file) => ({ ...file, bytes: new Uint8Array(file.bytes) }));
+    const parts = [content, structured, ...pieces, ...(owned?.map((file) => file.bytes) ?? [])];
+    const buffers = parts.flatMap((part) => (part ? [part.buffer] : []));
+    return {
+      output: { content, structured, ...(rest && { rest }), ...(owned && { files: owned }) },
+      transfer: buffers,
+    };
   } catch (error) {
     if (error instanceof ToolFailure) return { output: { failure: failureData(error) }, transfer: [] };
     if (error instanceof TooMuchWork) return { output: { failure: failureData(tooMuch) }, transfer: [] };

@@ -3,6 +3,7 @@ import { cutJson } from '../../domain/pieces/cut-json.ts';
 import { cutText } from '../../domain/pieces/cut-text.ts';
 import { type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
 import { noteLength } from '../../domain/pieces/read-more.ts';
+import type { AnswerFile } from './attached-files.ts';
 import { tokensOfContent } from './shown-content.ts';
 
 /** The rest of a result that was cut. */
@@ -18,14 +19,14 @@ export type AnswerRest = {
   segments: Segment[];
 };
 
-/** A result, and the rest of it where it was cut. */
-export type CutResult = ToolResult & { rest?: AnswerRest };
+/** A result, the rest of it where it was cut, and the large files for which blocks in its content stand. */
+export type CutResult = ToolResult & { rest?: AnswerRest; files?: readonly AnswerFile[] };
 
 /**
  * Cuts the text of a result to `most` characters, with space for a note. The time is proportional to the text. A cut
  * result has no structured content, because that would not be the whole value.
  */
-export function fitResult(result: ToolResult, most: number): CutResult {
+export function fitResult(result: CutResult, most: number): CutResult {
   if (result.content.length <= most) return result;
   const blocks = JSON.parse(String(result.content)) as ContentBlock[];
   const tokens = tokensOfContent(blocks);
@@ -37,6 +38,7 @@ export function fitResult(result: ToolResult, most: number): CutResult {
     content: JSON.stringify(given),
     structured: undefined,
     isError: result.isError,
+    ...(result.files && { files: result.files }),
     rest: { about, characters: charactersOf(given), tokens, pieces: others.length, segments: segmentsOf(others) },
   };
 }

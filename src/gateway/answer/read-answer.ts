@@ -5,11 +5,12 @@ import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import type { Answer } from '../../outbound/http-client.ts';
 import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
+import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
 import { headersProperty, type Reading } from './reading.ts';
 import { redact, redactedStart, redactor } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
-import { isJson } from './text-body.ts';
+import { isJson, isText } from './text-body.ts';
 
 const maxErrorBytes = 8 * 1024;
 
@@ -27,8 +28,17 @@ export function isLongAnswer(
   if (body.length <= shortBytes.other || status >= 300) return false;
   const isWhole = transform.length === 0 && !fields && mostCharacters === undefined;
   const isPassedOn = isWhole && !output && names.length === 0;
-  const isWholeJson = isPassedOn && isJson(mediaTypeOf(contentTypeOf(headers)));
+  const contentType = contentTypeOf(headers);
+  const type = mediaTypeOf(contentType);
+  const isWholeJson = isPassedOn && isJson(type);
+  if (!isWholeJson && isOneFile(type, contentType, body)) return false;
   return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
+}
+
+/** Whether a body is one file: only its bytes are passed on, so there is nothing to read. */
+function isOneFile(type: string, contentType: string, body: Buffer): boolean {
+  if (isJson(type) || type.startsWith('multipart/')) return false;
+  return type === '' ? !isUtf8(body) : !isText(type, contentType, body);
 }
 
 /**
@@ -37,7 +47,7 @@ export function isLongAnswer(
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  * @throws TooMuchWork when the check of its structured content takes too long
  */
-export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolResult {
+export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): CutResult {
   const { status, body } = answer;
   if (status >= 300) throw refusal(answer, reading, sensitive);
   const head = headOf(answer, reading, sensitive);

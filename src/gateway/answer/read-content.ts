@@ -5,12 +5,14 @@ import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
-import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
+import type { ToolResult } from '../../domain/mcp.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import type { AnswerHead } from './answer-head.ts';
-import { binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
+import { AttachedFiles } from './attached-files.ts';
+import { type AnswerBlock, binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
+import type { CutResult } from './fit-answer.ts';
 import type { Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
@@ -27,7 +29,7 @@ const longBytes = 4096;
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
  */
-export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
+export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
   const { contentType, fileName } = head;
   const type = mediaTypeOf(contentType);
   if (isJson(type)) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
@@ -39,13 +41,16 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
       `response_transform needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
     );
   }
-  if (type.startsWith('multipart/')) return blocks(multipartBlocks(body, contentType), head);
   if (type === '' && isUtf8(body)) return untyped(body, head, reading, mostSteps);
   if (isText(type, contentType, body)) return blocks([{ type: 'text', text: textOfBody(body, contentType) }], head);
-  return blocks([binaryBlock(type || 'application/octet-stream', body, fileName)], head);
+  const files = new AttachedFiles(reading.mostCharacters);
+  const content = type.startsWith('multipart/')
+    ? multipartBlocks(body, contentType, files)
+    : [binaryBlock(type || 'application/octet-stream', body, fileName, files)];
+  return files.list.length === 0 ? blocks(content, head) : { ...blocks(content, head), files: files.list };
 }
 
-function blocks(content: ContentBlock[], head: AnswerHead): ToolResult {
+function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
   return withHeaders({ content: JSON.stringify(content), structured: undefined, isError: false }, head);
 }
 

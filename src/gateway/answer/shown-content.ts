@@ -44,7 +44,7 @@ function fileOf(block: ContentBlock, left: number): ContentBlock {
 }
 
 function base64Of(block: ContentBlock): string {
-  if (block.type === 'text') return '';
+  if (block.type === 'text' || block.type === 'resource_link') return '';
   if (block.type !== 'resource') return block.data;
   return 'blob' in block.resource ? block.resource.blob : '';
 }

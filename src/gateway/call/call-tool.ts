@@ -9,6 +9,9 @@ import type { CutResult } from '../answer/fit-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
+import { attachFiles } from '../files/attach-files.ts';
+import type { FileAddresses } from '../files/file-addresses.ts';
+import type { KeptFiles } from '../files/kept-files.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import type { AnswerRests } from '../long-answers/answer-rests.ts';
@@ -28,6 +31,8 @@ export type CallToolParts = FollowParts & {
   threads: ThreadWork;
   clientTokens: ClientTokens;
   rests: AnswerRests;
+  files: KeptFiles;
+  fileAddresses: FileAddresses;
   /** `capture` is the JSON text of a `Capture`, where the server captures. */
   record: (row: CallRow, capture?: string) => void;
   observe: ObserveCall;
@@ -60,8 +65,9 @@ export async function callTool(
     const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
     slots = entered instanceof Promise ? await entered : entered;
     call.waitMs = performance.now() - call.startedClock;
-    result = await run(call, parts);
-    if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
+    const read = await run(call, parts);
+    const fitted = tool.reading.mostCharacters === undefined ? read : await fitCall(call, read, parts.rests);
+    result = fitted.files ? await attachFiles(call, fitted, parts) : fitted;
     return result;
   } catch (error) {
     call.outcome = outcomeOfError(error);

@@ -60,9 +60,9 @@ export async function readOnThread(
     );
   });
   if ('failure' in output) throw toFailure(output.failure);
-  const { content, structured, rest } = output;
+  const { content, structured, rest, files } = output;
   const result = { content: toBuffer(content), structured: structured && toBuffer(structured), isError: false };
-  return rest ? { ...result, rest } : result;
+  return { ...result, ...(rest && { rest }), ...(files && { files }) };
 }
 
 function toBuffer(bytes: Uint8Array): Buffer {

@@ -1,6 +1,6 @@
 import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
-import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
+import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
@@ -89,6 +89,8 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           tracestate: undefined,
           requestId: call.requestId,
           bytesIn: 0,
+          revision: newestLegacyRevision,
+          ownOrigin: undefined,
           onGone: () => undefined,
         },
         recordingInto(written, server, parts),

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { newId, type Random } from '../../domain/ids.ts';
 import type { Piece } from '../../domain/pieces/pieces.ts';
 import {
@@ -11,6 +10,7 @@ import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { AnswerRest } from '../answer/fit-answer.ts';
 import type { Caller } from '../callers/caller.ts';
+import { callerDigest } from '../callers/caller-digest.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 
 export type AnswerOwner = { server: HostedServer; caller: Caller };
@@ -105,9 +105,7 @@ export function createAnswerRests({
   };
 }
 
-/** The digest is the same in every process. */
 function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
-  const view = server.view ? [server.view.name] : [];
-  const identity = JSON.stringify([caller.kind, caller.keyId ?? null, caller.id ?? null, ...view]);
-  return { workspaceId: server.workspaceId, serverId: server.id, caller: hash('sha256', identity, 'base64url') };
+  const view = server.view ? ` ${server.view.name}` : '';
+  return { workspaceId: server.workspaceId, serverId: server.id, caller: callerDigest(caller) + view };
 }

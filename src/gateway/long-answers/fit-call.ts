@@ -1,4 +1,4 @@
-import type { JsonText, ToolResult } from '../../domain/mcp.ts';
+import type { JsonText } from '../../domain/mcp.ts';
 import { charactersOfToken, cutNote } from '../../domain/pieces/read-more.ts';
 import { type CutResult, fitResult } from '../answer/fit-answer.ts';
 import type { AnswerOwner, AnswerRests } from './answer-rests.ts';
@@ -10,7 +10,7 @@ export type LimitedCall = AnswerOwner & {
 };
 
 /** Cuts the result of a call to the limit of its tool, keeps the rest, and says at its end how to go on. */
-export async function fitCall(call: LimitedCall, result: CutResult, rests: AnswerRests): Promise<ToolResult> {
+export async function fitCall(call: LimitedCall, result: CutResult, rests: AnswerRests): Promise<CutResult> {
   const { rest, ...cut } = result.rest
     ? result
     : fitResult(result, call.tool.reading.mostCharacters ?? Number.POSITIVE_INFINITY);

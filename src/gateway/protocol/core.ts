@@ -37,6 +37,8 @@ export type MessageContext = {
   headers: RequestHeaders;
   requestId: string;
   bytesIn: number;
+  /** Origin of the server's own host, when the request came to that. */
+  ownOrigin?: string | undefined;
   onGone: (cancel: () => void) => void;
 };
 
@@ -245,13 +247,15 @@ type Called = Pick<ToolCall, 'name' | 'args'>;
 
 /** Written by hand, because spreading three objects into one takes several times as long. */
 function toolCall(
-  { headers, requestId, bytesIn, onGone }: MessageContext,
+  { headers, requestId, bytesIn, ownOrigin, onGone }: MessageContext,
   params: JsonObject,
   called: Called,
   era: Era,
 ): ToolCall {
   const { traceparent, tracestate } = traceContext(headers, params._meta);
-  return { name: called.name, args: called.args, era, traceparent, tracestate, requestId, bytesIn, onGone };
+  const { name, args } = called;
+  const revision = headerValue(headers, 'mcp-protocol-version');
+  return { name, args, era, traceparent, tracestate, requestId, bytesIn, revision, ownOrigin, onGone };
 }
 
 function unknownTool(server: McpServer, name: string): string {

@@ -6,10 +6,17 @@ import { type BackupHeader, BackupLines, type RowCounts } from './backup-lines.t
 import type { TableSource } from './table-source.ts';
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests of
- * answers, which live for minutes. A restored database begins without.
+ * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests and
+ * files of answers, which live for minutes. A restored database begins without.
  */
-export const tablesOfProcesses: readonly string[] = ['changes', 'processes', 'leases', 'answer_pieces'];
+export const tablesOfProcesses: readonly string[] = [
+  'changes',
+  'processes',
+  'leases',
+  'answer_pieces',
+  'files',
+  'file_chunks',
+];
 /** Tables of what was called, which are most of a database. */
 export const tablesOfRecords: readonly string[] = ['calls', 'call_counts', 'captures'];
 

@@ -6,6 +6,7 @@ import { hourMs } from '../calls/call-counts.ts';
 import { pruneQuotaUse } from '../calls/call-quota-use.ts';
 import { minutesKeptMs } from '../calls/call-statistics.ts';
 import { captureKeptMs, pruneCaptures } from '../calls/captures.ts';
+import { pruneFiles } from '../calls/files.ts';
 import { changesKeptMs, pruneChanges } from '../changes/changes.ts';
 import { processesKeptMs, pruneProcesses } from '../changes/processes.ts';
 import type { Db } from '../db.ts';
@@ -57,6 +58,7 @@ export const prunings: readonly Pruning[] = [
     tables: ['answer_pieces'],
     prune: ({ records, now, pause }) => pruneAnswerPieces(records, now - restKeptMs, pause),
   },
+  { tables: ['files', 'file_chunks'], prune: ({ records, now, pause }) => pruneFiles(records, now, pause) },
   { tables: ['call_quota_use'], prune: ({ records, now, pause }) => pruneQuotaUse(records, now, pause) },
   { tables: ['changes'], prune: ({ records, now, pause }) => pruneChanges(records, now - changesKeptMs, pause) },
   { tables: ['processes'], prune: ({ records, now }) => pruneProcesses(records, now - processesKeptMs) },

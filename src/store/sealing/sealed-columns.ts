@@ -8,6 +8,9 @@ export const contexts = {
     `client_tokens|sealed_token|${server.workspaceId}|${server.id}|${location}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
   answerPieces: (workspaceId: string, id: string) => `answer_pieces|sealed_pieces|${workspaceId}|${id}`,
+  file: (workspaceId: string, id: string) => `files|sealed_head|${workspaceId}|${id}`,
+  fileChunk: (workspaceId: string, id: string, number: number | string) =>
+    `file_chunks|sealed_chunk|${workspaceId}|${id}|${number}`,
   grantTokens: (workspaceId: string, grantId: string) => `grants|sealed_tokens|${workspaceId}|${grantId}`,
   login: (id: string) => `authorizations|sealed_verifier|${id}`,
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
@@ -72,6 +75,20 @@ export const sealedColumns: readonly SealedColumn[] = [
     key: ['id'],
     needs: ['workspace_id'],
     contextOf: ({ workspace_id = '', id = '' }) => contexts.answerPieces(workspace_id, id),
+  },
+  {
+    table: 'files',
+    column: 'sealed_head',
+    key: ['id'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id = '', id = '' }) => contexts.file(workspace_id, id),
+  },
+  {
+    table: 'file_chunks',
+    column: 'sealed_chunk',
+    key: ['file_id', 'number'],
+    needs: ['workspace_id'],
+    contextOf: ({ workspace_id = '', file_id = '', number = '' }) => contexts.fileChunk(workspace_id, file_id, number),
   },
   {
     table: 'master_keys',

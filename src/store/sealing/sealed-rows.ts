@@ -107,10 +107,10 @@ export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [tabl
   return unreadable;
 }
 
-/** Undefined when no key opens the value, or it was tampered with. */
-function opened(keyring: Keyring, value: string, context: string): string | undefined {
+/** Bytes, because not every value is text. Undefined when no key opens the value, or it was tampered with. */
+function opened(keyring: Keyring, value: string, context: string): Buffer | undefined {
   try {
-    return keyring.open(value, context);
+    return keyring.openBytes(value, context);
   } catch {
     // Counted, and reported with the missing key.
     return undefined;

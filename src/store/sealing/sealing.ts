@@ -16,9 +16,11 @@ import { AppError } from '../../errors.ts';
 export type Keyring = {
   /** The ids of its keys; the first one seals. */
   keyIds: readonly [string, ...string[]];
-  seal(value: string, context: string): string;
+  seal(value: string | Uint8Array, context: string): string;
   /** @throws AppError internal when no key of the ring opens it */
   open(sealed: string, context: string): string;
+  /** The same for a value that is not text. @throws AppError internal */
+  openBytes(sealed: string, context: string): Buffer;
   /** Authenticates a text as written by us, for one purpose only. */
   mac(text: string, purpose: string): string;
   isMac(mac: string, text: string, purpose: string): boolean;
@@ -53,6 +55,19 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
   const keys = masters.map(ringKey);
   const [newest, ...older] = keys;
   if (!newest) throw new Error('a keyring needs a key');
+  const openBytes: Keyring['openBytes'] = (sealed, context) => {
+    const [version, id, iv = '', data = ''] = sealed.split('.');
+    const key = keys.find((candidate) => candidate.id === id);
+    if (version !== 'v1' || !key) {
+      options.onMissingKey?.(id ?? '');
+      throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
+    }
+    try {
+      return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
+    } catch {
+      throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
+    }
+  };
   const macKeys = [...keys.map(({ macKey }) => macKey), ...(options.retiredMacKeys ?? [])];
   return {
     keyIds: [newest.id, ...older.map(({ id }) => id)],
@@ -60,22 +75,15 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
       const iv = randomBytes(ivBytes);
       const cipher = createCipheriv('aes-256-gcm', newest.key, iv);
       cipher.setAAD(Buffer.from(context));
-      const sealed = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      const sealed = Buffer.concat([
+        cipher.update(typeof value === 'string' ? Buffer.from(value) : value),
+        cipher.final(),
+        cipher.getAuthTag(),
+      ]);
       return `v1.${newest.id}.${iv.toString('base64url')}.${sealed.toString('base64url')}`;
     },
-    open(sealed, context) {
-      const [version, id, iv = '', data = ''] = sealed.split('.');
-      const key = keys.find((candidate) => candidate.id === id);
-      if (version !== 'v1' || !key) {
-        options.onMissingKey?.(id ?? '');
-        throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
-      }
-      try {
-        return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
-      } catch {
-        throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
-      }
-    },
+    open: (sealed, context) => openBytes(sealed, context).toString('utf8'),
+    openBytes,
     mac: (text, purpose) => macOf(newest.macKey, text, purpose),
     isMac(mac, text, purpose) {
       return macKeys.some((key) => {
@@ -87,12 +95,12 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
   };
 }
 
-function decrypt(key: Buffer, iv: Buffer, data: Buffer, context: string): string {
+function decrypt(key: Buffer, iv: Buffer, data: Buffer, context: string): Buffer {
   const end = data.length - tagBytes;
   const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: tagBytes });
   decipher.setAAD(Buffer.from(context));
   decipher.setAuthTag(data.subarray(end));
-  return Buffer.concat([decipher.update(data.subarray(0, end)), decipher.final()]).toString('utf8');
+  return Buffer.concat([decipher.update(data.subarray(0, end)), decipher.final()]);
 }
 
 function macOf(key: Buffer, text: string, purpose: string): string {

@@ -1,4 +1,4 @@
-import { Image, Text } from '@mantine/core';
+import { Anchor, Image, Text } from '@mantine/core';
 import type { ContentBlock } from '../../answers.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { indented } from '../../ui/indented.ts';
@@ -16,6 +16,15 @@ export function ContentView({ block, isError }: { block: ContentBlock; isError: 
         maw={480}
         radius="md"
       />
+    );
+  }
+  if (block.type === 'resource_link') {
+    return (
+      <Text size="sm">
+        <Anchor href={block.uri} download>
+          Download {fileText(file)}
+        </Anchor>
+      </Text>
     );
   }
   return <Text size="sm">A file ({fileText(file)}). Agents get it as it is; it is not shown here.</Text>;

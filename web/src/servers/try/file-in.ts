@@ -8,6 +8,7 @@ export type File = { type: string; bytes: number; name: string | undefined };
 /** The file in a block; undefined for text, also that of an embedded resource. */
 export function fileIn(block: ContentBlock): File | undefined {
   if (block.type === 'text') return undefined;
+  if (block.type === 'resource_link') return { type: block.mimeType, bytes: block.size, name: block.name };
   if (block.type !== 'resource') return { type: block.mimeType, bytes: sizeOf(block.data), name: nameIn(block) };
   const { resource } = block;
   return 'text' in resource

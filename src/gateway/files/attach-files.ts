@@ -1,0 +1,59 @@
+import { fileHeadOf } from '../../domain/files/file-names.ts';
+import type { FileHead } from '../../domain/files/kept-files.ts';
+import { type ContentBlock, firstRevisionWithLinks, type ToolCall, type ToolResult } from '../../domain/mcp.ts';
+import { type AnswerFile, withBlocks } from '../answer/attached-files.ts';
+import type { CutResult } from '../answer/fit-answer.ts';
+import type { HostedTool } from '../hosted/hosted-server.ts';
+import type { FileAddresses } from './file-addresses.ts';
+import type { FileOwner, Kept, KeptFiles } from './kept-files.ts';
+
+export type AttachParts = { files: KeptFiles; fileAddresses: FileAddresses };
+
+/** A call whose answer has large files. */
+export type CallWithFiles = FileOwner & { asked: ToolCall; tool: Pick<HostedTool, 'name'> };
+
+/** Stores the large files of a result, and replaces the blocks that stand for them by links. */
+export async function attachFiles(
+  call: CallWithFiles,
+  { files = [], ...result }: CutResult,
+  parts: AttachParts,
+): Promise<ToolResult> {
+  const blocks: ContentBlock[][] = [];
+  // One after the other, so that a call with many files does not delay the writes of others.
+  for (const file of files) blocks.push(await attached(call, file, parts));
+  return { ...result, content: withBlocks(result.content, blocks) };
+}
+
+async function attached(call: CallWithFiles, file: AnswerFile, parts: AttachParts): Promise<ContentBlock[]> {
+  const { asked, tool } = call;
+  const head = fileHeadOf(file.name, file.mediaType, tool.name);
+  const size = file.bytes.length;
+  const kept = await parts.files.keep(call, head, file.bytes, asked.requestId);
+  if (kept.outcome !== 'kept') return [{ type: 'text', text: notKeptText(head, size, kept) }];
+  const uri = parts.fileAddresses.addressOf(kept.id, asked.ownOrigin);
+  const text: ContentBlock = { type: 'text', text: keptText(head, size, uri) };
+  const link: ContentBlock = { type: 'resource_link', uri, name: head.name, mimeType: head.mediaType, size };
+  return knowsLinks(asked) ? [link, text] : [text];
+}
+
+/** Clients of older revisions would refuse a result with a block of this type. */
+function knowsLinks({ era, revision = '' }: ToolCall): boolean {
+  return era === 'modern' || revision >= firstRevisionWithLinks;
+}
+
+/** Many clients give the model only the texts of a result, so the text has the address too. */
+function keptText(head: FileHead, size: number, uri: string): string {
+  return `The answer is a file: ${about(head, size)}. Download it from ${uri} within ten minutes; a tool that takes a file as Base64 accepts this address instead.`;
+}
+
+function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome: 'kept' }>): string {
+  const why =
+    kept.outcome === 'full'
+      ? `the files of the last ten minutes fill the space of this workspace; call the tool again in ${kept.freeInS} seconds`
+      : 'it could not be stored; call the tool again later';
+  return `The answer is a file: ${about(head, size)}. It is too large for the result, and it has no address: ${why}, or ask for less.`;
+}
+
+function about({ name, mediaType }: FileHead, size: number): string {
+  return `${name} (${mediaType}, ${size} bytes)`;
+}

@@ -1,0 +1,31 @@
+import { createServerHosts } from '../../domain/http/server-hosts.ts';
+import { fileIdIn, filePath } from '../../routes.ts';
+
+/** The addresses of files: below the base URL, and on the own host of each server. */
+export type FileAddresses = {
+  /** `ownOrigin` is the origin of the server's own host, for a request that came to it. */
+  addressOf(id: string, ownOrigin: string | undefined): string;
+  /** The id in an address of ours; undefined for any other text. */
+  idIn(text: string): string | undefined;
+  /** Whether a file of this server is served on an own host with this origin. */
+  isOwnOrigin(origin: string, slug: string): boolean;
+};
+
+/** Longest text that can be such an address. */
+const longest = 400;
+
+export function createFileAddresses(baseUrl: string, serverHosts: string | undefined): FileAddresses {
+  const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
+  const base = new URL(baseUrl);
+  return {
+    addressOf: (id, ownOrigin) => (ownOrigin ?? base.origin) + filePath(id),
+    idIn(text) {
+      const url = text.length <= longest && /^https?:/.test(text) ? URL.parse(text) : null;
+      // Only the one plain form: no credentials, query, fragment or encoding.
+      if (!url || url.href !== text || url.origin + url.pathname !== text) return undefined;
+      const isOurs = url.origin === base.origin || (url.protocol === base.protocol && hosts?.slugOf(url.host));
+      return isOurs ? fileIdIn(url.pathname) : undefined;
+    },
+    isOwnOrigin: (origin, slug) => hosts?.originOf(slug) === origin,
+  };
+}

@@ -1,0 +1,163 @@
+import type { ServerResponse } from 'node:http';
+import { attachment } from '../../domain/files/file-names.ts';
+import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { AppError, Unauthenticated } from '../../errors.ts';
+import { byteRange } from '../../http/byte-range.ts';
+import type { Incoming } from '../../http/incoming.ts';
+import { wantsPage } from '../../http/page.ts';
+import { problemAnswer } from '../../http/problem.ts';
+import { partsOfAddress } from '../../routes.ts';
+import type { FileRow } from '../../store/calls/files.ts';
+import type { CallerOptions } from '../callers/caller.ts';
+import { callerDigest } from '../callers/caller-digest.ts';
+import { resolveCaller } from '../callers/resolve-caller.ts';
+import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { FileAddresses } from './file-addresses.ts';
+import type { KeptFiles } from './kept-files.ts';
+import { sendBytes } from './send-bytes.ts';
+
+export type FileListenerParts = {
+  files: KeptFiles;
+  fileAddresses: FileAddresses;
+  findServer: (slug: string, look: Lookup) => MaybePromise<HostedServer | undefined>;
+  callers: CallerOptions;
+  strangers: Strangers;
+  onUnexpected: (error: unknown, requestId: string) => void;
+  /** Called after every answer; 0 when the client left before it. */
+  onAnswered: (status: number) => void;
+  /** How long a client may take to read a chunk, in ms. */
+  slowReaderMs: number;
+};
+
+/** Downloads at once, in a process and of one workspace. Each holds up to two chunks in memory. */
+const mostDownloads = { all: 100, ofWorkspace: 20 };
+
+/**
+ * `GET /files/{id}`: serves a file of an answer. The address suffices, because a browser that opens it has no credential.
+ * A request that has one must come from the caller that got the address.
+ */
+export function createFileListener(parts: FileListenerParts) {
+  const slots = createSlots();
+  return async function serveFile(incoming: Incoming, id: string): Promise<void> {
+    const { request, response } = incoming;
+    try {
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        throw new AppError('methodNotAllowed', 'files are read with GET or HEAD');
+      const file = await findFor(incoming, id, parts);
+      if (!file) {
+        parts.files.count('missing');
+        throw new AppError('notFound', 'there is no file at this address; an address works for ten minutes');
+      }
+      const leave = slots.enter(file.workspaceId);
+      try {
+        await serve(incoming, file, parts);
+      } finally {
+        leave();
+      }
+    } catch (error) {
+      await refuse(incoming, error, parts);
+    } finally {
+      parts.onAnswered(response.headersSent ? response.statusCode : 0);
+    }
+  };
+}
+
+/** The file that this request may have. */
+async function findFor({ request, ownOrigin }: Incoming, id: string, parts: FileListenerParts) {
+  const look = parts.strangers.lookFor(request);
+  const file = await parts.files.find(id, look);
+  if (!file) return undefined;
+  const { slug, view } = partsOfAddress(file.address);
+  if (ownOrigin !== undefined && !parts.fileAddresses.isOwnOrigin(ownOrigin, slug)) return undefined;
+  const whole = await parts.findServer(slug, look);
+  const server = view === undefined ? whole : whole?.findView(view);
+  if (server?.id !== file.serverId) return undefined;
+  return (await mayRead(server, file, request, { look, callers: parts.callers })) ? file : undefined;
+}
+
+type Reader = { look: Lookup; callers: CallerOptions };
+
+async function mayRead(server: HostedServer, file: FileRow, visit: Visit, { look, callers }: Reader): Promise<boolean> {
+  try {
+    const admitted = await resolveCaller(server, visit, callers, look);
+    return callerDigest(admitted()) === file.caller;
+  } catch (error) {
+    if (!(error instanceof Unauthenticated)) throw error;
+    return error.refusal === 'missing' && visit.headers.authorization === undefined;
+  }
+}
+
+const fixedHeaders = [
+  ...['Accept-Ranges', 'bytes'],
+  // The browser saves the file; should it ever show it, then without script and without our origin.
+  ...['Content-Security-Policy', "default-src 'none'; sandbox"],
+  ...['Cross-Origin-Resource-Policy', 'same-origin'],
+  ...['Referrer-Policy', 'no-referrer'],
+];
+
+async function serve({ request, response, headers }: Incoming, file: FileRow, parts: FileListenerParts) {
+  const { bytes: length, head } = file;
+  const tag = `"${file.id}"`;
+  const isSame = request.headers['if-range'] === undefined || request.headers['if-range'] === tag;
+  const range = request.method === 'GET' && isSame ? byteRange(request.headers.range, length) : undefined;
+  const common = [...headers, ...fixedHeaders];
+  if (range === 'unsatisfiable') {
+    response.writeHead(416, [...common, 'Content-Range', `bytes */${length}`, 'Content-Length', '0']).end();
+    return;
+  }
+  const { first, last } = range ?? { first: 0, last: length - 1 };
+  const part = range ? ['Content-Range', `bytes ${first}-${last}/${length}`] : [];
+  response.writeHead(range ? 206 : 200, [
+    ...common,
+    ...['Content-Type', head.mediaType, 'Content-Disposition', attachment(head.name), 'ETag', tag],
+    ...['Content-Length', String(last - first + 1), ...part],
+  ]);
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  const chunk = (number: number) => parts.files.chunk(file, number);
+  const isWhole = await sendBytes(response, { first, last }, chunk, parts.slowReaderMs);
+  parts.files.count(isWhole ? 'served' : 'cut');
+}
+
+/** Answers with a problem document, or a page for a person. Once bytes were sent, only the connection can say so. */
+async function refuse({ request, response, headers, requestId }: Incoming, thrown: unknown, parts: FileListenerParts) {
+  if (response.headersSent) {
+    parts.onUnexpected(thrown, requestId);
+    response.destroy();
+    return;
+  }
+  const status = thrown instanceof AppError ? thrown.status : 0;
+  const error = parts.strangers.onRefused(request, status) ?? thrown;
+  const isForPerson = wantsPage(request.method, request.headers.accept);
+  const answer = problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+  const allow = answer.status === 405 ? ['Allow', 'GET, HEAD'] : [];
+  endWith(response, answer.status, [...headers, ...[...answer.headers].flat(), ...allow], await answer.text());
+}
+
+function endWith(response: ServerResponse, status: number, headers: string[], text: string): void {
+  if (response.destroyed) return;
+  response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(text))]).end(text);
+}
+
+/** Counts downloads. @throws AppError tooMany */
+function createSlots(): { enter(workspaceId: string): () => void } {
+  const ofWorkspace = new Map<string, number>();
+  let all = 0;
+  const change = (workspaceId: string, by: 1 | -1) => {
+    all += by;
+    const count = (ofWorkspace.get(workspaceId) ?? 0) + by;
+    if (count === 0) ofWorkspace.delete(workspaceId);
+    else ofWorkspace.set(workspaceId, count);
+  };
+  return {
+    enter(workspaceId) {
+      if (all >= mostDownloads.all || (ofWorkspace.get(workspaceId) ?? 0) >= mostDownloads.ofWorkspace)
+        throw new AppError('tooMany', 'too many files are downloaded at once; try again', { retryAfterS: 5 });
+      change(workspaceId, 1);
+      return () => change(workspaceId, -1);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import { hash } from 'node:crypto';
+import { type FileHead, fileChunkBytes } from '../../domain/files/kept-files.ts';
+import { newId, type Random } from '../../domain/ids.ts';
+import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { type FileRow, findFile, findFileChunk, insertFileChunk, reserveFile } from '../../store/calls/files.ts';
+import type { Db } from '../../store/db.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
+import type { Caller } from '../callers/caller.ts';
+import { callerDigest } from '../callers/caller-digest.ts';
+import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
+
+export type FileOwner = { server: HostedServer; caller: Caller };
+
+/** `freeInS` is the time after which a file of the workspace expires, in seconds. */
+export type Kept = { outcome: 'kept'; id: string } | { outcome: 'full'; freeInS: number } | { outcome: 'lost' };
+
+/** Large files of answers. They are stored, so every process can give them. */
+export type KeptFiles = {
+  /** Stores a file. Never rejects: a file that is not stored does not make its call fail. */
+  keep(owner: FileOwner, head: FileHead, bytes: Uint8Array, requestId: string): Promise<Kept>;
+  /** The file of an address that works; undefined for any other id. @throws errors of the database */
+  find(id: string, look?: Lookup): Promise<FileRow | undefined>;
+  /** One chunk of its bytes; undefined when it was deleted meanwhile. */
+  chunk(file: FileRow, number: number): Promise<Buffer | undefined>;
+  count(event: FileEvent): void;
+  /** Since the start, for metrics. */
+  counts(): Readonly<Record<FileEvent, number>>;
+};
+
+export const fileEvents = ['kept', 'full', 'lost', 'served', 'cut', 'uploaded', 'missing'] as const;
+export type FileEvent = (typeof fileEvents)[number];
+
+export type KeptFilesOptions = {
+  db: Db;
+  /** Writes without delaying calls. */
+  records: Db;
+  keyring: Keyring;
+  random: Random;
+  now: () => number;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+export function createKeptFiles({ db, records, keyring, random, now, onUnexpected }: KeptFilesOptions): KeptFiles {
+  const counts = Object.fromEntries(fileEvents.map((event) => [event, 0])) as Record<FileEvent, number>;
+
+  async function store({ server, caller }: FileOwner, head: FileHead, bytes: Uint8Array): Promise<Kept> {
+    const id = newId(random, 'file');
+    const { workspaceId, id: serverId } = server;
+    const of = { id: digestOf(id), workspaceId, at: now() };
+    const address = addressOf(server);
+    const row = { ...of, serverId, address, caller: callerDigest(caller), bytes: bytes.length, head };
+    const full = await reserveFile(records, keyring, row);
+    if (full) return { outcome: 'full', freeInS: Math.max(1, Math.ceil((full.freeAt - now()) / 1000)) };
+    for (let number = 0; number * fileChunkBytes < bytes.length; number++) {
+      const from = number * fileChunkBytes;
+      await insertFileChunk(records, keyring, { ...of, number }, bytes.subarray(from, from + fileChunkBytes));
+    }
+    return { outcome: 'kept', id };
+  }
+
+  return {
+    async keep(owner, head, bytes, requestId) {
+      const kept = await store(owner, head, bytes).catch((error: unknown): Kept => {
+        onUnexpected(error, requestId);
+        return { outcome: 'lost' };
+      });
+      counts[kept.outcome]++;
+      return kept;
+    },
+    find: (id, look = lookUpDirectly) => look(() => findFile(db, keyring, digestOf(id), now())),
+    chunk: ({ id, workspaceId }, number) => findFileChunk(db, keyring, { id, workspaceId, number }),
+    count(event) {
+      counts[event]++;
+    },
+    counts: () => counts,
+  };
+}
+
+/** Only this digest of an id is stored, so the database does not tell any address. */
+function digestOf(id: string): string {
+  return hash('sha256', id, 'base64url');
+}

@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+const inlineBytes = 256 * 1024;
+const legacy = { 'mcp-protocol-version': '2025-06-18' };
+
+describe('files of answers', () => {
+  let one: OneTool;
+  let slug: string;
+  let answer: Answer;
+  before(async () => {
+    one = await startOneTool();
+    one.upstream.on('GET /file', () => answer);
+    slug = await one.serve({ url: '/file' });
+  });
+  after(() => one.stop());
+
+  const call = async (headers: Record<string, string> = legacy, of = slug, token = callerToken) => {
+    const { body } = await one.toolhost.rpc(of, token, 'tools/call', { name: 'run', arguments: {} }, headers);
+    return body.result as ToolReply;
+  };
+  const answerWith = (body: Buffer, type: string, headers: Answer['headers'] = {}) => {
+    answer = { headers: { 'content-type': type, ...headers }, body };
+  };
+  const get = (url: string, init: RequestInit = {}) => fetch(url, init);
+  const bytesOf = async (url: string) => Buffer.from(await (await get(url)).arrayBuffer());
+  const linkOf = ({ content }: ToolReply) => {
+    const link = content.find(({ type }) => type === 'resource_link');
+    assert.ok(link, JSON.stringify(content).slice(0, 500));
+    return link as unknown as { uri: string; name: string; mimeType: string; size: number };
+  };
+  const bytes = (size: number) => randomBytes(size).fill(0, 0, 1);
+
+  it('[agent 4] above 256 KiB become a link with name, type and size; smaller ones stay blocks', async () => {
+    for (const type of ['application/pdf', 'image/png', 'audio/mpeg', 'application/x-unknown']) {
+      answerWith(bytes(inlineBytes), type);
+      assert.ok(['resource', 'image', 'audio'].includes(String((await call()).content[0]?.type)), type);
+      const body = bytes(inlineBytes + 1);
+      answerWith(body, type, { 'content-disposition': 'attachment; filename="a report.pdf"' });
+      const result = await call();
+      const { uri, ...about } = linkOf(result);
+      assert.deepEqual(about, {
+        type: 'resource_link',
+        name: 'a report.pdf',
+        mimeType: type,
+        size: inlineBytes + 1,
+      });
+      assert.match(uri, new RegExp(`^${one.toolhost.url}/files/file_\\w{22}$`));
+      assert.ok(textOf({ ...result, content: result.content.slice(1) }).includes(uri));
+      assert.equal(result.content.length, 2);
+      assert.ok(body.equals(await bytesOf(uri)), type);
+    }
+  });
+
+  it('[agent 4] texts of any size stay texts', async () => {
+    for (const type of ['text/html', 'image/svg+xml', 'application/xml', 'application/pdf;charset=utf-8', '']) {
+      answerWith(Buffer.alloc(inlineBytes + 1, 'a'), type);
+      const { content } = await call();
+      assert.deepEqual([content.length, content[0]?.type], [1, 'text'], type);
+    }
+  });
+
+  it('[agent 4] are named after the tool when the upstream names none', async () => {
+    for (const [type, name, mimeType] of [
+      ['application/pdf', 'run.pdf', 'application/pdf'],
+      ['image/jpeg', 'run.jpg', 'image/jpeg'],
+      ['application/x-unknown', 'run.bin', 'application/x-unknown'],
+      ['APPLICATION/ZIP; q=1', 'run.zip', 'application/zip'],
+      ['nonsense', 'run.bin', 'application/octet-stream'],
+      ['application/x-javascript2+html', 'run.bin', 'application/octet-stream'],
+      ['', 'run.bin', 'application/octet-stream'],
+    ] as const) {
+      answerWith(Buffer.alloc(inlineBytes + 1, 0xff), type);
+      const link = linkOf(await call());
+      assert.deepEqual([link.name, link.mimeType], [name, mimeType], type);
+      assert.equal((await get(link.uri)).headers.get('content-type'), mimeType);
+    }
+  });
+
+  it('[agent 4] are given to clients of old revisions as a text with the address', async () => {
+    answerWith(bytes(inlineBytes + 1), 'application/pdf');
+    for (const headers of [{}, { 'mcp-protocol-version': '2025-03-26' }] as Record<string, string>[]) {
+      const result = await call(headers);
+      assert.deepEqual(
+        result.content.map(({ type }) => type),
+        ['text'],
+      );
+      const uri = /https?:\S+/.exec(textOf(result))?.[0] ?? '';
+      assert.equal((await get(uri)).status, 200);
+    }
+    const modern = await one.toolhost.modern(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+    linkOf(modern.body.result as ToolReply);
+  });
+
+  it('[agent 4] are saved by a browser, never shown, and never run', async () => {
+    answerWith(bytes(inlineBytes + 1), 'application/pdf');
+    const { uri } = linkOf(await call());
+    const { headers } = await get(uri, { headers: { accept: 'text/html' } });
+    const expected = {
+      'content-type': 'application/pdf',
+      'content-disposition': `attachment; filename="run.pdf"; filename*=UTF-8''run.pdf`,
+      'content-length': String(inlineBytes + 1),
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    };
+    for (const [name, value] of Object.entries(expected)) assert.equal(headers.get(name), value, name);
+    assert.equal((await get(uri, { headers: { origin: 'https://elsewhere.example' } })).status, 403);
+  });
+
+  it('[agent 4] have safe names, whatever the upstream calls them', async () => {
+    const nasty = fc.array(
+      fc.oneof(
+        fc.constantFrom('"', '\\', '/', '..', ';', '%0d%0a', '%', "'", '*', '\u202e', 'ü', '\u0000', '<', '😀', '.exe'),
+        fc.string({ unit: 'binary', maxLength: 5 }),
+      ),
+      { maxLength: 20 },
+    );
+    const head = Buffer.alloc(inlineBytes + 1, 0xff);
+    await fc.assert(
+      fc.asyncProperty(nasty, async (parts) => {
+        const name = parts.join('').toWellFormed();
+        answerWith(head, 'application/pdf', {
+          'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
+        });
+        const link = linkOf(await call());
+        assert.doesNotMatch(link.name, /[/\\\p{Cc}\p{Cf}"<>]/u);
+        const disposition = (await get(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
+        const [, plain = '', extended = ''] =
+          /^attachment; filename="([^"\\%]*)"; filename\*=UTF-8''([\w!#$&+.^`|~%-]+)$/.exec(disposition) ?? [];
+        assert.match(plain, /^[\x20-\x7e]+$/);
+        assert.equal(decodeURIComponent(extended), link.name);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('[agent 4] arrive as the upstream sent them, whole and in ranges', async () => {
+    const sizes = fc.oneof(
+      fc.integer({ min: inlineBytes + 1, max: inlineBytes + 400_000 }),
+      fc.constantFrom(2 * 192 * 1024, 2 * 192 * 1024 + 1, 3 * 192 * 1024 - 1),
+    );
+    const position = fc.option(fc.nat(800_000));
+    const ranges = fc.array(fc.tuple(position, position), { maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(sizes, ranges, async (size, wanted) => {
+        const body = bytes(size);
+        answerWith(body, 'application/octet-stream');
+        const { uri, size: told } = linkOf(await call());
+        assert.equal(told, size);
+        assert.ok(body.equals(await bytesOf(uri)));
+        for (const [from, to] of wanted) {
+          const reply = await get(uri, { headers: { range: `bytes=${from ?? ''}-${to ?? ''}` } });
+          const got = Buffer.from(await reply.arrayBuffer());
+          const isInvalid = from === null ? to === null : to !== null && to < from;
+          const first = from ?? Math.max(0, size - (to ?? 0));
+          const end = from === null || to === null ? size : to + 1;
+          if (isInvalid) assert.deepEqual([reply.status, got.length], [200, size]);
+          else if (first >= size) assert.deepEqual([reply.status, got.length], [416, 0]);
+          else {
+            assert.equal(reply.status, 206);
+            assert.equal(reply.headers.get('content-range'), `bytes ${first}-${Math.min(end, size) - 1}/${size}`);
+            assert.ok(got.equals(body.subarray(first, end)));
+          }
+        }
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  it('[agent 4] answer HEAD without a body, and refuse other methods', async () => {
+    answerWith(bytes(inlineBytes + 1), 'application/pdf');
+    const { uri } = linkOf(await call());
+    const head = await get(uri, { method: 'HEAD' });
+    assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(inlineBytes + 1)]);
+    const post = await get(uri, { method: 'POST', body: 'x' });
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+  });
+
+  it('[agent 4] are found by their address, or by the caller that got it, and by nobody else', async () => {
+    answerWith(bytes(inlineBytes + 1), 'application/pdf');
+    const { toolhost } = one;
+    const forwarding = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' } });
+    const stored = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer', token: '{{KEY}}' } });
+    await toolhost.rest('PUT', `/servers/${stored}/secrets/KEY`, { body: { value: 'secret' } });
+    const [key, other, foreign] = await Promise.all([
+      toolhost.key(),
+      toolhost.key(),
+      toolhost.key({ workspace: 'elsewhere' }),
+    ]);
+    for (const [of, token, others] of [
+      [forwarding, callerToken, ['another-token', key, foreign]],
+      [stored, key, [other, foreign, 'some-token', callerToken]],
+    ] as const) {
+      const { uri } = linkOf(await call(legacy, of, token));
+      const statusWith = async (authorization?: string) =>
+        (await get(uri, { headers: authorization === undefined ? {} : { authorization } })).status;
+      assert.equal(await statusWith(), 200);
+      assert.equal(await statusWith(`Bearer ${token}`), 200);
+      for (const wrong of others) assert.equal(await statusWith(`Bearer ${wrong}`), 404, wrong);
+      for (const wrong of ['Basic dTpw', 'Bearer', 'nonsense']) assert.equal(await statusWith(wrong), 404, wrong);
+      assert.equal((await get(`${uri.slice(0, -1)}${uri.endsWith('x') ? 'y' : 'x'}`)).status, 404);
+      await toolhost.rest('DELETE', `/servers/${of}`);
+      assert.equal(await statusWith(), 404);
+    }
+  });
+
+  it('[agent 4] of a multipart answer stay in the result up to 256 KiB together', async () => {
+    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map(bytes);
+    const note = 'x","type":"attached_file","file":0} and {"type":"attached_file","file":0}';
+    const body = Buffer.concat([
+      Buffer.from(`--b\r\nContent-Type: text/plain\r\n\r\n${note}`),
+      ...parts.flatMap((part, n) => [
+        Buffer.from(
+          `\r\n--b\r\nContent-Type: application/zip\r\nContent-Disposition: attachment; filename=${n}.zip\r\n\r\n`,
+        ),
+        part,
+      ]),
+      Buffer.from('\r\n--b--'),
+    ]);
+    answerWith(body, 'multipart/mixed; boundary=b');
+    const { content } = await call();
+    assert.deepEqual(
+      content.map(({ type, name }) => name ?? type),
+      ['text', 'resource', 'resource', '2.zip', 'text', 'resource', '4.zip', 'text'],
+    );
+    assert.equal(content[0]?.text, note);
+    assert.ok(parts[2]?.equals(await bytesOf(String(content[3]?.uri))));
+    assert.ok(parts[4]?.equals(await bytesOf(String(content[6]?.uri))));
+  });
+
+  it('[agent 4] that are longer than the limit of the answer as Base64 become links; images do not', async () => {
+    const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 1000 });
+    answerWith(bytes(2999), 'application/pdf');
+    assert.equal((await call(legacy, limited)).content[0]?.type, 'resource');
+    answerWith(bytes(3001), 'application/pdf');
+    linkOf(await call(legacy, limited));
+    answerWith(bytes(inlineBytes), 'image/png');
+    assert.equal((await call(legacy, limited)).content[0]?.type, 'image');
+  });
+
+  it('[agent 4] come after the headers that the tool asks for', async () => {
+    const shown = await one.serve({ url: '/file', response_headers: ['X-Pages'] });
+    answerWith(bytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
+    const { content } = await call(legacy, shown);
+    assert.deepEqual([content[0]?.text, content[1]?.type], ['X-Pages: 7', 'resource_link']);
+  });
+
+  it('[agent 4] are shown by a try-out with their address', async () => {
+    const body = bytes(inlineBytes + 1);
+    answerWith(body, 'application/pdf');
+    const reply = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/call`, { body: { arguments: {} } });
+    const { uri } = linkOf({ content: reply.body.content as ToolReply['content'] });
+    assert.ok(body.equals(await bytesOf(uri)));
+  });
+
+  it('[agent 4] are counted', async () => {
+    const metrics = await (await get(`${one.toolhost.url}/metrics`)).text();
+    for (const event of ['kept', 'served', 'missing'])
+      assert.match(metrics, new RegExp(`toolhost_files_total\\{event="${event}"\\} [1-9]`));
+  });
+
+  it('[agent 4] with made-up addresses are limited like other refused requests', async () => {
+    const limited = await startOneTool({ env: { REFUSALS_PER_MINUTE: '5' } });
+    try {
+      const statuses: number[] = [];
+      for (let n = 0; n < 8; n++)
+        statuses.push((await get(`${limited.toolhost.url}/files/file_${String(n).repeat(22)}`)).status);
+      assert.deepEqual(statuses, [404, 404, 404, 404, 404, 429, 429, 429]);
+    } finally {
+      await limited.stop();
+    }
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { fileChunkBytes, fileKeptMs } from '../../src/domain/files/kept-files.ts';
+import {
+  type FileRow,
+  findFile,
+  findFileChunk,
+  insertFileChunk,
+  mostOfFiles,
+  pruneFiles,
+  reserveFile,
+} from '../../src/store/calls/files.ts';
+import type { Database } from '../../src/store/database.ts';
+import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
+import { countUnreadable, resealBatch } from '../../src/store/sealing/sealed-rows.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+
+const master = randomBytes(32);
+const keyring = createKeyring([master]);
+const now = 1_000_000_000_000;
+const minuteMs = 60_000;
+const file: FileRow = {
+  id: 'digest',
+  workspaceId: 'ws',
+  serverId: 'srv',
+  address: 'slug/view',
+  caller: 'caller',
+  at: now,
+  bytes: 3,
+  head: { name: 'secret.pdf', mediaType: 'application/pdf' },
+};
+
+for (const engine of engines) {
+  describe(`files of answers on ${engine}`, () => {
+    let stores: Stores;
+    let database: Database;
+    before(async () => {
+      stores = await startStores(engine);
+      database = await stores.open();
+    });
+    after(() => stores.stop());
+
+    const reserve = (id: string, more: Partial<FileRow> = {}) =>
+      reserveFile(database.records, keyring, { ...file, id, ...more });
+    const find = (id: string, at = now) => findFile(database.db, keyring, id, at);
+    const countOf = async (table: 'files' | 'file_chunks') =>
+      (await database.db.selectFrom(table).select('workspace_id').execute()).length;
+
+    it('are sealed, found for ten minutes, and then deleted; downloads that have begun can end [agent 4]', async () => {
+      assert.equal(await reserve('one'), undefined);
+      const bytes = randomBytes(fileChunkBytes);
+      const chunk = { id: 'one', workspaceId: 'ws', number: 0 };
+      await insertFileChunk(database.records, keyring, { ...chunk, at: now }, bytes);
+      assert.deepEqual(await find('one'), { ...file, id: 'one' });
+      assert.ok((await findFileChunk(database.db, keyring, chunk))?.equals(bytes));
+      assert.equal(await findFileChunk(database.db, keyring, { ...chunk, workspaceId: 'other' }), undefined);
+      const { sealed_head } = await database.db.selectFrom('files').selectAll().executeTakeFirstOrThrow();
+      const { sealed_chunk } = await database.db.selectFrom('file_chunks').selectAll().executeTakeFirstOrThrow();
+      assert.ok(!sealed_head.includes('secret') && sealed_chunk.length < 1.34 * bytes.length);
+      assert.ok(await find('one', now + fileKeptMs - 1));
+      assert.equal(await find('one', now + fileKeptMs), undefined);
+      await pruneFiles(database.records, now + fileKeptMs + minuteMs);
+      assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [1, 1]);
+      await pruneFiles(database.records, now + fileKeptMs + minuteMs + 1);
+      assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [0, 0]);
+    });
+
+    it('keep their bytes when they are sealed with another key [agent 4]', async () => {
+      await reserve('sealed');
+      const bytes = randomBytes(1000);
+      const chunk = { id: 'sealed', workspaceId: 'ws', number: 7 };
+      await insertFileChunk(database.records, keyring, { ...chunk, at: now }, bytes);
+      const rotated = createKeyring([randomBytes(32), master]);
+      for (const column of sealedColumns.filter(({ table }) => table === 'files' || table === 'file_chunks')) {
+        const { resealed, unreadable } = await resealBatch(database.db, rotated, column, {
+          after: undefined,
+          limit: 9,
+        });
+        assert.deepEqual([resealed, unreadable], [1, 0]);
+      }
+      assert.equal((await countUnreadable(database.db, rotated)).file_chunks, undefined);
+      assert.ok((await findFileChunk(database.db, rotated, chunk))?.equals(bytes));
+      assert.deepEqual((await findFile(database.db, rotated, 'sealed', now))?.head, file.head);
+      await database.records.deleteFrom('file_chunks').execute();
+      await database.records.deleteFrom('files').execute();
+    });
+
+    it('of a workspace are bounded by bytes, also when two are stored at once; expired ones make space [agent 4]', async () => {
+      const half = mostOfFiles.bytes / 2;
+      assert.equal(await reserve('half', { bytes: half, at: now - minuteMs }), undefined);
+      const two = await Promise.all([reserve('two', { bytes: half }), reserve('three', { bytes: half })]);
+      assert.ok(two.filter((full) => full === undefined).length <= 1);
+      assert.deepEqual(await reserve('more', { bytes: half + 1 }), { freeAt: now - minuteMs + fileKeptMs });
+      assert.equal(await find('more'), undefined);
+      assert.equal(await reserve('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
+      const later = now + fileKeptMs + minuteMs + 1;
+      assert.equal(await reserve('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
+      assert.equal(await find('two', now), undefined);
+      assert.ok(await find('elsewhere'));
+      await database.records.deleteFrom('files').execute();
+    });
+
+    it('of a workspace are bounded by their number [agent 4]', async () => {
+      const values = Array.from({ length: mostOfFiles.files - 1 }, (_, n) => ({
+        ...{ id: `many-${n}`, workspace_id: 'ws', server_id: 'srv', address: 'slug', caller: 'caller' },
+        ...{ at: now - n, bytes: 1, sealed_head: '' },
+      }));
+      for (let from = 0; from < values.length; from += 100)
+        await database.records
+          .insertInto('files')
+          .values(values.slice(from, from + 100))
+          .execute();
+      assert.equal(await reserve('last'), undefined);
+      assert.deepEqual(await reserve('beyond'), { freeAt: now - mostOfFiles.files + 2 + fileKeptMs });
+    });
+  });
+}
