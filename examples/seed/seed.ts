@@ -69,6 +69,7 @@ function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner
   const parts = { ...own, random: randomBytes, serving: undefined };
   return {
     db,
+    transactions: db,
     parts,
     reports: { run: (_workspace, report) => report(db) },
     writes: createWriteQueue(),

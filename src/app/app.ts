@@ -84,6 +84,7 @@ export async function createApp(
   const reports = reportsOf(database, surroundings, presence);
   const runner: Runner = {
     db: database.db,
+    transactions: database.transactions,
     reports,
     writes: createWriteQueue(),
     parts: {

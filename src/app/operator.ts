@@ -65,7 +65,14 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     serving: undefined,
   };
   const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
-  const runner = { db, parts, reports, writes: createWriteQueue(), onCommitted: async () => undefined };
+  const runner = {
+    db,
+    transactions: db,
+    parts,
+    reports,
+    writes: createWriteQueue(),
+    onCommitted: async () => undefined,
+  };
   const actor = operatorOf(workspaceId);
   return {
     database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'the one of DATABASE_URL',

@@ -26,6 +26,8 @@ import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
+  /** Runs the transactions of operations that write; see `Database`. */
+  transactions: Kysely<Tables>;
   parts: Parts;
   reports: Pick<ReportQueue, 'run'>;
   writes: WriteQueue;
@@ -77,7 +79,7 @@ export async function runOperation<Op extends Operation>(
   };
   const attempt = async () => {
     const precheck = await op.precheck?.({ ...context(runner.db), prepared }, input);
-    return runner.writes.run(actor.workspaceId, () => transact(runner.db, (db) => change(db, precheck)));
+    return runner.writes.run(actor.workspaceId, () => transact(runner.transactions, (db) => change(db, precheck)));
   };
   const output = await untilPrecheckHolds(attempt);
   await runner.onCommitted();

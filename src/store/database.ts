@@ -14,6 +14,7 @@ import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './eng
 import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './engine/sqlite-guard.ts';
 import { watchSqlite } from './engine/sqlite-watch.ts';
 import { type OnFault, watchedDialect } from './engine/watched-dialect.ts';
+import { createWriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
 import type { ThreadAccess } from './thread-messages.ts';
 import { threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
@@ -21,6 +22,11 @@ import { threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts'
 export type Database = {
   engine: Engine;
   db: Kysely<Tables>;
+  /**
+   * For the transactions of operations, which may write megabytes and wait for the disk: with SQLite a separate thread
+   * runs them.
+   */
+  transactions: Kysely<Tables>;
   /**
    * For call records and last uses, which are not acknowledged to any client: with SQLite a separate thread writes them,
    * and its commits do not wait for the disk.
@@ -98,14 +104,15 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
   if (options.exclusive) await awaitLockFile(file);
   const lock = options.exclusive ? lockSqlite(file) : undefined;
   makePrivateFile(file);
-  const threaded = (access: ThreadAccess) => watched(threadedSqliteDialect(file, access));
-  const db = watched(sqliteDialect(file));
-  const [records, reports] = [threaded('write'), threaded('read')];
+  const writing = createWriteLock();
+  const threaded = (access: ThreadAccess) => watched(threadedSqliteDialect(file, access, writing));
+  const db = watched(sqliteDialect(file, writing));
+  const [transactions, records, reports] = [threaded('transactions'), threaded('records'), threaded('read')];
   const lost = Promise.withResolvers<string>();
   let watch: { stop(): void } | undefined;
   const close = async () => {
     watch?.stop();
-    for (const each of [records, reports, db]) await each.destroy();
+    for (const each of [transactions, records, reports, db]) await each.destroy();
     lock?.release();
   };
   try {
@@ -116,7 +123,7 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
   }
   if (lock) watch = watchFiles(options, lock, db, lost.resolve);
   const calls = threadedCallWriter(records);
-  return { engine: 'sqlite', db, records, calls, reports, changes: db, lost: lost.promise, close };
+  return { engine: 'sqlite', db, transactions, records, calls, reports, changes: db, lost: lost.promise, close };
 }
 
 function watchFiles(
@@ -169,5 +176,15 @@ async function openPostgres(
     for (const each of [reports, changes, db]) await each.destroy();
   };
   const lost = new Promise<string>(() => undefined);
-  return { engine: 'postgres', db, records: db, calls: createPostgresCallWriter(db), reports, changes, lost, close };
+  return {
+    engine: 'postgres',
+    db,
+    transactions: db,
+    records: db,
+    calls: createPostgresCallWriter(db),
+    reports,
+    changes,
+    lost,
+    close,
+  };
 }

@@ -1,4 +1,5 @@
 /** Code of the thread that `threaded-sqlite.ts` starts: it has a connection of its own and runs one statement after the other. */
+import { statSync } from 'node:fs';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import type { RecordValue } from './calls/call-writer.ts';
@@ -6,12 +7,17 @@ import { createSqliteCallWriter } from './calls/sqlite-call-writer.ts';
 import { openSqlite } from './engine/sqlite-file.ts';
 import type { Procedure, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
-/** Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
-const options = { synchronous: 'NORMAL', busyMs: 5000, checkpointPages: 4000 } as const;
+/** SQLITE_CANTOPEN. */
+const cannotOpen = 14;
 
 const port = parentPort as MessagePort;
-const { file, access } = workerData as ThreadData;
-const database = await openSqlite(file, options);
+const { file, inode, access } = workerData as ThreadData;
+/** Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
+const options = { busyMs: 5000, checkpointPages: 4000 };
+// Nobody waits for call records, but a change that was acknowledged must survive a power cut.
+const database = await openSqlite(file, { ...options, synchronous: access === 'transactions' ? 'FULL' : 'NORMAL' });
+// A statement for the file that the process has open must not reach another one.
+if (statSync(file).ino !== inode) throw Object.assign(new Error('the file was replaced'), { errcode: cannotOpen });
 if (access === 'read') {
   database.prepare('pragma query_only = on').run([]);
   yieldToCalls();
@@ -25,7 +31,7 @@ const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
 
 function answer({ sql, parameters }: ThreadQuestion): ThreadAnswer {
   try {
-    const values = JSON.parse(parameters) as unknown[];
+    const values = (typeof parameters === 'string' ? JSON.parse(parameters) : parameters) as unknown[];
     if (sql in procedures) return { rows: [], changes: BigInt(procedures[sql as Procedure](values)) };
     const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };

@@ -1,10 +1,14 @@
-/** The purpose of a thread's connection. One that reads cannot write. */
-export type ThreadAccess = 'read' | 'write';
+/** The purpose of a thread's connection: reports, which cannot write, call records, or transactions of operations. */
+export type ThreadAccess = 'read' | 'records' | 'transactions';
 
-export type ThreadData = { file: string; access: ThreadAccess };
+/** `inode` is that of the file which the process has open. */
+export type ThreadData = { file: string; inode: number; access: ThreadAccess };
 
-/** `sql` may also name a procedure. `parameters` is the JSON text of an array, which is copied in half the time of the values. */
-export type ThreadQuestion = { sql: string; parameters: string };
+/**
+ * `sql` may also name a procedure. `parameters` as the JSON text of an array are copied in half the time when they are many
+ * and small; as an array, long texts are copied and not escaped.
+ */
+export type ThreadQuestion = { sql: string; parameters: string | readonly unknown[] };
 
 /** Procedures of the thread, each in one transaction; the parameters are call records, or a number of calls. */
 export type Procedure = 'call write_calls' | 'call count_older_calls';

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -12,18 +13,20 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { type CallWriter, recordValues } from './calls/call-writer.ts';
+import type { WriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
 import type { Procedure, ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
 /**
  * Kysely on a connection in a thread of its own, so that neither a long statement nor the disk delays a call. One thread
- * writes frequent data that no request waits for, and its commits do not wait for the disk; another one reads for
- * reports. A thread starts with its first statement, and accepts text, numbers and nulls as parameters.
+ * writes frequent data that no request waits for, and its commits do not wait for the disk; one runs the transactions of
+ * operations, which may write megabytes; one reads for reports. A thread starts with its first statement, and accepts
+ * text, numbers and nulls as parameters. The lock is for transactions.
  */
-export function threadedSqliteDialect(file: string, access: ThreadAccess): Dialect {
+export function threadedSqliteDialect(file: string, access: ThreadAccess, lock?: WriteLock): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new ThreadDriver({ file, access }),
+    createDriver: () => new ThreadDriver({ file, inode: statSync(file).ino, access }, lock),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -43,10 +46,13 @@ export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
 
 class ThreadDriver implements Driver {
   readonly #data: ThreadData;
+  readonly #lock: WriteLock | undefined;
   #thread: SqliteThread | undefined;
+  #unlock: (() => void) | undefined;
 
-  constructor(data: ThreadData) {
+  constructor(data: ThreadData, lock: WriteLock | undefined) {
     this.#data = data;
+    this.#lock = lock;
   }
 
   async init(): Promise<void> {}
@@ -56,15 +62,23 @@ class ThreadDriver implements Driver {
     return this.#thread;
   }
 
-  async beginTransaction(): Promise<void> {
-    throw new Error('what is asked of the thread meanwhile would be in the transaction too');
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    this.#unlock = await this.#lock?.take();
+    await connection.executeQuery(CompiledQuery.raw('begin'));
   }
 
-  async commitTransaction(): Promise<void> {}
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('commit'));
+  }
 
-  async rollbackTransaction(): Promise<void> {}
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('rollback'));
+  }
 
-  async releaseConnection(): Promise<void> {}
+  async releaseConnection(): Promise<void> {
+    this.#unlock?.();
+    this.#unlock = undefined;
+  }
 
   async destroy(): Promise<void> {
     await this.#thread?.close();
@@ -80,8 +94,10 @@ class SqliteThread implements DatabaseConnection {
   #failure: unknown = new Error('a thread of the database has ended');
   readonly #waiting: Waiting[] = [];
   readonly #worker: Worker;
+  readonly #data: ThreadData;
 
   constructor(data: ThreadData) {
+    this.#data = data;
     this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
       workerData: data,
       // Flags such as --input-type are meant only for the main program.
@@ -102,7 +118,8 @@ class SqliteThread implements DatabaseConnection {
   }
 
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const answer = await this.#ask({ sql, parameters: JSON.stringify(parameters) });
+    const isLarge = this.#data.access === 'transactions';
+    const answer = await this.#ask({ sql, parameters: isLarge ? parameters : JSON.stringify(parameters) });
     if ('failure' in answer) throw Object.assign(new Error(answer.failure.message), answer.failure);
     return { rows: answer.rows as Row[], ...(answer.changes !== undefined && { numAffectedRows: answer.changes }) };
   }

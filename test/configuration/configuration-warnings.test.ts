@@ -142,4 +142,22 @@ describe('the warnings of a configuration', () => {
     assert.equal(updated.status, 200, updated.text);
     assert.equal((updated.body.warnings as Remark[]).length, 2);
   });
+
+  it('[conf 7] estimate the same tokens after a change of one tool as in a check of all', async () => {
+    const description = 'Gets a thing of the shop, with its price. '.repeat(20);
+    const many = Array.from({ length: 150 }, (_, i) =>
+      toolWith({ name: `get_${i}`, description, pinned: i % 2 === 0 }),
+    );
+    const [first = {}, second = {}, ...others] = many;
+    const tools = [{ ...first, disabled: true }, { ...second, max_answer_tokens: 1000 }, ...others];
+    for (const tool_mode of ['list', 'search']) {
+      const slug = `tokens-${tool_mode}`;
+      const { body } = await toolhost.createServer(configWith({ slug, tool_mode, tools }));
+      const path = `/servers/${slug}/tools/get_2`;
+      const changed = await toolhost.rest('PATCH', path, { body: { title: 'Get it' } });
+      const tokens = (remarks: unknown) => (remarks as Remark[]).filter(({ message }) => message.includes(' tokens '));
+      assert.deepEqual([changed.status, tokens(changed.body.warnings)], [200, tokens(body.warnings)], changed.text);
+      assert.equal(tokens(body.warnings).length, 1, JSON.stringify(body.warnings).slice(0, 300));
+    }
+  });
 });

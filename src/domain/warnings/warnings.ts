@@ -4,9 +4,11 @@ import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
 import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
-import { listedTools, toolList } from '../config/tool-list.ts';
+import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
+import type { ToolDefinition } from '../search/own-tools.ts';
+import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
@@ -24,8 +26,30 @@ const limitsOfClients = knownClients
 
 /** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
 export function estimatedTokens(config: ServerConfig): number {
-  const list = toolList(config).map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-  return Math.ceil(JSON.stringify(list).length / 4);
+  return Math.ceil(lengthOf(toolList(config)) / 4);
+}
+
+/** Tools whose definitions are written in one turn of the event loop. */
+const toolsOfTurn = 100;
+
+/** The same in several turns of the event loop where there are many tools. */
+export async function estimatedTokensInTurns(config: ServerConfig): Promise<number> {
+  if (config.tools.length <= toolsOfTurn) return estimatedTokens(config);
+  const listed = listedTools(config);
+  const isListed = new Set(listed);
+  const own = { ...config, tools: config.tools.filter((tool) => !isListed.has(tool)) };
+  let length = lengthOf(toolList({ ...own, ...(limitsAnswers(config) && { max_answer_tokens: 1 }) }));
+  for (let first = 0; first < listed.length; first += toolsOfTurn) {
+    await nextTurn();
+    const part = listed.slice(first, first + toolsOfTurn);
+    // A comma instead of the two brackets.
+    length += lengthOf(part.map((tool) => toolDefinition(tool, config))) - 1;
+  }
+  return Math.ceil(length / 4);
+}
+
+function lengthOf(list: readonly ToolDefinition[]): number {
+  return JSON.stringify(list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))).length;
 }
 
 /** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
@@ -54,8 +78,8 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
   return warnings;
 }
 
-/** Warnings about the list of tools as a whole. */
-export function warningsOfList(config: ServerConfig): Warning[] {
+/** Warnings about the list of tools as a whole. `tokens` are those of `estimatedTokens`. */
+export function warningsOfList(config: ServerConfig, tokens = estimatedTokens(config)): Warning[] {
   const warnings: Warning[] = [];
   const count = enabledTools(config).length;
   if (count === 0) warnings.push({ path: 'tools', message: noTools(config) });
@@ -66,7 +90,6 @@ export function warningsOfList(config: ServerConfig): Warning[] {
       message: `${listed} tools: some clients cut off above ${manyTools} (${limitsOfClients}, over all their servers); consider several servers, or tool_mode search`,
     });
   }
-  const tokens = estimatedTokens(config);
   if (tokens > manyTokens) {
     warnings.push({
       path: 'tools',

@@ -6,8 +6,7 @@ import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import { viewWarnings } from '../../domain/warnings/view-warnings.ts';
-import { type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { estimatedTokensInTurns, type Warning, warningsOfList } from '../../domain/warnings/warnings.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
@@ -100,8 +99,8 @@ export function refuseBrokenViews(config: ServerConfig, changed: string): void {
 
 /** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */
 export async function warningsOfChange(context: Context, server: StoredServer, tool?: Tool): Promise<Warning[]> {
-  if (server.config.tools.length > manyTools) await nextTurn();
-  const ofList = [...warningsOfList(server.config), ...viewWarnings(server.config)];
+  const tokens = await estimatedTokensInTurns(server.config);
+  const ofList = [...warningsOfList(server.config, tokens), ...viewWarnings(server.config)];
   if (!tool) return ofList;
   const checked = context.precheck?.result.config?.tools;
   const { views: _, ...config } = server.config;
@@ -109,9 +108,6 @@ export async function warningsOfChange(context: Context, server: StoredServer, t
   const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));
   return [...found.filter(({ path }) => path.startsWith(prefix)).map(ofTool), ...ofList];
 }
-
-/** So many tools make a list that takes some milliseconds to write. */
-const manyTools = 100;
 
 const prefix = 'tools[0].';
 

@@ -27,13 +27,27 @@ export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly
  */
 export async function checkConfig(context: Context, raw: unknown, stored: readonly string[]): Promise<CheckedConfig> {
   if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return checkDirectly(raw, context.rules, stored);
-  await nextTurn();
-  const text = JSON.stringify(raw);
-  await turnAfter(text);
+  const text = await textOf(raw);
   if (context.precheck?.text === text) return context.precheck.result;
   if (context.precheck) throw new StalePrecheck();
+  return checkText(context, text, stored);
+}
+
+async function checkText(context: Context, text: string, stored: readonly string[]): Promise<CheckedConfig> {
   const { config, problems, warnings } = await onThread(context, { config: text, stored, isStored: false });
-  return { ...(config !== undefined && { config: JSON.parse(config) as ServerConfig }), problems, warnings };
+  if (config === undefined) return { problems, warnings };
+  await turnAfter(config);
+  const parsed = JSON.parse(config) as ServerConfig;
+  await turnAfter(config);
+  return { config: parsed, problems, warnings };
+}
+
+/** A large value as JSON, in a turn of its own. */
+async function textOf(value: unknown): Promise<string> {
+  await nextTurn();
+  const text = JSON.stringify(value);
+  await turnAfter(text);
+  return text;
 }
 
 /** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
@@ -43,8 +57,8 @@ export async function precheck(
   stored: readonly string[] = [],
 ): Promise<Precheck | undefined> {
   if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return undefined;
-  const result = await checkConfig(context, raw, stored);
-  return { text: JSON.stringify(raw), result };
+  const text = await textOf(raw);
+  return { text, result: await checkText(context, text, stored) };
 }
 
 /** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
@@ -57,7 +71,7 @@ export async function warningsOfStored(
   // Masking the secrets of a configuration leaves its tools as they are.
   if (checked?.config?.tools === config.tools) return checked.warnings;
   if (!isLargerThan(config, most) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
-  const { warnings } = await onThread(context, { config: JSON.stringify(config), stored, isStored: true });
+  const { warnings } = await onThread(context, { config: await textOf(config), stored, isStored: true });
   return warnings;
 }
 

@@ -8,6 +8,7 @@ import type { PostgresLocation } from '../engine/postgres-location.ts';
 import { makeDataFolderPrivate } from '../engine/private-files.ts';
 import { lockSqlite, sqliteDialect } from '../engine/sqlite.ts';
 import { watchedDialect } from '../engine/watched-dialect.ts';
+import { createWriteLock } from '../engine/write-lock.ts';
 import type { Tables } from '../schema.ts';
 
 /** An empty database that a backup is read into. */
@@ -41,7 +42,7 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
     // No service can begin a database of its own meanwhile, and no other restore the same one.
     const lock = lockSqlite(file);
     for (const path of names(restoring)) rmSync(path, { force: true });
-    const db = new Kysely<Tables>({ dialect: watchedDialect(sqliteDialect(restoring), ignore) });
+    const db = new Kysely<Tables>({ dialect: watchedDialect(sqliteDialect(restoring, createWriteLock()), ignore) });
     return {
       engine: 'sqlite',
       db,

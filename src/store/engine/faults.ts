@@ -51,7 +51,7 @@ const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
 const connectionCodes =
   /^(E[A-Z]+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|ERR_STREAM_\w+)$/;
 const connectionWords =
-  /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|thread that writes to the database has ended/;
+  /Connection terminated|is not queryable|timeout exceeded when trying to connect|timeout expired|connection error|driver has already been destroyed|does not support SSL|establishing an SSL|after calling end on the pool|database is not open|a thread of the database has ended/;
 
 /** The kind of fault of a driver's error. */
 export function faultKindOf(error: unknown): FaultKind {

@@ -1,10 +1,19 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DatabaseConnection, type Dialect, SqliteDialect, SqliteDriver } from 'kysely';
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type QueryResult,
+  SqliteDialect,
+  type SqliteDialectConfig,
+  SqliteDriver,
+} from 'kysely';
 import { AppError } from '../../errors.ts';
 import { makePrivateFile } from './private-files.ts';
 import { isBusy, openSqlite } from './sqlite-file.ts';
+import type { WriteLock } from './write-lock.ts';
 
 /** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
 const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
@@ -12,33 +21,78 @@ const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as c
 const patienceMs = 5000;
 const longestPauseMs = 16;
 
-/** Kysely on Node's own SQLite. */
-export function sqliteDialect(file: string): Dialect {
+/** Kysely on Node's own SQLite. Other connections of the process that write share the lock. */
+export function sqliteDialect(file: string, lock: WriteLock): Dialect {
   const config = { database: () => openSqlite(file, options) };
-  return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config) });
+  return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config, lock) });
 }
+
+class PatientDriver extends SqliteDriver {
+  readonly #lock: WriteLock;
+  /** One at a time: Kysely lends the connection of SQLite to one user. */
+  #lent: PatientConnection | undefined;
+
+  constructor(config: SqliteDialectConfig, lock: WriteLock) {
+    super(config);
+    this.#lock = lock;
+  }
+
+  override async acquireConnection(): Promise<PatientConnection> {
+    this.#lent = new PatientConnection(await super.acquireConnection(), this.#lock);
+    return this.#lent;
+  }
+
+  override async beginTransaction(connection: PatientConnection): Promise<void> {
+    await connection.lock();
+    await super.beginTransaction(connection);
+  }
+
+  override async releaseConnection(): Promise<void> {
+    this.#lent?.unlock();
+  }
+}
+
+/** Statements that write nothing. */
+const onlyReads = /^\s*(select|pragma|vacuum into)\b/i;
 
 /**
  * One of several processes on a file writes at a time. SQLite itself would block the event loop while it waits, so the
  * waiting is done here. A statement that found the file locked has done nothing yet.
  */
-class PatientDriver extends SqliteDriver {
-  override async acquireConnection(): Promise<DatabaseConnection> {
-    const connection = await super.acquireConnection();
-    return {
-      streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
-      async executeQuery<Row>(query: Parameters<DatabaseConnection['executeQuery']>[0]) {
-        const until = performance.now() + patienceMs;
-        for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
-          try {
-            return await connection.executeQuery<Row>(query);
-          } catch (error) {
-            if (!isTaken(error) || performance.now() > until) throw error;
-          }
-          await delay(pause);
-        }
-      },
-    };
+class PatientConnection implements DatabaseConnection {
+  readonly #inner: DatabaseConnection;
+  readonly #lock: WriteLock;
+  #unlock: (() => void) | undefined;
+
+  constructor(inner: DatabaseConnection, lock: WriteLock) {
+    this.#inner = inner;
+    this.#lock = lock;
+  }
+
+  async lock(): Promise<void> {
+    this.#unlock = await this.#lock.take();
+  }
+
+  unlock(): void {
+    this.#unlock?.();
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    // Held until the connection is released.
+    if (!this.#unlock && !onlyReads.test(query.sql)) await this.lock();
+    const until = performance.now() + patienceMs;
+    for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+      try {
+        return await this.#inner.executeQuery<Row>(query);
+      } catch (error) {
+        if (!isTaken(error) || performance.now() > until) throw error;
+      }
+      await delay(pause);
+    }
+  }
+
+  streamQuery<Row>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<Row>> {
+    return this.#inner.streamQuery<Row>(query, chunkSize);
   }
 }
 

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, renameSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import type { Database, DatabaseOptions } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { StoreFault } from '../../src/store/engine/faults.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+
+describe('the thread that runs the transactions of operations', () => {
+  let stores: Stores;
+  let options: DatabaseOptions;
+  let database: Database;
+  before(async () => {
+    stores = await startStores('sqlite');
+    options = await stores.newOptions();
+    database = await openDatabase(options);
+  });
+  after(async () => {
+    await database.close();
+    await stores.stop();
+  });
+  const insert = (db: Database['db'], id: string) =>
+    db.insertInto('workspaces').values({ id, name: '', created_at: 0 }).execute();
+  const ids = async (of = database) =>
+    (await of.db.selectFrom('workspaces').select('id').execute()).map(({ id }) => id);
+
+  it('shows nothing before its commit, and everything after it', async () => {
+    await database.transactions.transaction().execute(async (db) => {
+      await insert(db, 'committed');
+      assert.deepEqual(await ids(), []);
+    });
+    assert.deepEqual(await ids(), ['committed']);
+  });
+
+  it('undoes a transaction that fails, and goes on', async () => {
+    const failing = database.transactions.transaction().execute(async (db) => {
+      await insert(db, 'undone');
+      throw new Error('enough');
+    });
+    await assert.rejects(failing, /enough/);
+    assert.deepEqual(await ids(), ['committed']);
+  });
+
+  it('lets a statement of the event loop wait for the end of its transaction', async () => {
+    const order: string[] = [];
+    let other: Promise<unknown> | undefined;
+    await database.transactions.transaction().execute(async (db) => {
+      await insert(db, 'first');
+      other = insert(database.db, 'second').then(() => order.push('second'));
+      order.push('first');
+    });
+    await other;
+    assert.deepEqual(
+      [order, await ids()],
+      [
+        ['first', 'second'],
+        ['committed', 'first', 'second'],
+      ],
+    );
+  });
+
+  it('writes nothing into a file that took the place of the one that is open', async () => {
+    const other = await stores.newOptions();
+    const opened = await openDatabase(other);
+    const copy = `${other.file}.copy`;
+    copyFileSync(other.file, copy);
+    renameSync(other.file, `${other.file}.moved`);
+    renameSync(copy, other.file);
+    const changing = opened.transactions.transaction().execute((db) => insert(db, 'lost'));
+    await assert.rejects(changing, (error) => error instanceof StoreFault && error.fault === 'unavailable');
+    await opened.close();
+  });
+});
