@@ -1,0 +1,57 @@
+import type { Markdown, Token } from '@11ty/eleventy';
+import { createSlugs } from './headings.ts';
+import type { Links } from './links.ts';
+import type { Page } from './pages.ts';
+
+export type Heading = { level: number; slug: string; text: string };
+
+function textOf(token: Token | undefined): string {
+  const parts = token?.children?.filter(({ type }) => type === 'text' || type === 'code_inline') ?? [];
+  return parts.map(({ content }) => content).join('');
+}
+
+/** Gives each heading its anchor, and lists them. */
+function nameHeadings(tokens: readonly Token[]): Heading[] {
+  const slugOf = createSlugs();
+  return tokens.flatMap((token, index) => {
+    if (token.type !== 'heading_open') return [];
+    const text = textOf(tokens[index + 1]);
+    const slug = slugOf(text);
+    token.attrSet('id', slug);
+    return [{ level: Number(token.tag.slice(1)), slug, text }];
+  });
+}
+
+const isComment = ({ type, content }: Token) => type === 'html_block' && /^\s*<!--/.test(content);
+
+/** Makes Eleventy's Markdown give anchors to headings and follow the links of the repository. */
+export function amendMarkdown(markdown: Markdown, pages: ReadonlyMap<string, Page>, links: Links): void {
+  markdown.set({ html: true });
+  markdown.core.ruler.push('site', ({ tokens, env }) => {
+    const page = pages.get(env.source ?? '');
+    if (!page) return;
+    // Comments are for those who edit a page and for its tests.
+    tokens.splice(0, tokens.length, ...tokens.filter((token) => !isComment(token)));
+    nameHeadings(tokens);
+    for (const { children } of tokens) children?.splice(0, children.length, ...linked(children, page, links));
+  });
+}
+
+export function headingsOf(markdown: Markdown, page: Page): Heading[] {
+  return nameHeadings(markdown.parse(page.text, {}));
+}
+
+/** The parts of a text with the links of the site; a link without a target there becomes its text. */
+function linked(tokens: readonly Token[], page: Page, links: Links): Token[] {
+  let isDropped = false;
+  return tokens.filter((token) => {
+    if (token.type === 'image') token.attrSet('src', links.resolve(page, token.attrGet('src') ?? '') ?? '');
+    if (token.type === 'link_open') {
+      const target = links.resolve(page, token.attrGet('href') ?? '');
+      isDropped = target === undefined;
+      if (target !== undefined) token.attrSet('href', target);
+      return !isDropped;
+    }
+    return token.type !== 'link_close' || !isDropped;
+  });
+}

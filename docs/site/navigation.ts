@@ -1,0 +1,70 @@
+/** A part of the navigation: its title, the folder whose other pages are added at its end, and its pages in order. */
+export type Section = { title: string; folder?: string; pages: readonly string[] };
+
+/** Paths are those of the repository. A page of a folder that stands nowhere is added to the section of its folder. */
+export const navigation: readonly Section[] = [
+  {
+    title: 'Begin',
+    pages: ['README.md', 'docs/decide.md', 'docs/operations/installation.md'],
+  },
+  {
+    title: 'Servers',
+    folder: 'docs',
+    pages: [
+      'docs/configuration.md',
+      'docs/import.md',
+      'docs/credentials.md',
+      'docs/oauth-google.md',
+      'docs/oauth-github.md',
+      'docs/oauth-custom-token-endpoint.md',
+      'docs/large-servers.md',
+      'docs/limits.md',
+      'docs/files.md',
+      'docs/recipes.md',
+      'docs/troubleshooting.md',
+      'docs/clients.md',
+    ],
+  },
+  {
+    title: 'Operations',
+    folder: 'docs/operations',
+    pages: [
+      'docs/operations/deployment.md',
+      'docs/operations/containers.md',
+      'docs/operations/proxies.md',
+      'docs/operations/sizing.md',
+      'docs/operations/backup.md',
+      'docs/operations/upgrades.md',
+      'docs/operations/master-key.md',
+      'docs/operations/observability.md',
+      'docs/operations/uninstall.md',
+    ],
+  },
+  {
+    title: 'Reference',
+    folder: 'docs/reference',
+    pages: [
+      'docs/rest-api.md',
+      'docs/reference/operations.md',
+      'docs/reference/server-configuration.md',
+      'docs/reference/environment.md',
+      'docs/specification.md',
+    ],
+  },
+  {
+    title: 'Examples',
+    pages: ['examples/gallery/README.md', 'examples/projects/README.md'],
+  },
+  {
+    title: 'Project',
+    pages: [
+      'CHANGELOG.md',
+      'SECURITY.md',
+      'CONTRIBUTING.md',
+      'ARCHITECTURE.md',
+      'bench/README.md',
+      'bench/report.md',
+      'bench/report-soak.md',
+    ],
+  },
+];

@@ -1,0 +1,45 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { navigation } from './navigation.ts';
+
+export const root = join(import.meta.dirname, '..', '..');
+
+export type Page = {
+  /** Path in the repository. */
+  source: string;
+  /** Path on the site. */
+  target: string;
+  title: string;
+  text: string;
+};
+
+export type Chapter = { title: string; pages: readonly Page[] };
+
+/** The path on the site: `docs/operations/backup.md` is `operations/backup.html`, and a README the index of its folder. */
+function targetOf(source: string): string {
+  const path = source
+    .replace(/^docs\//, '')
+    .replace(/\.md$/, '.html')
+    .toLowerCase();
+  return path.replace(/readme\.html$/, 'index.html');
+}
+
+function readPage(source: string): Page {
+  const text = readFileSync(join(root, source), 'utf8');
+  const title = /^# (.+)$/m.exec(text)?.[1];
+  if (title === undefined) throw new Error(`${source}: a page begins with a line "# Title"`);
+  return { source, target: targetOf(source), title: title.replaceAll('`', ''), text };
+}
+
+/** Every page in the order of the navigation. @throws Error for a page that is listed and is not there */
+export function readChapters(): Chapter[] {
+  const listed = new Set(navigation.flatMap(({ pages }) => pages));
+  const found = new Set(globSync(['*.md', 'docs/**/*.md', 'examples/*/*.md', 'bench/*.md'], { cwd: root }));
+  const missing = [...listed].filter((source) => !found.has(source));
+  if (missing.length > 0) throw new Error(`${missing.join(', ')}: no such page; correct docs/site/navigation.ts`);
+  return navigation.map(({ title, folder, pages }) => {
+    const others = folder === undefined ? [] : globSync(`${folder}/*.md`, { cwd: root }).toSorted();
+    const all = [...pages, ...others.filter((source) => !listed.has(source))];
+    return { title, pages: all.map(readPage) };
+  });
+}
