@@ -16,7 +16,7 @@ const limitMs = 60_000;
 
 /**
  * Runs blocks of one page one after the other in one shell, as a reader does. The service that they use has the worked
- * example and a server `my-server` with a secret SERVICE_KEY. Returns the failure, if any, with its line.
+ * example and a server `my-server` with a secret SERVICE_KEY and a view. Returns the failure, if any, with its line.
  */
 export async function runPage(blocks: readonly Block[], upstream: RecordingUpstream): Promise<string | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
@@ -27,7 +27,8 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
   const service = await startToolhost({ dataDir: data, env: { DEMO: '1' }, egress: [upstream.port] });
   try {
     const authentication = { type: 'Bearer', token: '{{SERVICE_KEY}}' };
-    await service.createServer(serverAt('my-server', upstream.url, { authentication }));
+    const views = { support: { tools: ['get'] } };
+    await service.createServer(serverAt('my-server', upstream.url, { authentication, views }));
     const key = await service.key();
     const { keys } = (await service.rest('GET', '/keys')).body as { keys: { id: string }[] };
     const words: [string, string][] = [
