@@ -101,6 +101,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     estimated_tokens: Math.ceil(bytesOut / 8),
     request_id: requestId,
     reason: reasonOf(call),
+    view: null,
   };
 }
 

@@ -66,6 +66,7 @@ export type Serving = {
   /** Calls a tool with a real request. `token` is the caller's token, for servers that forward it. */
   callTool: (call: {
     slug: string;
+    view: string | undefined;
     tool: string;
     args: Arguments;
     token: string | undefined;
@@ -75,7 +76,10 @@ export type Serving = {
     requestId: string;
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */
-  previewCall: (slug: string, tool: string, args: Arguments) => Promise<UpstreamRequest>;
+  previewCall: (
+    of: { slug: string; view: string | undefined; tool: string },
+    args: Arguments,
+  ) => Promise<UpstreamRequest>;
   /** Repeats the first steps of a client at a hosted server. */
   probeConnection: (slug: string) => Promise<ConnectionProbe>;
   /** Redeems a trial login, and ends it. */

@@ -12,6 +12,7 @@ import { unknownServer } from './servers/unknown-server.ts';
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
 export const toolInput = z.string().min(1).max(100).describe('Name of the tool.');
+export const viewInput = z.string().min(1).max(40);
 export const argumentsInput = z.record(z.string(), z.unknown()).default({}).describe('Arguments of the call, by name.');
 export const versionInput = z
   .int()

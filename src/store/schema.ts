@@ -136,6 +136,7 @@ export type Tables = {
     /** Why it failed, without any value of the caller or the upstream; null for one that succeeded. */
     reason: string | null;
     estimated_tokens: number | null;
+    view: string | null;
     /** 1 when the call is in `call_counts`. */
     counted: number | null;
   };

@@ -178,6 +178,16 @@ describe('answers with a limit', () => {
     assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
   });
 
+  it('go on only at the address of the view that gave them [agent 2]', async () => {
+    await serve('viewed', { max_answer_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
+    answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(cursorOf(textsOf(await call('viewed/one'))[1] ?? ''));
+    for (const address of ['viewed', 'viewed/two', 'most-200']) {
+      assert.equal((await call(address, 'read_more', { cursor })).isError, true, address);
+    }
+    assert.notEqual((await call('viewed/one', 'read_more', { cursor })).isError, true);
+  });
+
   it('of a tool may have a limit of their own; read_more is listed where there is any [agent 3]', async () => {
     const namesOf = async (slug: string) => {
       const { body } = await toolhost.rpc(slug, token, 'tools/list');

@@ -227,6 +227,60 @@ describe('a view of a server', () => {
     assert.equal((await toolhost.rpc('moving/v', token, 'tools/list')).status, 404);
   });
 
+  it('is in the records of its calls, by which they can be chosen [agent 2]', async () => {
+    const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'], tool_mode: 'search' } };
+    await toolhost.createServer(configWith({ slug: 'recorded', tools: shop(), views }));
+    await call('recorded', 'get_invoice');
+    await call('recorded/v', 'get_invoice');
+    await call('recorded/w', 'search_tools', { query: 'invoice' });
+    await call('recorded/w', 'call_tool', { name: 'get_invoice' });
+    const calls = async (query = '') => {
+      const { body } = await toolhost.rest('GET', `/servers/recorded/calls${query}`);
+      return (body.calls as Json[]).map(({ server, view, tool }) => [server, view, tool]).toReversed();
+    };
+    const ofW = [
+      ['recorded', 'w', 'search_tools'],
+      ['recorded', 'w', 'get_invoice'],
+    ];
+    const others = [
+      ['recorded', undefined, 'get_invoice'],
+      ['recorded', 'v', 'get_invoice'],
+    ];
+    assert.deepEqual(await calls(), [...others, ...ofW]);
+    assert.deepEqual(await calls('?view=w'), ofW);
+    assert.deepEqual(await calls('?view=x'), []);
+    const { text } = await toolhost.rest('GET', '/calls.csv?slug=recorded&view=v');
+    assert.match(text, /^id,at,server,tool,.*,view\r\n/);
+    assert.equal(text.trim().split('\r\n').length, 2);
+  });
+
+  it('has the limits of its server, not its own [agent 2]', async () => {
+    const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'] } };
+    await toolhost.createServer(configWith({ slug: 'limited', tools: shop(), views }));
+    const limits = { body: { calls_per_day: 2 } };
+    assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
+    await call('limited/v', 'get_invoice');
+    await call('limited/w', 'get_invoice');
+    for (const address of ['limited', 'limited/v', 'limited/w']) {
+      assert.equal((await toolhost.rpc(address, token, 'tools/call', { name: 'get_invoice' })).status, 429);
+    }
+  });
+
+  it('can be tried out and previewed with its fixed arguments [agent 2]', async () => {
+    const body = { view: 'support', token, arguments: { limit: 2 } };
+    const tried = await toolhost.rest('POST', '/servers/shop/tools/list_orders/call', { body });
+    assert.equal(tried.status, 200, tried.text);
+    assert.match(tried.text, /accounts\/a%2Fc%20me\/orders\?limit=2/);
+    const preview = (more: Json) =>
+      toolhost.rest('POST', '/servers/shop/tools/list_orders/preview', { body: { ...more } });
+    assert.match((await preview({ view: 'support', arguments: {} })).text, /a%2Fc%20me/);
+    assert.match(
+      String((await preview({ view: 'suport' })).body.detail),
+      /has no view "suport"; did you mean `support`/,
+    );
+    assert.match(String((await preview({ view: 'billing' })).body.detail), /the view has no tool "list_orders"/);
+  });
+
   it('is not broken by a change of one tool, and follows a new name [agent 2]', async () => {
     const fixed = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
     await toolhost.createServer(configWith({ slug: 'kept', tools: shop(), views: { v: fixed } }));

@@ -77,6 +77,13 @@ describe('real clients', { concurrency: 2 }, () => {
     const searched = config('searched', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' });
     await toolhost.createServer({ ...searched, tool_mode: 'search' });
     await toolhost.createServer(config('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
+    const views = {
+      desk: { tools: ['add_note', { name: 'read_item', title: 'Read', arguments: { item: 'of the desk' } }] },
+    };
+    await toolhost.createServer({
+      ...config('viewed', upstream.url, { type: 'Bearer', token: storedCredential }),
+      views,
+    });
     const secret = { body: { value: storedCredential } };
     assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
   });
@@ -160,6 +167,25 @@ describe('real clients', { concurrency: 2 }, () => {
         const missing = await client.callTool('call_tool', { name: 'read_itm' });
         assert.equal(missing.isError, true);
         assert.match(textOf(missing.content), /did you mean `read_item`/);
+      });
+    });
+
+    it(`${kind.name} uses a view by an API key that is limited to it [agent 2]`, async () => {
+      const made = await toolhost.rest('POST', '/keys', {
+        body: { name: 'desk', scopes: ['call'], views: ['viewed/desk'] },
+      });
+      await connected(kind, 'viewed/desk', String(made.body.key), async (client) => {
+        assert.equal(await client.revision(), kind.revision);
+        assert.deepEqual(await client.toolNames(), ['add_note', 'read_item']);
+        const read = await client.callTool('read_item', {});
+        assert.deepEqual(read.structuredContent, { item: 'of the desk', count: 3 });
+        const given = await client.callTool('read_item', { item: 'another' });
+        assert.equal(given.isError, true);
+        assert.match(textOf(given.content), /item: is fixed in this view/);
+        await assert.rejects(async () => {
+          const { isError } = await client.callTool('read_missing', { item: 'x' });
+          assert.notEqual(isError, true);
+        });
       });
     });
 

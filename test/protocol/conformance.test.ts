@@ -70,6 +70,14 @@ describe('the official conformance suite, with what a tools-only server lacks as
     proxy.forwardTo(toolhost.url, await toolhost.key({ scopes: ['call'] }));
     await toolhost.createServer(fixtures(upstream.url, 'conformance'));
     await toolhost.createServer(fixtures(upstream.url, 'conformance-search', { tool_mode: 'search' }));
+    const { tools } = fixtures(upstream.url, '');
+    const others = tools.map((tool) => ({ ...tool, name: `other_${tool.name}` }));
+    const view = { tools: tools.map(({ name }) => name) };
+    await toolhost.createServer({
+      ...fixtures(upstream.url, 'conformance-view'),
+      tools: [...tools, ...others],
+      views: { suite: view },
+    });
   });
   after(async () => {
     await proxy.close();
@@ -92,6 +100,7 @@ describe('the official conformance suite, with what a tools-only server lacks as
 
   for (const [version, passed] of checksPassed) {
     it(`passes revision ${version} [mcp 58]`, () => run('conformance', version, passed));
+    it(`passes revision ${version} at a view [agent 2]`, () => run('conformance-view/suite', version, passed));
     it(`passes revision ${version} in search mode [agent 1]`, () => run('conformance-search', version, passed));
   }
 });

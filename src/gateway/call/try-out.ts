@@ -19,6 +19,7 @@ import { checkOnThread, type ThreadWork } from './thread-work.ts';
 
 export type TryOutCall = {
   slug: string;
+  view: string | undefined;
   tool: string;
   args: Arguments;
   token: string | undefined;
@@ -39,15 +40,17 @@ type ShownResult = {
 
 /** Runs a tool for a try-out from the operations, which have checked permissions. */
 export function createTryOut(servers: HostedServers, parts: CallToolParts) {
-  async function find(slug: string, tool: string) {
-    const server = await servers.find(slug);
+  async function find({ slug, view, tool }: Pick<TryOutCall, 'slug' | 'view' | 'tool'>) {
+    const whole = await servers.find(slug);
+    const server = view === undefined ? whole : whole?.findView(view);
+    if (whole && !server) throw unknownView(whole, String(view));
     const found = server?.tool(tool);
     if (!server || !found) {
-      const isDisabled = server?.config.tools.some(({ name }) => name === tool);
+      const isDisabled = whole?.config.tools.some(({ name, disabled }) => name === tool && disabled);
       const name = JSON.stringify(tool);
       const why = isDisabled
         ? `the tool ${name} is disabled; enable it first`
-        : `the server has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
+        : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
       throw new AppError('notFound', why);
     }
     return { server, tool: found };
@@ -68,7 +71,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   }
   return {
     async callTool(call: TryOutCall) {
-      const { server, tool } = await find(call.slug, call.tool);
+      const { server, tool } = await find(call);
       checkToken(server, call.token);
       const written: Written = {};
       const result = await callTool(
@@ -104,8 +107,8 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
         response: responseIn(written.capture),
       };
     },
-    async previewCall(slug: string, tool: string, args: Arguments): Promise<UpstreamRequest> {
-      const found = await find(slug, tool);
+    async previewCall(of: Pick<TryOutCall, 'slug' | 'view' | 'tool'>, args: Arguments): Promise<UpstreamRequest> {
+      const found = await find(of);
       try {
         return previewRequest(found.tool, await prepare(found.server, found.tool, args));
       } catch (error) {
@@ -135,6 +138,11 @@ function recordingInto(written: Written, server: HostedServer, parts: CallToolPa
 /** The answer of the upstream in a capture. */
 function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
+}
+
+function unknownView({ config }: HostedServer, view: string): AppError {
+  const near = nearestOrAll(view, Object.keys(config.views ?? {}));
+  return new AppError('notFound', `the server has no view ${JSON.stringify(view)}${near}`);
 }
 
 /** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */

@@ -18,6 +18,7 @@ import {
   slugInput,
   time,
   toolInput,
+  viewInput,
 } from '../shapes.ts';
 import { csvLine, csvLines } from './csv.ts';
 import { requestShape, shownRequest } from './shown-request.ts';
@@ -55,6 +56,7 @@ const callRecord = z.object({
     .int()
     .optional()
     .describe('Tokens of the text that the agent got, at four characters each; absent in records of older versions.'),
+  view: z.string().optional().describe('The view at whose address it was made; absent for that of the server.'),
 });
 
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
@@ -75,10 +77,12 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     request_id: row.request_id,
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
+    ...(row.view !== null && { view: row.view }),
   };
 }
 
 const filters = {
+  view: viewInput.optional().describe('Only calls at the address of this view.'),
   tool: toolInput.optional(),
   outcome: z.enum(outcomes).optional().describe('How the call ended.'),
   caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
@@ -95,6 +99,7 @@ async function wantedCalls(context: Context, wanted: Wanted, page: Page) {
   const slug = wanted.slug ?? (servers?.length === 1 ? servers[0] : undefined);
   const filter: CallFilter = {
     ...(slug === undefined ? servers && { slugs: servers } : { slug }),
+    ...(wanted.view !== undefined && { view: wanted.view }),
     ...(wanted.tool !== undefined && { tool: wanted.tool }),
     ...(wanted.outcome !== undefined && { outcome: wanted.outcome }),
     ...(wanted.caller_kind !== undefined && { callerKind: wanted.caller_kind }),

@@ -16,10 +16,13 @@ import {
   slugInput,
   time,
   toolInput,
+  viewInput,
 } from '../shapes.ts';
 import { callRecordOperations } from './call-records.ts';
 import { requestShape, shownRequest } from './shown-request.ts';
 import { responseShape, shownResponse } from './shown-response.ts';
+
+const triedView = viewInput.optional().describe('A view of the server, whose tool is called as agents get it there.');
 
 const callTool = operation({
   name: 'callTool',
@@ -30,6 +33,7 @@ const callTool = operation({
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
+    view: triedView,
     tool: toolInput,
     arguments: argumentsInput,
     token: z
@@ -58,11 +62,12 @@ const callTool = operation({
     curl: requestShape.curl.optional(),
     response: responseShape.optional().describe('What the upstream answered, without credentials.'),
   }),
-  async run(context, { slug, tool, arguments: args, token }) {
+  async run(context, { slug, view, tool, arguments: args, token }) {
     await getServer(context, slug);
     try {
       const { record, request, response, ...result } = await servingOf(context).callTool({
         slug,
+        view,
         tool,
         args,
         token,
@@ -95,11 +100,11 @@ const previewToolCall = operation({
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
-  input: z.strictObject({ slug: slugInput, tool: toolInput, arguments: argumentsInput }),
+  input: z.strictObject({ slug: slugInput, view: triedView, tool: toolInput, arguments: argumentsInput }),
   output: z.object(requestShape),
-  async run(context, { slug, tool, arguments: args }) {
+  async run(context, { slug, view, tool, arguments: args }) {
     await getServer(context, slug);
-    return shownRequest(await servingOf(context).previewCall(slug, tool, args));
+    return shownRequest(await servingOf(context).previewCall({ slug, view, tool }, args));
   },
 });
 

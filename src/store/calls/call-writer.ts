@@ -23,10 +23,11 @@ export const recordColumns = [
   'request_id',
   'reason',
   'estimated_tokens',
+  'view',
 ] as const satisfies readonly (keyof CallRecord)[];
 
 /** Columns that records of an older version do not have. */
-export const laterColumns: readonly string[] = ['reason', 'estimated_tokens'];
+export const laterColumns: readonly string[] = ['reason', 'estimated_tokens', 'view'];
 
 export type RecordValue = string | number | null;
 

@@ -8,6 +8,7 @@ import { type CallRecord, recordColumns } from './call-writer.ts';
 export type CallFilter = {
   slug?: string;
   slugs?: readonly string[];
+  view?: string;
   tool?: string;
   outcome?: Outcome;
   callerKind?: string;
@@ -92,11 +93,12 @@ function candidatesOf(db: Db, workspaceId: string, found: CallFilter, after: Cur
 
 function narrowed(
   searched: SelectQueryBuilder<{ searched: CallRecord }, 'searched', object>,
-  { slug, slugs, tool, outcome, callerKind }: CallFilter,
+  { slug, slugs, view, tool, outcome, callerKind }: CallFilter,
 ) {
   let query = searched;
   if (slug !== undefined) query = query.where('slug', '=', slug);
   if (slugs) query = query.where('slug', 'in', [...slugs, '']);
+  if (view !== undefined) query = query.where('view', '=', view);
   if (tool !== undefined) query = query.where('tool', '=', tool);
   if (outcome !== undefined) query = query.where('outcome', '=', outcome);
   if (callerKind !== undefined) query = query.where('caller_kind', '=', callerKind);

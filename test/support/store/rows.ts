@@ -57,6 +57,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     request_id: id,
     reason: null,
     estimated_tokens: 50,
+    view: null,
     ...more,
   };
 }
