@@ -40,21 +40,6 @@ type ShownResult = {
 
 /** Runs a tool for a try-out from the operations, which have checked permissions. */
 export function createTryOut(servers: HostedServers, parts: CallToolParts) {
-  async function find({ slug, view, tool }: Pick<TryOutCall, 'slug' | 'view' | 'tool'>) {
-    const whole = await servers.find(slug);
-    const server = view === undefined ? whole : whole?.findView(view);
-    if (whole && !server) throw unknownView(whole, String(view));
-    const found = server?.tool(tool);
-    if (!server || !found) {
-      const isDisabled = whole?.config.tools.some(({ name, disabled }) => name === tool && disabled);
-      const name = JSON.stringify(tool);
-      const why = isDisabled
-        ? `the tool ${name} is disabled; enable it first`
-        : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
-      throw new AppError('notFound', why);
-    }
-    return { server, tool: found };
-  }
   /** @throws ToolFailure */
   function prepare(server: HostedServer, tool: HostedTool, args: Arguments): MaybePromise<Arguments> {
     const of = { workspaceId: server.workspaceId, onGone: undefined };
@@ -71,7 +56,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
   }
   return {
     async callTool(call: TryOutCall) {
-      const { server, tool } = await find(call);
+      const { server, tool } = await findTool(servers, call);
       checkToken(server, call.token);
       const written: Written = {};
       const result = await callTool(
@@ -107,8 +92,8 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
         response: responseIn(written.capture),
       };
     },
-    async previewCall(of: Pick<TryOutCall, 'slug' | 'view' | 'tool'>, args: Arguments): Promise<UpstreamRequest> {
-      const found = await find(of);
+    async previewCall(of: WantedTool, args: Arguments): Promise<UpstreamRequest> {
+      const found = await findTool(servers, of);
       try {
         return previewRequest(found.tool, await prepare(found.server, found.tool, args));
       } catch (error) {
@@ -138,6 +123,25 @@ function recordingInto(written: Written, server: HostedServer, parts: CallToolPa
 /** The answer of the upstream in a capture. */
 function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
+}
+
+type WantedTool = Pick<TryOutCall, 'slug' | 'view' | 'tool'>;
+
+/** @throws AppError notFound */
+async function findTool(servers: HostedServers, { slug, view, tool }: WantedTool) {
+  const whole = await servers.find(slug);
+  const server = view === undefined ? whole : whole?.findView(view);
+  if (whole && !server) throw unknownView(whole, String(view));
+  const found = server?.tool(tool);
+  if (!server || !found) {
+    const isDisabled = whole?.config.tools.some(({ name, disabled }) => name === tool && disabled);
+    const name = JSON.stringify(tool);
+    const why = isDisabled
+      ? `the tool ${name} is disabled; enable it first`
+      : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
+    throw new AppError('notFound', why);
+  }
+  return { server, tool: found };
 }
 
 function unknownView({ config }: HostedServer, view: string): AppError {
