@@ -1,7 +1,13 @@
-import { clientsWithStrictNames, knownClients, toolNameOfModels } from '../domain/clients/clients.ts';
+import {
+  clientsThat,
+  clientsWithStrictNames,
+  inWords,
+  knownClients,
+  toolNameOfModels,
+} from '../domain/clients/clients.ts';
 import { firstNames } from '../domain/problems/first-names.ts';
 import { schemaFaults } from '../domain/warnings/client-schemas.ts';
-import { everyClient, type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
+import { type Fields, objectOf, ok, problem, type Reason, type Verdict, warning, warningOf } from './check.ts';
 
 const maxTokens = 10_000;
 
@@ -15,6 +21,13 @@ export function checkToolList(tools: readonly Fields[]): Verdict {
   const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
   if (broken.length > 0)
     return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`);
+  const listing = tools.filter(
+    ({ outputSchema }) => outputSchema !== undefined && objectOf(outputSchema).type !== 'object',
+  );
+  if (listing.length > 0)
+    return problem(
+      `These tools have an output schema that is not of type object, for which SDKs refuse the whole list: ${firstNames(namesOf(listing))}.`,
+    );
   const silent = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
   if (silent.length > 0)
     return warning(`Models choose tools by their description; without one: ${firstNames(namesOf(silent))}.`);
@@ -40,19 +53,16 @@ export function checkToolNames(names: readonly string[], slug: string): Verdict 
       .filter((name) => toolName.shown(slug, name).length > toolName.max)
       .map((name) => ({ client, name, max: toolName.max })),
   );
-  const remarks = [
-    ...(strange.length > 0 ? [`Models take only letters, digits, _ and -: ${firstNames(strange)}.`] : []),
-    ...[...Map.groupBy(tooLong, ({ client }) => client)].map(
-      ([client, found]) =>
-        `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(found.map(({ name }) => name))}.`,
-    ),
-  ];
-  if (remarks.length === 0) return ok('Short enough for every client, also with the name of the server before them.');
-  const concerned = new Set([...(strange.length > 0 ? clientsWithStrictNames : []), ...tooLong.map((t) => t.client)]);
-  return warning(
-    remarks.join(' '),
-    everyClient.filter((name) => concerned.has(name)),
-  );
+  const reasons: Reason[] = [...Map.groupBy(tooLong, ({ client }) => client)].map(([client, found]) => ({
+    clients: [client],
+    text: `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(found.map(({ name }) => name))}.`,
+  }));
+  if (strange.length > 0) {
+    const text = `Models take only letters, digits, _ and -: ${firstNames(strange)}.`;
+    reasons.unshift({ clients: clientsWithStrictNames, text, stops: true });
+  }
+  if (reasons.length === 0) return ok('Short enough for every client, also with the name of the server before them.');
+  return warningOf(reasons);
 }
 
 export function checkTokens(tokens: number): Verdict {
@@ -65,15 +75,25 @@ export function checkTokens(tokens: number): Verdict {
  * other servers of the client fail with it.
  */
 export function checkSchemas(tools: readonly Fields[]): Verdict {
-  const faults = schemaFaults.flatMap(({ what, clients, find }) => {
+  const reasons = schemaFaults.flatMap(({ what, clients, find }): Reason[] => {
     const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
-    return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients }];
+    return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients, stops: true }];
   });
-  if (faults.length === 0) return ok('No schema has anything that a known client refuses.');
-  const concerned = new Set(faults.flatMap(({ clients }) => clients));
+  return reasons.length === 0 ? ok('No schema has anything that a known client refuses.') : warningOf(reasons);
+}
+
+const hints = ['readOnlyHint', 'destructiveHint', 'openWorldHint'];
+
+/** Checks the annotations that some clients decide by whether a tool only reads. */
+export function checkHints(tools: readonly Fields[]): Verdict {
+  const concerned = clientsThat(({ wantsHints }) => wantsHints);
+  const silent = tools.filter(({ annotations }) =>
+    hints.some((hint) => typeof objectOf(annotations)[hint] !== 'boolean'),
+  );
+  if (silent.length === 0) return ok('Every tool says whether it only reads.', concerned);
   return warning(
-    faults.map(({ text }) => text).join(' '),
-    everyClient.filter((name) => concerned.has(name)),
+    `${inWords(concerned)} takes tools without ${inWords(hints)} for ones that change things: ${firstNames(namesOf(silent))}.`,
+    concerned,
   );
 }
 

@@ -8,10 +8,15 @@ export type Check = {
   detail: string;
   /** Names of the affected clients. */
   clients: string[];
+  /** What it means for some of them, where that differs from `detail`. */
+  reasons?: readonly Reason[];
 };
 
+/** What something means for some clients. With `stops` they cannot use the server at all. */
+export type Reason = { clients: readonly string[]; text: string; stops?: true };
+
 /** The outcome of a check. It concerns all clients unless it names some. */
-export type Verdict = Pick<Check, 'status' | 'detail'> & { clients?: string[] };
+export type Verdict = Pick<Check, 'status' | 'detail' | 'reasons'> & { clients?: string[] };
 
 export const ok = (detail: string, clients?: string[]): Verdict => ({
   status: 'ok',
@@ -19,6 +24,13 @@ export const ok = (detail: string, clients?: string[]): Verdict => ({
   ...(clients && { clients }),
 });
 export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
+
+/** A warning that is made of what it means for some clients. */
+export function warningOf(reasons: readonly Reason[]): Verdict {
+  const concerned = new Set(reasons.flatMap(({ clients }) => clients));
+  const clients = everyClient.filter((name) => concerned.has(name));
+  return { status: 'warning', detail: reasons.map(({ text }) => text).join(' '), clients, reasons };
+}
 export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
 
 export const everyClient: readonly string[] = knownClients.map((client) => client.name);

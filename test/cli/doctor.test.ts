@@ -1,44 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Check } from '../../src/doctor/check.ts';
+import { knownClients } from '../../src/domain/clients/clients.ts';
+import { createBrowser, next } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { type Examined, examine, examineWithLogin } from '../support/toolhost/doctor-command.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
-import {
-  type Answered,
-  type Fault,
-  json,
-  type Step,
-  startForeignMcpServer,
-} from '../support/upstreams/foreign-mcp-server.ts';
+import { type Fault, json, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';
 import { startListener } from '../support/upstreams/listener.ts';
-
-type Examined = { code: number | null; healthy: boolean; checks: Check[]; stderr: string };
-
-async function examine(url: string, token?: string, ...more: string[]): Promise<Examined> {
-  const env = token === undefined ? {} : { TOOLHOST_TOKEN: token };
-  const { code, stdout, stderr } = await toolhost(['doctor', url, '--json', ...more], { env });
-  return { code, stderr, ...(JSON.parse(stdout) as { healthy: boolean; checks: Check[] }) };
-}
+import { at, fields, method, result } from '../support/upstreams/mcp-faults.ts';
 
 const rightToken = 'the-right-token';
-
-/** Replaces the answer to one step. */
-const at =
-  (step: Step, change: (usual: Answered, asked: Parameters<Fault>[0]) => Answered | undefined): Fault =>
-  (asked, usual) =>
-    asked.step === step ? change(usual, asked) : undefined;
-
-/** Replaces fields of a JSON answer to one step. */
-const fields = (step: Step, change: { [name: string]: unknown }) =>
-  at(step, (usual) => ({ ...usual, body: { ...(usual.body as object), ...change } }));
-
-/** Replaces the answer to one MCP method, once it is admitted. */
-const method = (name: string, change: (usual: Answered) => Answered) =>
-  at('mcp', (usual, { message }) => (message.method === name && usual.status < 300 ? change(usual) : undefined));
-
-const result = (name: string, value: unknown) =>
-  method(name, (usual) => ({ ...usual, body: { ...(usual.body as object), result: value } }));
 
 const tool = (more: object) => ({ name: 'only', description: 'Does it.', inputSchema: { type: 'object' }, ...more });
 
@@ -271,6 +244,41 @@ const broken: Broken[] = [
     'warning',
     /names have characters/,
   ],
+  [
+    'has tools without hints',
+    result('tools/list', { tools: [tool({ annotations: { readOnlyHint: true } })] }),
+    'tool_hints',
+    'warning',
+    /ChatGPT.*only/,
+  ],
+  [
+    'has an output schema of a list',
+    result('tools/list', { tools: [tool({ outputSchema: { type: 'array' } })] }),
+    'tool_list',
+    'problem',
+    /output schema.*only/,
+  ],
+  [
+    'has a name that is too long with that of the server',
+    result('tools/list', { tools: [tool({ name: 'a'.repeat(64) })] }),
+    'tool_names',
+    'warning',
+    /Claude Code takes 64.*Cursor takes 60.*Goose takes 64.*LibreChat takes 64/,
+  ],
+  [
+    'has a name that no model takes',
+    result('tools/list', { tools: [tool({ name: 'a'.repeat(65) })] }),
+    'tool_names',
+    'warning',
+    /ChatGPT takes 64/,
+  ],
+  [
+    'has more tools than Windsurf takes',
+    result('tools/list', { tools: Array.from({ length: 101 }, (_, n) => tool({ name: `t${n}` })) }),
+    'tool_count',
+    'warning',
+    /Windsurf 100/,
+  ],
   ['fails for newer clients', method('server/discover', () => json(500, {})), 'modern', 'problem', /500/],
 ];
 
@@ -308,6 +316,36 @@ describe('toolhost doctor', () => {
     assert.equal((await examine('mcp.example.com')).checks[0]?.status, 'problem');
   });
 
+  it('[ship 6] says for each client whether it works, and why not', async () => {
+    const long = 'a'.repeat(65);
+    const fault = result('tools/list', { tools: [tool({ name: long }), tool({ name: 'a.b' })] });
+    const server = await startForeignMcpServer(fault);
+    const { clients } = await examine(server.address, rightToken);
+    const { stdout } = await toolhost(['doctor', server.address], { env: { TOOLHOST_TOKEN: rightToken } });
+    await server.close();
+    assert.deepEqual(
+      clients.map(({ client }) => client),
+      knownClients.map(({ name }) => name),
+    );
+    const of = (name: string) => clients.find(({ client }) => client === name) ?? assert.fail(name);
+    assert.equal(of('ChatGPT').works, 'no');
+    assert.match(of('ChatGPT').because.join(' '), /letters, digits, _ and -: a\.b/);
+    assert.equal(of('Zed').works, 'partly');
+    assert.match(of('Zed').because.join(' '), /Zed takes 64 characters/);
+    assert.doesNotMatch(of('Zed').because.join(' '), /Cursor/);
+    assert.match(stdout, /^Works with:\n(.*\n)* {2}Zed +partly: Zed takes 64/m);
+  });
+
+  it('[ship 6] says which clients are known to take another path only', async () => {
+    const { checks, clients } = await examine('https://doctor.invalid/mcp/server');
+    const { status, detail } = checks[0] ?? assert.fail();
+    assert.equal(status, 'warning');
+    assert.match(detail, /^Claude was reported to call only servers whose path is \/mcp; this one has \/mcp\/server/);
+    assert.deepEqual(checks[0]?.clients, ['Claude']);
+    assert.ok(clients.every(({ works }) => works === 'no'));
+    assert.equal((await examine('https://doctor.invalid/mcp')).checks[0]?.status, 'ok');
+  });
+
   it('[ship 6] never prints the token', async () => {
     const server = await startForeignMcpServer();
     const { stdout, stderr } = await toolhost(['doctor', server.address, '--token', 'a-secret-token']);
@@ -333,6 +371,27 @@ describe('toolhost doctor', () => {
       assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
       assert.equal(examined.code, 0);
       assert.ok(examined.checks.length > 18);
+    });
+
+    it('[ship 6] logs in at a server of our own, calls a tool and ends the login', async () => {
+      const slug = await world.serve();
+      const person = async (address: string) => {
+        const browser = createBrowser();
+        const departure = await browser.press(await browser.get(address), 'Allow and log in');
+        return next(await browser.get(next(await browser.get(next(departure)))));
+      };
+      const examined = await examineWithLogin(`${world.toolhost.url}/mcp/${slug}`, person, '--call', 'run');
+      assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
+      assert.equal(examined.code, 0);
+      for (const id of ['login', 'refresh', 'call', 'logout'])
+        assert.equal(examined.checks.find((check) => check.id === id)?.status, 'ok', id);
+    });
+
+    it('[ship 6] finds nothing wrong with a server in search mode, whose answers are cut', async () => {
+      const slug = await world.serve({ tool_mode: 'search', max_answer_tokens: 500 });
+      const { access_token: token } = await world.tokens(await world.client(slug));
+      const examined = await examine(`${world.toolhost.url}/mcp/${slug}`, token);
+      assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
     });
 
     it('[ship 6] finds nothing wrong with the management server', async () => {

@@ -1,10 +1,27 @@
+import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import type { Check } from '../../doctor/check.ts';
+import type { ClientVerdict } from '../../doctor/client-verdicts.ts';
+import type { CallToTry, FinishedLogin } from '../../doctor/examination.ts';
+import type { WebClient } from '../../doctor/web.ts';
+import { AppError } from '../../errors.ts';
 import { jsonOption } from '../connection/connection.ts';
+import { ask } from '../input/ask.ts';
+import { jsonArguments } from '../input/tool-arguments.ts';
 import { wholeUpTo } from '../input/whole-number.ts';
 import { note, print, printJson } from '../print/print.ts';
 
-type Options = { token?: string; register: boolean; timeout: number; json?: true };
+type Options = {
+  token?: string;
+  login?: true;
+  browser: boolean;
+  register: boolean;
+  call?: string;
+  args?: { [name: string]: unknown };
+  yes?: true;
+  timeout: number;
+  json?: true;
+};
 
 export function addDoctor(program: Command): void {
   program
@@ -14,59 +31,97 @@ export function addDoctor(program: Command): void {
     )
     .argument('<url>', 'address of the server, as people give it to their client')
     .option('--token <token>', 'token or API key of the server (default: TOOLHOST_TOKEN)')
+    .option('--login', 'log in in the browser, where the server has a login, to examine what follows it')
+    .option('--no-browser', 'with --login: open no browser; the address that the login leads to can be pasted here')
     .option('--no-register', 'register no client; without that a login is not examined')
+    .option('--call <tool>', 'call this tool once; one that is not marked as read-only only after a question')
+    .option('--args <json>', 'arguments of the call, a JSON object', jsonArguments)
+    .option('--yes', 'with --call: do not ask, whatever the tool may change')
     .option('--timeout <seconds>', 'for each answer', wholeUpTo(300), 10)
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-No tool is called and no login is finished. Registering leaves a few clients behind at some servers.
+Without --login no login is finished, and without --call no tool is called. Registering leaves a few clients behind
+at some servers. A login of --login is ended again where the server offers that.
 
 Examples:
   toolhost doctor https://mcp.example.com/mcp
-  TOOLHOST_TOKEN=… toolhost doctor https://tools.example.com/mcp/weather`,
+  toolhost doctor https://mcp.example.com/mcp --login
+  TOOLHOST_TOKEN=… toolhost doctor https://tools.example.com/mcp/weather --call get_forecast --args '{"city": "Oslo"}'`,
     )
     .action(doctor);
 }
 
 async function doctor(url: string, options: Options): Promise<void> {
-  const [{ examine }, { createWebClient }] = await Promise.all([
+  if (options.args && options.call === undefined)
+    throw new AppError('invalid', '--args are the arguments of a call; name the tool with --call');
+  const [{ examine }, { clientVerdicts }, { createWebClient }] = await Promise.all([
     import('../../doctor/examine.ts'),
+    import('../../doctor/client-verdicts.ts'),
     import('../../doctor/web.ts'),
   ]);
+  const web = createWebClient(fetch, options.timeout * 1000);
   const token = options.token ?? process.env.TOOLHOST_TOKEN;
   const checks = await examine(url, {
-    web: createWebClient(fetch, options.timeout * 1000),
+    web,
     token: token === '' ? undefined : token,
     registers: options.register,
+    logIn: options.login && (() => logIn(web, url, options.browser)),
+    call: callOf(options),
   });
   const problems = checks.filter(({ status }) => status === 'problem');
-  if (options.json) printJson({ healthy: problems.length === 0, checks });
-  else report(checks, token !== undefined);
+  const clients = clientVerdicts(checks);
+  if (options.json) printJson({ healthy: problems.length === 0, checks, clients });
+  else report(checks, clients);
   if (problems.length > 0) process.exitCode = 1;
 }
 
-const marks: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
-
-function report(checks: readonly Check[], hasToken: boolean): void {
-  print(checks.map(({ title, status, detail }) => `${marks[status]}  ${title}: ${detail}`).join('\n'));
-  for (const line of summaryOf(checks)) print(line);
-  const isRefused = checks.some(({ id }) => id === 'challenge');
-  if (isRefused && !hasToken) note('Only what comes before a login was examined; with --token the rest is, too.');
+async function logIn(web: WebClient, url: string, opensBrowser: boolean): Promise<FinishedLogin> {
+  const [{ logInAtServer }, { revokeToken }, { terminalPerson }] = await Promise.all([
+    import('../login/log-in-at-server.ts'),
+    import('../login/token-endpoint.ts'),
+    import('../login/terminal-person.ts'),
+  ]);
+  const { clientId, tokens, target } = await logInAtServer(web, url, {
+    clientName: `Toolhost doctor on ${hostname()}`,
+    person: terminalPerson(opensBrowser),
+  });
+  const { tokenEndpoint, revocationEndpoint } = target;
+  return {
+    clientId,
+    tokenEndpoint,
+    accessToken: tokens.accessToken,
+    refreshToken: tokens.refreshToken,
+    end:
+      revocationEndpoint === undefined
+        ? undefined
+        : (token) => revokeToken(web, revocationEndpoint, { clientId, token }),
+  };
 }
 
-/** Which clients will fail, and which have something to complain about. */
-function summaryOf(checks: readonly Check[]): string[] {
-  const affected = (status: Check['status']) => [
-    ...new Set(checks.filter((check) => check.status === status).flatMap(({ clients }) => clients)),
-  ];
-  const failing = affected('problem');
-  const warned = affected('warning').filter((client) => !failing.includes(client));
-  const hasProblem = checks.some(({ status }) => status === 'problem');
-  return [
-    '',
-    ...(failing.length > 0 ? [`Will fail: ${failing.join(', ')}.`] : []),
-    ...(warned.length > 0 ? [`With warnings: ${warned.join(', ')}.`] : []),
-    ...(hasProblem ? [] : ['Nothing was found that would stop a client.']),
-  ];
+function callOf({ call: tool, args = {}, yes }: Options): CallToTry | undefined {
+  if (tool === undefined) return undefined;
+  const terminal = { input: process.stdin, output: process.stderr };
+  const question = `${tool} is not marked as read-only, so it may change something. Call it? [y/N] `;
+  const mayChange = async () => yes === true || (canAsk() && /^y(es)?$/i.test((await ask(question, terminal)).trim()));
+  return { tool, arguments: args, mayChange };
+}
+
+/** A login that could be pasted has taken the input of the terminal. */
+const canAsk = () => process.stdin.isTTY && !process.stdin.destroyed;
+
+const marks: Record<Check['status'], string> = { ok: 'ok     ', warning: 'warning', problem: 'PROBLEM' };
+
+function report(checks: readonly Check[], clients: readonly ClientVerdict[]): void {
+  print(checks.map(({ title, status, detail }) => `${marks[status]}  ${title}: ${detail}`).join('\n'));
+  const width = Math.max(...clients.map(({ client }) => client.length));
+  print('\nWorks with:');
+  for (const { client, works, because } of clients) {
+    const why = because.length === 0 ? '' : `: ${because.join(' ')}`;
+    print(`  ${client.padEnd(width)}  ${works}${why}`);
+  }
+  const ids = new Set(checks.map(({ id }) => id));
+  if (!ids.has('challenge') || ids.has('handshake') || ids.has('token') || ids.has('login')) return;
+  note('\nOnly what comes before a login was examined; --login or --token examine the rest, too.');
 }

@@ -98,27 +98,16 @@ async function givenKey(url: string): Promise<StoredCredential> {
 }
 
 async function loggedIn({ url }: Target, { browser, readOnly }: Options): Promise<StoredCredential> {
-  const [{ logIn }, { openBrowser }] = await Promise.all([
+  const [{ logIn }, { terminalPerson }] = await Promise.all([
     import('../login/log-in.ts'),
-    import('../login/open-browser.ts'),
+    import('../login/terminal-person.ts'),
   ]);
   const web = createWebClient(fetch, answerMs);
   const target = await discovered(web, url);
-  const canPaste = !browser || process.stdin.isTTY;
   const { clientId, tokens } = await logIn(web, target, {
     clientName: `Toolhost command line on ${hostname()}`,
     scopes: readOnly ? ['manage:read'] : target.scopes,
-    person: {
-      show(address) {
-        const opened = browser && openBrowser(address, process.env, process.platform);
-        note(
-          `${opened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this address:\n\n  ${address}\n`,
-        );
-        if (canPaste) note('If the browser is on another machine, paste the address here that it shows at the end.');
-      },
-      input: canPaste ? process.stdin : undefined,
-      note,
-    },
+    person: terminalPerson(browser),
   });
   const { accessToken, refreshToken, scope } = tokens;
   return {

@@ -42,6 +42,8 @@ export type ClientRules = {
   maxTools?: number;
   /** The name of a tool as the model sees it, and the longest one that works. */
   toolName: { shown: (server: string, tool: string) => string; max: number };
+  /** It takes a tool for one that changes things unless its annotations say otherwise. */
+  wantsHints?: true;
   /** Its models take only letters, digits, _ and - in names of tools. */
   hasStrictNames?: true;
 };

@@ -54,6 +54,7 @@ export const chatGpt: DeclaredClient = {
     redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
     isHosted: true,
     onlyLogsIn: true,
+    wantsHints: true,
     toolName: { shown: plainName, max: 64 },
     hasStrictNames: true,
   },

@@ -11,7 +11,7 @@ export type Answered = { status: number; headers: Record<string, string>; body?:
 /** What was asked, in terms of the server. */
 export type Asked = { step: Step; origin: string; request: IncomingMessage; body: string; message: Json };
 
-export type Step = 'resource' | 'issuer' | 'register' | 'authorize' | 'token' | 'mcp' | 'nothing';
+export type Step = 'resource' | 'issuer' | 'register' | 'authorize' | 'token' | 'revoke' | 'mcp' | 'nothing';
 
 /** Changes an answer of a server that is otherwise without fault; undefined leaves it. */
 export type Fault = (asked: Asked, answered: Answered) => Answered | undefined;
@@ -19,12 +19,23 @@ export type Fault = (asked: Asked, answered: Answered) => Answered | undefined;
 export type ForeignMcpServer = { readonly address: string; close(): Promise<void> };
 
 const token = 'the-right-token';
+const refreshToken = 'the-refresh-token';
+const inputSchema = { type: 'object', properties: {} };
+const reading = { readOnlyHint: true, destructiveHint: false, openWorldHint: false };
 const tools: Json[] = [
-  { name: 'first', description: 'Does the first thing.', inputSchema: { type: 'object', properties: {} } },
-  { name: 'second', description: 'Does the second thing.', inputSchema: { type: 'object', properties: {} } },
+  { name: 'first', description: 'Does the first thing.', inputSchema, annotations: reading },
+  {
+    name: 'second',
+    description: 'Does the second thing.',
+    inputSchema,
+    annotations: { ...reading, readOnlyHint: false },
+  },
 ];
 
-/** An MCP server with a login of its own, as others write them, at `/mcp`; it takes the token `the-right-token`. */
+/**
+ * An MCP server with a login of its own, as others write them, at `/mcp`; it takes the token `the-right-token`, which a
+ * login gives. The person is logged in already and agrees to everything.
+ */
 export async function startForeignMcpServer(fault: Fault = () => undefined): Promise<ForeignMcpServer> {
   const server = createServer((request, response) => {
     void serve(request, response, fault);
@@ -46,6 +57,7 @@ const steps: Record<string, Step> = {
   '/register': 'register',
   '/authorize': 'authorize',
   '/token': 'token',
+  '/revoke': 'revoke',
   '/mcp': 'mcp',
 };
 
@@ -75,6 +87,7 @@ const answers: Record<Step, (asked: Asked) => Answered> = {
       authorization_endpoint: `${origin}/authorize`,
       token_endpoint: `${origin}/token`,
       registration_endpoint: `${origin}/register`,
+      revocation_endpoint: `${origin}/revoke`,
       response_types_supported: ['code'],
       grant_types_supported: ['authorization_code', 'refresh_token'],
       code_challenge_methods_supported: ['S256'],
@@ -86,9 +99,17 @@ const answers: Record<Step, (asked: Asked) => Answered> = {
     if (redirect.startsWith('https://attacker.example')) return json(400, { error: 'invalid_request' });
     if (searchParams.get('code_challenge') === null)
       return { status: 302, headers: { location: `${redirect}?error=invalid_request` } };
-    return { status: 200, headers: { 'content-type': 'text/html', 'x-frame-options': 'DENY' }, body: '<p>Log in' };
+    const state = searchParams.get('state') ?? '';
+    const query = new URLSearchParams({ code: 'the-code', state });
+    return { status: 302, headers: { location: `${redirect}?${query}` } };
   },
-  token: () => json(400, { error: 'invalid_grant' }),
+  token({ body }) {
+    const form = new URLSearchParams(body);
+    const isGood = form.get('code') === 'the-code' || form.get('refresh_token') === refreshToken;
+    const tokens = { access_token: token, token_type: 'Bearer', refresh_token: refreshToken };
+    return isGood ? json(200, tokens) : json(400, { error: 'invalid_grant' });
+  },
+  revoke: () => json(200, {}),
   mcp(asked) {
     const { request, origin } = asked;
     const challenge = `Bearer resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
@@ -111,6 +132,8 @@ function rpc({ id, method, params }: Json): Answered {
       return { status: 202, headers: {} };
     case 'tools/list':
       return result({ tools });
+    case 'tools/call':
+      return result({ content: [{ type: 'text', text: `called ${(params as Json).name}` }] });
     default:
       return json(200, { jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown' } });
   }
