@@ -37,7 +37,8 @@ function sectionOf({ name, snippet, documentation }: DeclaredClient): string {
 
 const words: Partial<Record<Snippet['format'], string>> = { address: 'text' };
 
-const notRun = '<!-- not run: NAME, URL and TOKEN are those of the reader; test/clients/snippets.test.ts proves it -->\n';
+const notRun =
+  '<!-- not run: NAME, URL and TOKEN are those of the reader; test/clients/snippets.test.ts proves it -->\n';
 
 function fenced({ format, code }: Snippet): string {
   return `${format === 'sh' ? notRun : ''}\`\`\`${words[format] ?? format}\n${code}\n\`\`\`\n`;
