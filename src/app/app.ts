@@ -26,6 +26,7 @@ import { type Caches, createCaches } from './caches.ts';
 import { limitCalls } from './call-limits.ts';
 import { startCallRecords } from './call-records.ts';
 import { closeInTurn } from './close-in-turn.ts';
+import { startElected } from './elected/elected.ts';
 import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
 import { createLogins, type Logins } from './logins.ts';
@@ -37,7 +38,6 @@ import { outboundClients } from './outbound-clients.ts';
 import { createPresence, type Presence } from './presence.ts';
 import { createReadiness } from './readiness.ts';
 import type { Surroundings } from './surroundings.ts';
-import { startUpkeep } from './upkeep.ts';
 import type { Web } from './web.ts';
 
 export type App = {
@@ -80,7 +80,6 @@ export async function createApp(
   const callParts = { ...observability.ofCalls, ...shared, clientTokens, http: limited.http, record: callLog.add };
   const callers = callersOf({ ...caches, ...logins }, addresses, log);
   const endpointOf = hosting(config, callers, callParts);
-  const login = async () => (await web()).login;
   const reports = reportsOf(database, surroundings, presence);
   const runner: Runner = {
     db: database.db,
@@ -91,7 +90,7 @@ export async function createApp(
       ...operationParts(config, keyring, now, { threads, http }),
       serving: {
         ...createTryOut(caches.servers, callParts),
-        ...connectionParts(logins, caches, { endpointOf, login }),
+        ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,
       },
@@ -118,14 +117,14 @@ export async function createApp(
     probes: { whyNotReady: others.readiness.whyNot, ...ofWebRouter },
     serveWeb: async (request, response) => (await web()).serve(request, response),
   });
-  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, now) : undefined;
+  const elected = startElected(config, database, log, runner.parts);
   return {
     handle,
     runner,
     metrics: observability.read,
     lost: database.lost,
     drain: others.readiness.drain,
-    close: () => closeInTurn({ ...own, upkeep, others, limited, documents, database, observability }),
+    close: () => closeInTurn({ ...own, elected, others, limited, documents, database, observability }),
   };
 }
 

@@ -7,7 +7,7 @@ import type { Store } from './open-store.ts';
 
 /** Parts that are stopped with the process, each before the parts that it depends on. */
 export type Ending = {
-  upkeep: { stop(): Promise<void> } | undefined;
+  elected: { stop(): Promise<void> };
   others: { leave(): Promise<void> };
   limited: { stop(): Promise<void> };
   caches: Caches;
@@ -22,7 +22,7 @@ export type Ending = {
 
 /** Stops the parts in order. False when data that waited to be written was lost. */
 export async function closeInTurn(parts: Ending): Promise<boolean> {
-  await parts.upkeep?.stop();
+  await parts.elected.stop();
   await parts.others.leave();
   await parts.logins.stop();
   await parts.caches.changes.stop();

@@ -43,7 +43,7 @@ export function operationParts(
     checkConfigOnThread: serving && configurationWork(serving.threads, rules),
     importing: serving
       ? createImporting({ ...serving, urlProblem: rulesOf(rules).urlProblem })
-      : { plan: notServing, again: notServing },
+      : { plan: notServing, again: notServing, check: notServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),
     ownAddress: ownAddressOf(config),

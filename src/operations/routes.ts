@@ -17,6 +17,8 @@ export const operationRoutes = {
   checkMcpServer: { method: 'POST', path: '/check' },
   importApi: { method: 'POST', path: '/import' },
   importAgain: { method: 'POST', path: '/servers/{slug}/import' },
+  compareImport: { method: 'POST', path: '/servers/{slug}/import/compare' },
+  watchImport: { method: 'PUT', path: '/servers/{slug}/import/watch' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },

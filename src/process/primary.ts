@@ -1,9 +1,9 @@
 import type { Worker } from 'node:cluster';
+import { startUpkeep } from '../app/elected/upkeep.ts';
 import { openKeyring } from '../app/keys/keyring.ts';
 import { outageLog } from '../app/observability/outage-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/surroundings.ts';
-import { startUpkeep } from '../app/upkeep.ts';
 import type { Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import { startLocalParts } from '../local/parts.ts';

@@ -91,6 +91,19 @@ export type Tables = {
     choices: string;
     generated: string;
   };
+  import_checks: {
+    server_id: string;
+    workspace_id: string;
+    watch: string;
+    due_at: number | null;
+    import_id: string | null;
+    checked_at: number | null;
+    document_hash: string | null;
+    validators: string | null;
+    counts: string | null;
+    failures: number;
+    error: string | null;
+  };
   secrets: {
     server_id: string;
     workspace_id: string;

@@ -134,6 +134,33 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
+  it('[imp 5] has a description checked every day, and the list leads from what changed to importing again', async () => {
+    const { toolhost, upstream } = dashboard;
+    const url = `${upstream.url}/api.json`;
+    const serves = (of: readonly string[]) =>
+      upstream.on('GET /api.json', () => ({ body: JSON.parse(shop(upstream.url, of)) }));
+    serves(summaries(2));
+    await toolhost.rest('POST', '/import', { body: { mode: 'create', url, slug: 'drifting', include: ['*'] } });
+    await dashboard.at('/servers/drifting/import', async (page) => {
+      await page.getByRole('switch', { name: 'Check it every day' }).click();
+      await page.getByText('The description is checked every day').waitFor();
+      serves(summaries(3));
+      await button(page, 'Check now').click();
+      await page.getByText('Since the last import: 1 new operation.').waitFor();
+      await checkPage(page);
+      await page.getByRole('link', { name: 'Servers', exact: true }).last().click();
+      await page.getByRole('link', { name: 'API changed' }).waitFor();
+      await checkPage(page);
+      await page.getByRole('link', { name: 'API changed' }).click();
+      await button(page, 'Read the description').click();
+      await page.getByRole('checkbox', { name: /get_thing2\b/ }).check();
+      await button(page, 'Review').click();
+      await button(page, 'Store as one new version').click();
+      await page.getByText('Stored as version 2').waitFor();
+      assert.ok(await page.getByRole('switch', { name: 'Check it every day' }).isChecked());
+    });
+  });
+
   it('[imp 5] is there for imported servers, and changes nothing for viewers', async () => {
     const { toolhost } = dashboard;
     await toolhost.createServer(dashboard.config('by-hand'));

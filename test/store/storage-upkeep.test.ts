@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { startUpkeep, type Upkeep } from '../../src/app/upkeep.ts';
+import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
+import { startUpkeep } from '../../src/app/elected/upkeep.ts';
 import { readConfig } from '../../src/config.ts';
 import { endApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
@@ -37,7 +38,10 @@ for (const engine of engines) {
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
       const log = pino({ level: 'silent' });
-      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now)) as [Upkeep, Upkeep];
+      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now)) as [
+        ElectedWork,
+        ElectedWork,
+      ];
       const { db } = databases[0] as Database;
       await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
       return {
@@ -64,7 +68,7 @@ for (const engine of engines) {
         },
       };
     };
-    const round = async (upkeep: Upkeep) => {
+    const round = async (upkeep: ElectedWork) => {
       await upkeep.look();
       await upkeep.settled();
     };

@@ -1,29 +1,20 @@
-import { AppError, invalid, JobError, OutboundError, type Problem } from '../../errors.ts';
-import type { Importing, ImportRequest } from '../../operations/imports/importing.ts';
-import type { HttpClient } from '../../outbound/http-client.ts';
+import { AppError, JobError, type Problem } from '../../errors.ts';
+import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { userAgentOf } from '../../version.ts';
+import { type FetchParts, fetchDocument } from './fetch-document.ts';
 
 /** Imports under way: each holds a document of megabytes. */
-const most = { ofWorkspace: 2, ofAll: 4 };
+const most = { ofWorkspace: 2, ofAll: 6 };
 const limitMs = 30_000;
-const fetchMs = 20_000;
-const fetchedBytes = 32 * 1024 * 1024;
-const mostRedirects = 3;
 
-type ImportParts = {
-  threads: ThreadPool;
-  http: HttpClient;
-  /** Why this deployment may not call a URL; undefined if it may. */
-  urlProblem: (url: URL) => string | undefined;
-};
+type ImportParts = FetchParts & { threads: ThreadPool };
 
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
   const { threads } = parts;
   const inTurn = createTurns();
   const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
-    text ?? (await fetchDocument(url ?? '', { ...parts, workspaceId }));
+    text ?? String((await fetchDocument(parts, { url: url ?? '', workspaceId })).body);
   return {
     plan: (request, workspaceId) =>
       inTurn(workspaceId, async () => {
@@ -37,7 +28,29 @@ export function createImporting(parts: ImportParts): Importing {
         const input = { text: await documentOf(request, workspaceId), choices, imported, again };
         return doneOf(await threads.run({ kind: 'import-again', input, workspaceId, limitMs }).catch(refusedJob));
       }),
+    check: (request, workspaceId) => inTurn(workspaceId, () => checkedDocument(parts, request, workspaceId)),
   };
+}
+
+/** Fetches a document, and compares it on a thread unless it is known. */
+async function checkedDocument(
+  parts: ImportParts,
+  request: CheckRequest,
+  workspaceId: string,
+): Promise<CheckedDocument> {
+  const { url, choices, imported, known, signal } = request;
+  const { body, validators } = await fetchDocument(parts, { url, workspaceId, validators: known.validators, signal });
+  if (!body) return { documentHash: known.documentHash ?? '', validators };
+  // Hashed off the event loop: a document of 32 MB takes tens of milliseconds.
+  const documentHash = Buffer.from(await crypto.subtle.digest('SHA-256', new Uint8Array(body))).toString('base64url');
+  if (documentHash === known.documentHash || documentHash === imported.documentHash)
+    return { documentHash, validators };
+  const again = { add: [], take: [], offered: 'new' as const };
+  const input = { text: body.toString('utf8'), choices, imported, again };
+  const onGone = signal && ((cancel: () => void) => signal.addEventListener('abort', cancel, { once: true }));
+  const job = { kind: 'import-again' as const, input, workspaceId, limitMs, onGone };
+  const { report } = doneOf(await parts.threads.run(job).catch(refusedJob));
+  return { documentHash, validators, report };
 }
 
 /** Bounds the imports under way. @throws AppError tooMany */
@@ -74,43 +87,4 @@ function refusedJob(error: unknown): never {
     throw new AppError('tooMany', `the document was not read: ${error.message}; try again`, { retryAfterS: 5 });
   }
   throw new AppError('tooLarge', `the document was not read: ${error.message}; import a part of it`);
-}
-
-type FetchParts = Pick<ImportParts, 'http' | 'urlProblem'> & { workspaceId: string };
-
-/** Each redirect is checked as the first address is. No credential is sent. @throws AppError invalid */
-async function fetchDocument(address: string, { http, urlProblem, workspaceId }: FetchParts): Promise<string> {
-  let url = address;
-  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    if (!URL.canParse(url)) throw refused('not a URL; allowed: the https address of a description');
-    const target = new URL(url);
-    target.hash = '';
-    const problem = urlProblem(target);
-    if (problem !== undefined) throw refused(problem);
-    const { status, headers, body } = await http
-      .send({
-        workspaceId,
-        origin: target.origin,
-        credentialHash: undefined,
-        path: target.pathname + target.search,
-        method: 'GET',
-        headers: ['Accept', 'application/json, application/yaml, text/yaml, */*;q=0.5', 'User-Agent', userAgentOf()],
-        body: undefined,
-        timeoutMs: fetchMs,
-        limitBytes: fetchedBytes,
-      })
-      .catch((error: unknown) => {
-        throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
-      });
-    if (status === 200) return body.toString('utf8');
-    if (status < 300 || status > 399 || typeof headers.location !== 'string' || !URL.canParse(headers.location, url)) {
-      throw refused(`the document could not be fetched: HTTP ${status}; give its text as document instead`);
-    }
-    url = new URL(headers.location, url).href;
-  }
-  throw refused(`the document could not be fetched: more than ${mostRedirects} redirects`);
-}
-
-function refused(message: string): AppError {
-  return invalid([{ path: 'url', message }], 'The document was not imported');
 }

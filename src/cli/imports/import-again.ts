@@ -1,7 +1,9 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { AppError } from '../../errors.ts';
 import type { Input } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import type { RestClient } from '../connection/rest-client.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { print, printJson } from '../print/print.ts';
 import { readImportSource } from './import-source.ts';
@@ -12,6 +14,8 @@ type Options = ConnectionOptions & {
   server?: string;
   set?: Record<string, string>;
   apply?: true;
+  check?: true;
+  watch?: 'daily' | 'never';
   json?: true;
 };
 
@@ -29,6 +33,10 @@ export function addImportAgain(program: Command): void {
     )
     .option('--server <url>', 'address of the API, instead of the one in the description')
     .option('--set <name=value>', 'answers to questions, besides those of the last import', collectAnswer)
+    .addOption(
+      new Option('--check', 'only note for lists of servers what has changed').conflicts(['apply', 'add', 'take']),
+    )
+    .addOption(new Option('--watch <how>', 'whether the service does that every day').choices(['daily', 'never']))
     .addHelpText(
       'after',
       `
@@ -36,6 +44,7 @@ Exits with 2 when something would change and --apply is not given.
 
 Examples:
   toolhost import-again shop
+  toolhost import-again shop --watch daily
   toolhost import-again shop openapi.json --take get_pet.description --add 'GET /owners' --apply`,
     )
     .action(runImportAgain);
@@ -43,6 +52,7 @@ Examples:
 
 async function runImportAgain(slug: string, from: string | undefined, options: Options): Promise<void> {
   const client = await connect(options, process.env);
+  if (options.check || options.watch !== undefined) return checkOrWatch(client, slug, from, options);
   const source = from === undefined ? undefined : await readImportSource(from);
   const input = {
     slug,
@@ -60,4 +70,28 @@ async function runImportAgain(slug: string, from: string | undefined, options: O
   if (options.json) return printJson(result);
   const { operations } = await import('../../operations/index.ts');
   print(operations.importAgain.say?.(result) ?? '');
+}
+
+/** Compares the description at its address with the last import, and sets whether that is done every day. */
+async function checkOrWatch(
+  client: RestClient,
+  slug: string,
+  from: string | undefined,
+  options: Options,
+): Promise<void> {
+  if (from !== undefined) {
+    throw new AppError(
+      'invalid',
+      `${from}: --check and --watch read the description at the address of the last import; leave it out`,
+    );
+  }
+  const { watch } = options;
+  const watched = watch && (await client.run('watchImport', { slug, watch }));
+  const checked = options.check && (await client.run('compareImport', { slug }));
+  const { imported } = checked ?? watched ?? {};
+  if (checked) process.exitCode = imported?.error === undefined ? (imported?.changed ? 2 : 0) : 1;
+  if (options.json) return printJson({ slug, imported });
+  const { operations } = await import('../../operations/index.ts');
+  if (watched) print(operations.watchImport.say?.(watched) ?? '');
+  if (checked) print(operations.compareImport.say?.(checked) ?? '');
 }

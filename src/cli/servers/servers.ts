@@ -61,8 +61,25 @@ async function list(options: Options): Promise<void> {
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
     return print(`There are no servers yet; create one with: ${programName} servers create server.yaml`);
-  const rows = servers.map((s) => [s.slug, s.name, s.access, String(s.tool_count), String(s.version), s.url]);
-  print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', 'URL'], rows));
+  const isAnyImported = servers.some(({ imported }) => imported);
+  const rows = servers.map((s) => [
+    s.slug,
+    s.name,
+    s.access,
+    String(s.tool_count),
+    String(s.version),
+    ...(isAnyImported ? [importText(s)] : []),
+    s.url,
+  ]);
+  print(table(['SLUG', 'NAME', 'ACCESS', 'TOOLS', 'VERSION', ...(isAnyImported ? ['IMPORT'] : []), 'URL'], rows));
+}
+
+/** What is known of the description that a server was imported from, in a word. */
+function importText({ imported }: Shown['server']): string {
+  if (!imported) return '';
+  if (imported.error !== undefined) return 'unreadable';
+  if (imported.changed === undefined) return imported.watch === 'daily' ? 'watched' : 'imported';
+  return imported.changed ? 'changed' : 'up to date';
 }
 
 async function get(slug: string, options: Options): Promise<void> {

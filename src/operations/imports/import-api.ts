@@ -11,6 +11,7 @@ import { importAgain } from './import-again-operation.ts';
 import { importInput, mostDocumentCharacters, planOutput } from './import-shapes.ts';
 import { saidOfImport } from './said-of-import.ts';
 import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
+import { watchOperations } from './watch-operations.ts';
 
 type Input = z.output<typeof importInput>;
 
@@ -106,4 +107,4 @@ function shownPlan({ config: _, generated: _generated, documentHash: _hash, prop
   return { ...plan, proposal: { ...rest, read_only: readOnly } };
 }
 
-export const importOperations = { importApi, importAgain };
+export const importOperations = { importApi, importAgain, ...watchOperations };

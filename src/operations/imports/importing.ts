@@ -1,7 +1,9 @@
+import type { AgainReport } from '../../import/again/again-report.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
+import type { Validators } from '../../store/servers/import-checks.ts';
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {
@@ -17,8 +19,26 @@ export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'choices'> & {
   again: AgainChoices;
 };
 
+/** A document to compare with the last import, and what is known of it. */
+export type CheckRequest = {
+  url: string;
+  choices: ImportChoices;
+  imported: ImportedServer;
+  known: { documentHash?: string | undefined; validators?: Validators | undefined };
+  /** Ends the check when the process stops. */
+  signal?: AbortSignal | undefined;
+};
+
+/** `report` is missing for a document that is known, or that is the one of the last import. */
+export type CheckedDocument = {
+  documentHash: string;
+  validators: Validators | undefined;
+  report?: AgainReport | undefined;
+};
+
 /** Fetches the document if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
 export type Importing = {
   plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
   again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;
+  check(request: CheckRequest, workspaceId: string): Promise<CheckedDocument>;
 };

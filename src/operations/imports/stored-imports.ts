@@ -1,5 +1,6 @@
 import { newId } from '../../domain/ids.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import { restartCheck } from '../../store/servers/import-checks.ts';
 import { insertImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
@@ -32,6 +33,7 @@ export async function storeImport(
     choices,
     generated,
   });
+  await restartCheck(context.db, server, { importId: id, failures: 0 });
 }
 
 /** The choices that are needed to read the document again, as JSON without secrets. */

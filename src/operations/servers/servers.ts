@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { revokeServerGrants } from '../../store/logins/grants.ts';
+import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
 import { deleteServer } from '../../store/servers/servers.ts';
@@ -24,6 +25,7 @@ import {
 } from '../shapes.ts';
 import { precheck } from './check-config.ts';
 import { checkMcpServer } from './check-server.ts';
+import { importedField, importState } from './import-state.ts';
 import { mostSecrets } from './store-secret.ts';
 import {
   changedMeanwhile,
@@ -41,6 +43,11 @@ const mostListed = 1000;
 /** Number of servers that are described in one turn of the event loop. */
 const shownAtOnce = 250;
 
+/** A server as lists show it, with what is known of the description that it was imported from. */
+const serverWithImport = serverRecord.extend({
+  imported: importState.optional().describe('Only for imported servers.'),
+});
+
 const listMcpServers = operation({
   name: 'listMcpServers',
   summary: 'List the hosted servers of the workspace',
@@ -53,14 +60,16 @@ const listMcpServers = operation({
     ...pageInputs,
     limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most servers to return.'),
   }),
-  output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
+  output: z.object({ servers: z.array(serverWithImport), next_cursor: nextCursor }),
   async run(context, input) {
     const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
     const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, pageFrom(input));
+    const ids = rows.map(({ id }) => id);
+    const checks = await findImportChecks(context.db, context.actor.workspaceId, ids);
     const servers = [];
     for (const [index, server] of rows.entries()) {
       if (index % shownAtOnce === shownAtOnce - 1) await nextTurn();
-      servers.push(toRecord(server, server, context));
+      servers.push({ ...toRecord(server, server, context), ...importedField(checks.get(server.id)) });
     }
     return { servers, next_cursor: next };
   },
@@ -93,7 +102,7 @@ const getMcpServer = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({
-    server: serverRecord,
+    server: serverWithImport,
     config: configOutput,
     warnings: warningsShape,
     secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
@@ -103,8 +112,9 @@ const getMcpServer = operation({
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = await findSecrets(context.db, server);
+    const record = toRecord(server, summaryOf(server.config), context);
     return {
-      server: toRecord(server, summaryOf(server.config), context),
+      server: { ...record, ...importedField(await findImportCheck(context.db, server)) },
       config: server.config,
       warnings: await warningsFor(context, server),
       secrets: secrets

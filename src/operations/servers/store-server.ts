@@ -10,6 +10,7 @@ import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
+import { restartCheck } from '../../store/servers/import-checks.ts';
 import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
@@ -111,9 +112,17 @@ export async function storeConfig(
   if (!(await updateServer(context.db, next, context.actor.id, context.quotas.versions)))
     throw changedMeanwhile(undefined);
   await checkGrowth(context, next, bytesBefore);
+  await noteImport(context, current, next);
   await sealConfigSecrets(context, next, secrets);
   await noteChange(context, next);
   return { server: next, isUnchanged: false };
+}
+
+/** What was found out about a description is about another import after an older version was restored. */
+async function noteImport({ db }: Context, before: StoredServer, after: StoredServer): Promise<void> {
+  const { imported } = after.config;
+  if (imported && imported.id !== before.config.imported?.id)
+    await restartCheck(db, after, { importId: imported.id, failures: 0 });
 }
 
 /** Whether the secrets in a configuration equal the stored ones, for the same origins. */

@@ -6,6 +6,7 @@ import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import type { Tables } from '../schema.ts';
 import { deleteClientTokens } from './client-tokens.ts';
+import { deleteImportCheck } from './import-checks.ts';
 import { bytesOfImports, deleteImports } from './imports.ts';
 import { summaryText } from './server-list.ts';
 import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
@@ -189,6 +190,7 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
   await deleteServerCaptures(db, server);
   await deleteVersions(db, server, server.version);
   await deleteImports(db, server);
+  await deleteImportCheck(db, server);
   await db
     .updateTable('servers')
     .set({ deleted_at: at, updated_at: at, ...tombstone })

@@ -5,6 +5,7 @@ import { AccessBadge } from '../ui/access-badge.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Time } from '../ui/time.tsx';
 import { visible } from '../ui/visible.ts';
+import { ImportBadge } from './import-again/import-badge.tsx';
 import { useActivity } from './server-queries.ts';
 import { Sparkline } from './sparkline.tsx';
 
@@ -13,9 +14,12 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
     label: 'Server',
     cell: (server) => (
       <Box maw={420}>
-        <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
-          {visible(server.name)}
-        </Anchor>
+        <Group gap={6}>
+          <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
+            {visible(server.name)}
+          </Anchor>
+          <ImportBadge server={server} />
+        </Group>
         <Text size="xs" c="dimmed" className="th-mono">
           /mcp/{server.slug}
         </Text>

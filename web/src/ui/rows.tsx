@@ -1,5 +1,5 @@
 import { VisuallyHidden } from '@mantine/core';
-import type { ReactNode } from 'react';
+import type { MouseEvent, ReactNode } from 'react';
 
 export type Column<Row> = {
   label: string;
@@ -33,7 +33,11 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen }: Props<Row>) {
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={keyOf(row)} data-link={onOpen ? true : undefined} onClick={onOpen && (() => onOpen(row))}>
+          <tr
+            key={keyOf(row)}
+            data-link={onOpen ? true : undefined}
+            onClick={onOpen && outsideOfLinks(() => onOpen(row))}
+          >
             {columns.map((column, index) => (
               <td
                 key={column.label}
@@ -49,4 +53,11 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen }: Props<Row>) {
       </tbody>
     </table>
   );
+}
+
+/** A row opens with a click anywhere but on the links and buttons in it. */
+function outsideOfLinks(open: () => void) {
+  return ({ target }: MouseEvent) => {
+    if (!(target instanceof Element && target.closest('a, button'))) open();
+  };
 }

@@ -11,15 +11,18 @@ import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { type Source, SourceForm } from '../import/source-form.tsx';
 import { useShownServer } from '../server-page.tsx';
 import { Merge } from './merge.tsx';
+import { OriginSection } from './origin-section.tsx';
 
 /** Importing the description of this server again. */
 export function ImportTab() {
   const detail = useShownServer();
   const canEdit = useCanEdit();
+  const { document: url } = (detail.config.imported ?? {}) as { document?: string };
   return (
     <Stack gap="md">
+      <OriginSection detail={detail} url={url} />
       {canEdit ? (
-        <AgainFlow detail={detail} />
+        <AgainFlow detail={detail} url={url} />
       ) : (
         <ViewerNote>Only editors and owners import a description again.</ViewerNote>
       )}
@@ -30,8 +33,7 @@ export function ImportTab() {
 /** A version that importing again has stored, and the one before it. */
 type Stored = { version: number; before: number };
 
-function AgainFlow({ detail: { server, config } }: { detail: ServerDetail }) {
-  const { document: url } = (config.imported ?? {}) as { document?: string };
+function AgainFlow({ detail: { server }, url }: { detail: ServerDetail; url: string | undefined }) {
   const [read, setRead] = useState<{ source: Source; plan: ImportAgainPlan; at: number }>();
   const [stored, setStored] = useState<Stored>();
   const { slug } = server;

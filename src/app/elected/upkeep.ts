@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../../config.ts';
+import type { Log } from '../../log.ts';
+import type { Database } from '../../store/database.ts';
+import { rowsAtOnce } from '../../store/delete-in-steps.ts';
+import { prunings, roundMs } from '../../store/pruning/prunings.ts';
+import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+
+const dayMs = 24 * 60 * 60_000;
+/** A failed round is repeated after this time. */
+const againMs = 5 * 60_000;
+
+/** Each step is followed by a pause of four times its own duration, within these bounds, to leave the database to others. */
+const shortestPauseMs = 20;
+const longestPauseMs = 1000;
+
+/** Deletes expired rows, in the one process that holds the lease of the database. */
+export function startUpkeep(config: Config, database: Database, log: Log, now: () => number): ElectedWork {
+  return startElectedWork(database.records, log, now, {
+    name: 'upkeep',
+    roundMs,
+    againMs,
+    failure: 'could not prune old rows',
+    round: (round) => prune(config, database, now(), pacing(round)),
+  });
+}
+
+function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
+  let since = performance.now();
+  return async () => {
+    const pauseMs = Math.max(shortestPauseMs, 4 * (performance.now() - since));
+    // The abort at stop ends the pause early.
+    await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
+    mayGoOn();
+    since = performance.now();
+  };
+}
+
+async function prune(config: Config, database: Database, now: number, pause: () => Promise<void>): Promise<void> {
+  const { db, records, calls } = database;
+  // Calls recorded by an older version, which did not count them, must be counted before they are deleted.
+  while ((await calls.countOlder(rowsAtOnce)) > 0) await pause();
+  const round = {
+    db,
+    records,
+    now,
+    callsFrom: now - config.callRetentionDays * dayMs,
+    auditFrom: now - config.auditRetentionDays * dayMs,
+    mostVersions: config.quotas.versions,
+    pause,
+  };
+  for (const { prune: pruneTables } of prunings) await pruneTables(round);
+}

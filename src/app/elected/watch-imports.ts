@@ -1,0 +1,100 @@
+import { AppError } from '../../errors.ts';
+import type { Log } from '../../log.ts';
+import { type CheckParts, checkDescription } from '../../operations/imports/check-description.ts';
+import { nextCheckAt, retryAt } from '../../operations/imports/check-times.ts';
+import type { Database } from '../../store/database.ts';
+import {
+  type DueCheck,
+  findDueChecks,
+  findImportCheck,
+  moveDueCheck,
+  saveCheck,
+} from '../../store/servers/import-checks.ts';
+import { findServer } from '../../store/servers/servers.ts';
+import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+
+/** Checks that are looked for at once, and checks that run at once: each holds a document of megabytes. */
+const foundAtOnce = 20;
+const roundMs = 60_000;
+const runAtOnce = 2;
+/** A check whose process died is done by another one after this time. */
+const claimMs = 15 * 60_000;
+/** A check is put off for this time while the service is busy. */
+const busyMs = 5 * 60_000;
+
+/**
+ * Compares watched descriptions with the last import of their servers, once a day, in the one process that holds the
+ * lease. It changes no server.
+ */
+export function startWatchingImports(
+  { records, db }: Database,
+  log: Log,
+  { importing, now }: Omit<CheckParts, 'db'>,
+): ElectedWork {
+  const parts = { db, importing, now };
+  const check = (due: DueCheck, round: RunningRound) => checkOne(parts, due, round, log);
+  return startElectedWork(records, log, now, {
+    name: 'watched descriptions',
+    roundMs,
+    againMs: roundMs,
+    failure: 'could not check watched descriptions',
+    async round(round) {
+      let due = await findDueChecks(db, now(), foundAtOnce);
+      while (due.length > 0) {
+        const waiting = inTurns(due);
+        const lane = async () => {
+          for (let next = waiting.shift(); next; next = waiting.shift()) await check(next, round);
+        };
+        const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
+        for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
+        due = await findDueChecks(db, now(), foundAtOnce);
+      }
+    },
+  });
+}
+
+/** The first check of each workspace before the second one of any. */
+function inTurns(due: readonly DueCheck[]): DueCheck[] {
+  const counts = new Map<string, number>();
+  return due
+    .map((check) => {
+      const turn = counts.get(check.workspaceId) ?? 0;
+      counts.set(check.workspaceId, turn + 1);
+      return { check, turn };
+    })
+    .sort((one, other) => one.turn - other.turn)
+    .map(({ check }) => check);
+}
+
+async function checkOne(parts: CheckParts, due: DueCheck, { signal, mayGoOn }: RunningRound, log: Log): Promise<void> {
+  const { db, now } = parts;
+  mayGoOn();
+  const claimed = { ...due, dueAt: now() + claimMs };
+  if (!(await moveDueCheck(db, due, claimed.dueAt))) return;
+  const server = await findServer(db, due.workspaceId, due.slug);
+  const known = server && (await findImportCheck(db, server));
+  if (!server?.config.imported || !known) {
+    await moveDueCheck(db, claimed, nextCheckAt(due.serverId, now()));
+    return;
+  }
+  const result = await checkDescription(parts, server, known, signal).catch((error: unknown) => {
+    if (error instanceof AppError && error.kind === 'tooMany') return undefined;
+    if (error instanceof AppError || signal.aborted) throw error;
+    // A fault of this program with one description must not keep the others from being checked.
+    log.error({ err: error, workspaceId: due.workspaceId, server: due.slug }, 'could not compare a description');
+    return { ...known, checkedAt: now(), failures: known.failures + 1, error: 'internal error of the service' };
+  });
+  // A check that was broken off says nothing about the description.
+  if (signal.aborted) {
+    await moveDueCheck(db, claimed, due.dueAt);
+    return mayGoOn();
+  }
+  if (!result) {
+    await moveDueCheck(db, claimed, now() + busyMs);
+    return;
+  }
+  const { failures } = result;
+  await saveCheck(db, server, result);
+  const next = failures > 0 ? retryAt(now(), failures) : nextCheckAt(server.id, now());
+  await moveDueCheck(db, claimed, next);
+}

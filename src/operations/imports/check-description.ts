@@ -1,0 +1,63 @@
+import { AppError } from '../../errors.ts';
+import type { AgainReport } from '../../import/again/again-report.ts';
+import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { Db } from '../../store/db.ts';
+import type { CheckCounts, CheckResult, ImportCheck } from '../../store/servers/import-checks.ts';
+import { findImport } from '../../store/servers/imports.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import type { Importing } from './importing.ts';
+
+const longestError = 300;
+const nothing: CheckCounts = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
+
+export type CheckParts = { db: Db; importing: Importing; now: () => number };
+
+/** Address of the description of a server, and the import that its configuration is based on. */
+export async function descriptionOf(db: Db, server: StoredServer) {
+  const { imported } = server.config;
+  const last = imported && (await findImport(db, server, imported.id));
+  return { imported, last, url: last?.documentUrl ?? imported?.document };
+}
+
+/**
+ * Reads the description of an imported server and compares it with the last import. A description that cannot be read
+ * is a result too. @throws AppError tooMany while the service is busy
+ */
+export async function checkDescription(
+  { db, importing, now }: CheckParts,
+  server: StoredServer,
+  known: ImportCheck,
+  signal?: AbortSignal,
+): Promise<CheckResult> {
+  const { imported, last, url } = await descriptionOf(db, server);
+  const isKnown = known.counts !== undefined && known.importId === imported?.id;
+  const before: CheckResult = isKnown ? known : { importId: imported?.id, failures: known.failures };
+  if (url === undefined) return failed(before, now(), 'the server was imported from a text, which has no address');
+  const config = JSON.stringify(server.config);
+  const request = {
+    url,
+    choices: last ? (JSON.parse(last.choices) as ImportChoices) : {},
+    imported: { config, generated: last?.generated, documentHash: last?.documentHash },
+    known: isKnown ? { documentHash: known.documentHash, validators: known.validators } : {},
+    signal,
+  };
+  try {
+    const { documentHash, validators, report } = await importing.check(request, server.workspaceId);
+    const isImported = documentHash === last?.documentHash;
+    const counts = report ? countsOf(report) : isImported ? nothing : known.counts;
+    return { importId: imported?.id, checkedAt: now(), documentHash, validators, counts, failures: 0 };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.kind === 'tooMany') throw error;
+    return failed(before, now(), error.problems[0]?.message ?? error.message);
+  }
+}
+
+function countsOf({ counts, server }: AgainReport): CheckCounts {
+  const { changed, conflicts, new: added, gone } = counts;
+  return { changed: changed - gone, conflicts, new: added, gone, server: server.length };
+}
+
+function failed(before: CheckResult, now: number, why: string): CheckResult {
+  const error = why.length > longestError ? `${why.slice(0, longestError)}…` : why;
+  return { ...before, checkedAt: now, failures: before.failures + 1, error };
+}

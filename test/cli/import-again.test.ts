@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openApi } from '../support/import/plan-of.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('toolhost import-again', () => {
+  let upstream: RecordingUpstream;
+  let service: TestToolhost;
+  let key: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    service = await startToolhost({ egress: [upstream.port] });
+    key = await service.key();
+  });
+  after(async () => {
+    await service?.stop();
+    await upstream?.close();
+  });
+
+  const run = (...args: string[]) => toolhost([...args, '--url', service.url], { env: { TOOLHOST_API_KEY: key } });
+  const serves = (summary: string) => {
+    const document = openApi(
+      { '/pets': { get: { operationId: 'listPets', summary } } },
+      { servers: [{ url: upstream.url }] },
+    );
+    upstream.on('GET /api.json', () => ({ body: document }));
+  };
+
+  it('[imp 5] checks the description, has it watched, and lists what has changed', async () => {
+    serves('All pets of the shop');
+    const url = `${upstream.url}/api.json`;
+    const made = await service.rest('POST', '/import', { body: { mode: 'create', url, slug: 'pets', include: ['*'] } });
+    assert.equal(made.status, 200, made.text);
+    assert.match((await run('servers', 'list')).stdout, /IMPORT.*\n.*imported/);
+    const watched = await run('import-again', 'pets', '--watch', 'daily', '--check');
+    assert.equal(watched.code, 0, watched.stderr);
+    assert.match(watched.stdout, /read every day, next at .*\npets: Nothing has changed since the last import\./);
+    serves('Every pet of the shop');
+    const changed = await run('import-again', 'pets', '--check');
+    assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
+    assert.match((await run('servers', 'list')).stdout, /changed/);
+    assert.equal((await run('import-again', 'pets', '--apply')).code, 0);
+    assert.equal((await run('import-again', 'pets', '--check')).code, 0);
+    upstream.on('GET /api.json', () => ({ status: 404, body: {} }));
+    const failed = await run('import-again', 'pets', '--check', '--json');
+    assert.equal(failed.code, 1);
+    assert.match((JSON.parse(failed.stdout) as { imported: { error: string } }).imported.error, /HTTP 404/);
+    assert.match((await run('import-again', 'pets', 'openapi.json', '--check')).stderr, /leave it out/);
+    assert.match((await run('import-again', 'pets', '--watch', 'never')).stdout, /no longer watched/);
+  });
+});

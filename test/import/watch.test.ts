@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { pino } from 'pino';
+import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
+import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
+import { openApi } from '../support/import/plan-of.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+
+type State = {
+  watch: string;
+  checked_at?: string;
+  next_check_at?: string;
+  changed?: boolean;
+  counts?: Record<string, number>;
+  error?: string;
+};
+
+const hour = 3_600_000;
+const day = 24 * hour;
+
+/** The description of an API with these operations, by their summaries. */
+function things(summaries: { [name: string]: string }): string {
+  const paths = Object.fromEntries(
+    Object.entries(summaries).map(([name, summary]) => [`/${name}`, { get: { operationId: name, summary } }]),
+  );
+  return JSON.stringify(openApi(paths, { servers: [{ url: 'https://things.example.com' }] }));
+}
+const first = { apples: 'List all the apples', pears: 'List all the pears' };
+
+/** A web server whose answer can be changed, and that notes what it was asked. */
+async function startDocument(): Promise<{
+  url: string;
+  port: number;
+  server: Server;
+  asked: { ifNoneMatch: string | undefined }[];
+  answer: RequestListener;
+}> {
+  const document = {
+    asked: [] as { ifNoneMatch: string | undefined }[],
+    answer: ((_, response) => response.end()) as RequestListener,
+  };
+  const server = createServer((request, response) => {
+    document.asked.push({ ifNoneMatch: request.headers['if-none-match'] });
+    document.answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return Object.assign(document, { url: `http://127.0.0.1:${port}/api.json`, port, server });
+}
+
+for (const engine of engines) {
+  describe(`watched descriptions, on ${engine}`, () => {
+    let document: Awaited<ReturnType<typeof startDocument>>;
+    let world: EngineToolhost;
+    let watchers: ElectedWork[];
+    let count = 0;
+    before(async () => {
+      document = await startDocument();
+      world = await startOn(engine, { egress: [document.port] });
+      const { parts } = world.toolhost.running.app.runner;
+      const log = pino({ level: 'silent' });
+      const database = await world.database();
+      // Two more processes on the same database. Their own clocks are hours off, which must not matter.
+      watchers = [0, 1].map(() => startWatchingImports(database, log, { importing: parts.importing, now: parts.now }));
+    });
+    after(async () => {
+      for (const watcher of watchers ?? []) await watcher.stop();
+      await world?.stop();
+      document?.server.close();
+    });
+
+    const rest = (method: string, path: string, body?: Json) =>
+      world.toolhost.rest(method, path, body && { body }) as Promise<Reply<Json & { imported: State }>>;
+    const serves = (text: string, headers: Record<string, string> = {}) => {
+      document.answer = (_, response) => {
+        response.writeHead(200, headers).end(text);
+      };
+    };
+    async function imported(summaries: { [name: string]: string } = first): Promise<string> {
+      serves(things(summaries));
+      const slug = `watched-${engine}-${++count}`;
+      const reply = await rest('POST', '/import', { mode: 'create', url: document.url, slug, include: ['*'] });
+      assert.equal(reply.status, 200, reply.text);
+      document.asked.length = 0;
+      return slug;
+    }
+    const state = async (slug: string) =>
+      ((await rest('GET', `/servers/${slug}`)).body.server as unknown as { imported: State }).imported;
+    const watch = async (slug: string, how: string) => {
+      const reply = await rest('PUT', `/servers/${slug}/import/watch`, { watch: how });
+      assert.equal(reply.status, 200, reply.text);
+      return reply.body;
+    };
+    /** Every process looks for due checks, several times. */
+    const look = async () => {
+      for (let turn = 0; turn < 2; turn++) {
+        await Promise.all(watchers.map((watcher) => watcher.look()));
+        await Promise.all(watchers.map((watcher) => watcher.settled()));
+        await world.wait(61_000);
+      }
+    };
+
+    /** Waits until the next check is due, and lets every process look. Gives the time that passed. */
+    const untilDue = async (slug: string): Promise<number> => {
+      const before = world.now();
+      const due = Date.parse((await state(slug)).next_check_at ?? '');
+      await world.wait(Math.max(0, due - before) + 1000);
+      const passed = world.now() - before;
+      await look();
+      return passed;
+    };
+
+    it('[imp 5] are read once a day by one of several processes, and the list says what has changed', async () => {
+      const slug = await imported();
+      const watched = await watch(slug, 'daily');
+      assert.equal((await watch(slug, 'daily')).unchanged, true);
+      const due = Date.parse(watched.imported.next_check_at ?? '');
+      assert.ok(due > world.now() && due <= world.now() + day, String(watched.imported.next_check_at));
+      serves(things({ apples: 'List the apples of the shop', plums: 'List all the plums' }));
+      await look();
+      assert.deepEqual([document.asked.length, (await state(slug)).checked_at], [0, undefined], 'not before its time');
+      await untilDue(slug);
+      await look();
+      assert.equal(document.asked.length, 1);
+      const { changed, counts } = await state(slug);
+      assert.deepEqual([changed, counts], [true, { changed: 1, conflicts: 0, new: 1, gone: 1, server: 0 }]);
+      const { servers } = (await rest('GET', '/servers')).body as unknown as {
+        servers: { slug: string; imported?: State }[];
+      };
+      assert.equal(servers.find((server) => server.slug === slug)?.imported?.changed, true);
+      assert.equal(((await rest('GET', `/servers/${slug}`)).body.server as unknown as Json).version, 1);
+      for (let days = 1; days <= 3; days++) {
+        assert.ok(Math.abs((await untilDue(slug)) - day) < hour / 4, 'a day later');
+        assert.equal(document.asked.length, 1 + days);
+      }
+      await watch(slug, 'never');
+      await world.wait(2 * day);
+      await look();
+      assert.equal(document.asked.length, 4);
+    });
+
+    it('[imp 5] are asked for only if they have changed, and count as unchanged after importing again', async () => {
+      const slug = await imported();
+      const other = things({ ...first, plums: 'List all the plums' });
+      document.answer = (request, response) => {
+        if (request.headers['if-none-match'] === '"two"') response.writeHead(304).end();
+        else response.writeHead(200, { etag: '"two"' }).end(other);
+      };
+      const check = async () => (await rest('POST', `/servers/${slug}/import/compare`)).body;
+      assert.equal((await check()).imported.counts?.new, 1);
+      const again = await check();
+      assert.deepEqual([again.unchanged, again.imported.counts?.new], [true, 1]);
+      assert.deepEqual(
+        document.asked.map(({ ifNoneMatch }) => ifNoneMatch),
+        [undefined, '"two"'],
+      );
+      await rest('POST', `/servers/${slug}/import`, { mode: 'apply' });
+      assert.deepEqual(await state(slug), { watch: 'never' });
+      assert.deepEqual((await check()).imported.changed, false);
+      await rest('POST', `/servers/${slug}/versions/1/restore`);
+      assert.deepEqual(await state(slug), { watch: 'never' }, 'the result was about another import');
+      assert.equal((await check()).imported.changed, true);
+    });
+
+    it('[imp 5] that cannot be read are tried again less and less often, and the owner sees why', async () => {
+      const slug = await imported();
+      await watch(slug, 'daily');
+      document.answer = (_, response) => {
+        response.writeHead(500).end();
+      };
+      await untilDue(slug);
+      assert.match((await state(slug)).error ?? '', /HTTP 500/);
+      let asked = document.asked.length;
+      for (const hours of [1, 2, 4, 8, 16, 24, 24]) {
+        await world.wait((hours / 2) * hour);
+        await look();
+        assert.equal(document.asked.length, asked, `not before ${hours} hours`);
+        await world.wait((hours / 2) * hour);
+        await look();
+        assert.equal(document.asked.length, ++asked);
+      }
+      serves(things(first));
+      await untilDue(slug);
+      const { error, changed } = await state(slug);
+      assert.deepEqual([error, changed], [undefined, false]);
+      await watch(slug, 'never');
+    });
+
+    it('[imp 5] harm nothing when their server is hostile', async () => {
+      const slug = await imported();
+      const errorOf = async () => (await rest('POST', `/servers/${slug}/import/compare`)).body.imported.error ?? '';
+      document.answer = (_, response) => {
+        response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data' }).end();
+      };
+      assert.match(await errorOf(), /169\.254\.169\.254|private|not allowed|refused/i);
+      serves('<!doctype html><title>Sign in</title>', { 'content-type': 'text/html' });
+      assert.notEqual(await errorOf(), '');
+      document.answer = (_, response) => {
+        response.writeHead(200, { 'content-length': 40 * 1024 * 1024 });
+        response.write(Buffer.alloc(1024 * 1024, 32));
+      };
+      assert.match(await errorOf(), /larger|more than|MiB|bytes|long/i);
+      serves(things(first), { etag: `"${'x'.repeat(2000)}"`, 'last-modified': 'x'.repeat(500) });
+      assert.equal(await errorOf(), '');
+      await rest('POST', `/servers/${slug}/import/compare`);
+      assert.equal(document.asked.at(-1)?.ifNoneMatch, undefined, 'a long one is not kept');
+      document.answer = (_, response) => {
+        response.writeHead(304).end();
+      };
+      assert.match(await errorOf(), /HTTP 304/);
+    });
+
+    it('[imp 5] are few in a workspace, need an address, and end with their server', async () => {
+      await world.toolhost.createServer({ name: 'By hand', slug: `hand-${engine}`, tools: [] });
+      assert.match(
+        (await rest('PUT', `/servers/hand-${engine}/import/watch`, { watch: 'daily' })).text,
+        /not imported/,
+      );
+      const text = `text-${engine}`;
+      await rest('POST', '/import', { mode: 'create', document: things(first), slug: text, include: ['*'] });
+      assert.match((await rest('PUT', `/servers/${text}/import/watch`, { watch: 'daily' })).text, /has no address/);
+      const slug = await imported();
+      const { db } = await world.database();
+      const { workspace_id } = await db
+        .selectFrom('servers')
+        .select('workspace_id')
+        .where('slug', '=', slug)
+        .executeTakeFirstOrThrow();
+      const rows = Array.from({ length: 50 }, (_, index) => ({
+        server_id: `other-${index}`,
+        workspace_id,
+        watch: 'daily',
+        due_at: world.now() + 30 * day,
+        failures: 0,
+      }));
+      await db.insertInto('import_checks').values(rows).execute();
+      assert.match((await rest('PUT', `/servers/${slug}/import/watch`, { watch: 'daily' })).text, /at most 50/);
+      await db.deleteFrom('import_checks').where('server_id', 'like', 'other-%').execute();
+      await watch(slug, 'daily');
+      await rest('DELETE', `/servers/${slug}`);
+      await world.wait(2 * day);
+      await look();
+      assert.equal(document.asked.length, 0);
+      const left = await db.selectFrom('import_checks').select('server_id').execute();
+      const servers = await db.selectFrom('servers').select('id').where('deleted_at', 'is', null).execute();
+      assert.ok(left.every(({ server_id }) => servers.some(({ id }) => id === server_id)));
+      const stranger = await world.toolhost.key({ workspace: 'strangers' });
+      const reply = await world.toolhost.rest('POST', `/servers/${text}/import/compare`, { key: stranger });
+      assert.equal(reply.status, 404);
+    });
+  });
+}
