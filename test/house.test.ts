@@ -116,6 +116,20 @@ const isFound = (path: string, page: string) =>
     (folder) => globSync(join(folder, path.replace('NNNN-name', '*')), { cwd: root }).length > 0,
   );
 
+/** The files that are evaluated with one of the sources: those that it imports at its top for more than their types. */
+function loadedWith(path: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(path)) return loaded;
+  loaded.add(path);
+  const { text = '' } = service.find((source) => source.path === path) ?? {};
+  for (const [, names = '', target = ''] of text.matchAll(
+    /^(?:import|export)\s(?!type\s)([^;']*?)from '(\.[^']+)'/gm,
+  )) {
+    const isOfTypes = names.trim().startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(names);
+    if (!isOfTypes) loadedWith(join(dirname(path), target), loaded);
+  }
+  return loaded;
+}
+
 describe('the pages', () => {
   const pages = writtenPages();
 
@@ -220,5 +234,16 @@ describe('the house', () => {
       text.split('\n').flatMap((line, index) => (replaced.test(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
     );
     assert.deepEqual(lines, []);
+  });
+
+  it('are loaded at a start only as far as calls need them', () => {
+    const loaded = loadedWith('process/serve.ts');
+    assert.ok(loaded.has('gateway/call/call-tool.ts') && loaded.size > 200, String(loaded.size));
+    const rare =
+      /^(app\/web|operations\/index|manage\/management-server|import\/plan\/|doctor\/examine|store\/engine\/postgres\.)/;
+    assert.deepEqual(
+      [...loaded].filter((path) => rare.test(path)),
+      [],
+    );
   });
 });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secrets } from '../config.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
+import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { createFront } from '../edge/front.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/file-addresses.ts';
@@ -146,14 +147,6 @@ function connectionParts(
   return {
     probeConnection: createConnectionProbe({ servers, oauth, ...served }),
     finishLogin: createLoginCheck({ oauth, grants }),
-  };
-}
-
-function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
-  let loaded: Promise<Part> | undefined;
-  return () => {
-    loaded ??= load();
-    return loaded;
   };
 }
 

@@ -1,10 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
-import { operations } from '../operations/index.ts';
-import type { Operation } from '../operations/operation.ts';
-import { operatorOf } from '../operations/operation.ts';
-import { type Runner, runOperation } from '../operations/run-operation.ts';
+import type { Runner } from '../operations/run-operation.ts';
 import { makePrivateFile } from '../store/engine/private-files.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
 
@@ -29,8 +26,6 @@ export async function startExampleUpstream(dataDir: string, preferredPort: numbe
   }
 }
 
-const operator = operatorOf(localWorkspace.id);
-
 function exampleConfig(port: number): { tools: { url: string }[] } {
   const text = readFileSync(join(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json'), 'utf8');
   return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as {
@@ -43,12 +38,17 @@ function exampleConfig(port: number): { tools: { url: string }[] } {
  * its owner deleted is not created again.
  */
 export async function provideExampleServer(runner: Runner, port: number): Promise<void> {
-  const run = (op: Operation, input: object) =>
-    runOperation(runner, op, { actor: operator, input, requestId: 'start' });
+  const run = async (name: 'createMcpServer' | 'updateMcpServer', input: object) => {
+    // Loaded here, because most starts change nothing.
+    const { operations } = await import('../operations/index.ts');
+    const { operatorOf } = await import('../operations/operation.ts');
+    const { runOperation } = await import('../operations/run-operation.ts');
+    await runOperation(runner, operations[name], { actor: operatorOf(localWorkspace.id), input, requestId: 'start' });
+  };
   const config = exampleConfig(port);
   const stored = await findServer(runner.db, localWorkspace.id, exampleSlug);
   if (!stored) {
-    if (!(await isSlugTaken(runner.db, exampleSlug))) await run(operations.createMcpServer, config);
+    if (!(await isSlugTaken(runner.db, exampleSlug))) await run('createMcpServer', config);
     return;
   }
   const origin = new URL(config.tools[0]?.url ?? '').origin;
@@ -58,5 +58,5 @@ export async function provideExampleServer(runner: Runner, port: number): Promis
     ...tool,
     url: tool.url.replace(/^http:\/\/127\.0\.0\.1:\d+/, origin),
   }));
-  await run(operations.updateMcpServer, { slug: exampleSlug, tools });
+  await run('updateMcpServer', { slug: exampleSlug, tools });
 }

@@ -1,11 +1,12 @@
 import type { McpEndpoint } from '../../domain/mcp.ts';
 import type { Lookup } from '../../domain/visit.ts';
+import { loadedOnce } from '../../domain/work/loaded-once.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
-import { createManagementServer } from '../../manage/management-server.ts';
+import type { ManagerCredentials } from '../../manage/authenticate.ts';
 import type { Runner } from '../../operations/run-operation.ts';
 import { partsOfAddress, routes, urlOf } from '../../routes.ts';
 import { version } from '../../version.ts';
@@ -32,20 +33,20 @@ export function endpoints(
   endpointOf: (server: HostedServer) => McpEndpoint,
 ) {
   const { grants, managementLogin } = logins;
-  const management = createManagementServer(
-    runner,
-    version,
-    {
-      verifyApiKey: caches.keys.verify,
-      findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
-    },
-    {
-      resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
-      scopes: managementLogin.scopes,
-    },
-  );
+  const credentials: ManagerCredentials = {
+    verifyApiKey: caches.keys.verify,
+    findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
+  };
+  const hints = {
+    resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
+    scopes: managementLogin.scopes,
+  };
+  const management = loadedOnce(async () => {
+    const { createManagementServer } = await import('../../manage/management-server.ts');
+    return createManagementServer(runner, version, credentials, hints);
+  });
   return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
-    if (address === config.managementSlug) return management;
+    if (address === config.managementSlug) return management();
     if (!address.includes('/'))
       return whenKnown(caches.servers.find(address, look), (server) => server && endpointOf(server));
     const { slug, view = '' } = partsOfAddress(address);
