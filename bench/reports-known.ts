@@ -21,6 +21,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       since: [time(callDays * dayMs), time(hourMs)],
       until: [time(hourMs / 2)],
       buckets: [500, 1],
+      fields: [['name']],
       limit: [200],
       // The second one is among the invitations, where a list has some.
       cursor: [encodeCursor({ at: now - 15 * dayMs, id: 'x' }), encodeCursor({ at: now - 1000, id: 'iguest' })],

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { apiKeyOperations } from './api-keys.ts';
 import { applyOperations } from './applying/apply-server.ts';
 import { captureOperations } from './calls/captures.ts';
+import { responseFieldOperations } from './calls/response-fields.ts';
 import { statisticsOperations } from './calls/statistics.ts';
 import { callOperations } from './calls/try-tool.ts';
 import { connectionOperations } from './connection/connection-check.ts';
@@ -28,6 +29,7 @@ export const operations = {
   ...secretOperations,
   ...callOperations,
   ...captureOperations,
+  ...responseFieldOperations,
   ...limitOperations,
   ...quotaOperations,
   ...connectionOperations,

@@ -25,6 +25,7 @@ export const operationRoutes = {
   deleteSecret: { method: 'DELETE', path: '/servers/{slug}/secrets/{name}' },
   listSecrets: { method: 'GET', path: '/servers/{slug}/secrets' },
   callTool: { method: 'POST', path: '/servers/{slug}/tools/{tool}/call' },
+  proposeResponseFields: { method: 'POST', path: '/servers/{slug}/tools/{tool}/response-fields' },
   previewToolCall: { method: 'POST', path: '/servers/{slug}/tools/{tool}/preview' },
   listCalls: { method: 'GET', path: '/calls' },
   listServerCalls: { method: 'GET', path: '/servers/{slug}/calls' },

@@ -58,7 +58,7 @@ describe('the management server', () => {
     for (const { name, description, inputSchema, outputSchema, annotations } of tools.values()) {
       assert.ok(description.length > 20, name);
       assert.deepEqual([inputSchema.type, outputSchema.type], ['object', 'object'], name);
-      assert.equal(annotations.readOnlyHint, /^(list|get|check|preview)/.test(name), name);
+      assert.equal(annotations.readOnlyHint, /^(list|get|check|preview|propose)/.test(name), name);
       assert.equal(annotations.destructiveHint, /^(delete|revoke|remove)/.test(name), name);
       assert.equal(annotations.openWorldHint, name === 'callTool');
     }

@@ -1,8 +1,10 @@
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
+import type { DotPath } from '../../domain/json/response-transform.ts';
 import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Capture, CapturedResponse, CapturedResult } from '../../store/calls/captures.ts';
 import { cut, type Redactor, redactedStart, redactor } from '../answer/redact.ts';
 import { textOfStart } from '../answer/result-start.ts';
+import { measuredAnswer } from './measured-answer.ts';
 
 /** A capture before anything is redacted. */
 export type RawCapture = {
@@ -14,6 +16,8 @@ export type RawCapture = {
   response: (Omit<CapturedResponse, 'body'> & { body: Uint8Array | undefined }) | undefined;
   /** `start` is the beginning of the content. */
   result: (Omit<CapturedResult, 'text'> & { start: Uint8Array }) | undefined;
+  /** The whole answer, where its fields are to be measured, and the path of its `response_transform`. */
+  answer: { body: Uint8Array; transform: DotPath } | undefined;
   /** Credentials that must not appear in it. */
   sensitive: readonly string[];
 };
@@ -36,7 +40,10 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
     }),
     ...(raw.result && { result: resultOf(raw.result, redact) }),
   };
-  return { output: { document: JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact)) } };
+  const document = JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact));
+  const fields = raw.answer && measuredAnswer(raw.answer, redact);
+  // The numbers of a measurement are ours: none of them may be taken for a credential.
+  return { output: { document: fields ? `${document.slice(0, -1)},"fields":${JSON.stringify(fields)}}` : document } };
 }
 
 function resultOf({ start, ...result }: NonNullable<RawCapture['result']>, redact: Redactor): CapturedResult {

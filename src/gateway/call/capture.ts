@@ -81,13 +81,15 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
       start: startOfContent(result.content, lookedBytes),
       bytes: Buffer.byteLength(result.content),
     },
+    answer: measurable(call, result),
     sensitive: [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)],
   };
   if (!isLarge(raw)) return writeCapture(raw).output.document;
   return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
 }
 
-function isLarge({ arguments: args, request, response, result, sensitive }: RawCapture): boolean {
+function isLarge({ arguments: args, request, response, result, answer, sensitive }: RawCapture): boolean {
+  if (answer && answer.body.length > mostMeasured.here) return true;
   const lengthOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
   const length =
     (args?.length ?? 0) +
@@ -122,6 +124,18 @@ function cutField([name, text, of]: ReadablePart): ReadablePart {
   const short: ReadablePart = [cut(name, maxFieldBytes), cut(text, maxFieldBytes)];
   if (of) short.push({ ...of, ...(of.fileName !== undefined && { fileName: cut(of.fileName, maxFieldBytes) }) });
   return short;
+}
+
+/** Longest answer whose fields are measured, and the longest of which they are on the event loop, in bytes. */
+const mostMeasured = { ofAll: 4 * 1024 * 1024, here: 32 * 1024 };
+
+/** An answer that agents get, whose fields are worth knowing. Nothing is stored of a call that is only tried out. */
+function measurable({ server, startedAt, answer, tool }: Call, result: ToolResult | undefined): RawCapture['answer'] {
+  if (!answer || !result || result.isError || !isCapturing(server, startedAt)) return undefined;
+  const { body } = answer;
+  if (body.length === 0 || body.length > mostMeasured.ofAll) return undefined;
+  // A thread gets a copy of the bytes, not of the memory around them.
+  return { body: body.length > mostMeasured.here ? new Uint8Array(body) : body, transform: tool.reading.transform };
 }
 
 /** Whether a body is text: by its bytes, and where it has NUL, as files have, by its media type too. */

@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
+import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
 import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import { isOf } from '../page.ts';
 import { contexts } from '../sealing/sealed-columns.ts';
 import type { Keyring } from '../sealing/sealing.ts';
 
@@ -16,7 +18,12 @@ export type Capture = {
   response?: CapturedResponse;
   /** Absent when the caller got no result, or the capture is of an older version. */
   result?: CapturedResult;
+  /** Absent where the answer was no JSON that could be measured, or the capture is of an older version. */
+  fields?: MeasuredAnswer;
 };
+
+/** The fields of an answer behind a `response_transform`. */
+export type MeasuredAnswer = { transform: string; answer: FieldUse };
 
 export type CapturedResponse = {
   status: number;
@@ -88,6 +95,48 @@ export async function findCapture(
     .where('at', '>', now - captureKeptMs)
     .executeTakeFirst();
   return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
+}
+
+/** The newest captures of a tool that have not expired at `now`, sealed. */
+export async function findToolCaptures(
+  db: Db,
+  { workspaceId, serverId, tool }: { workspaceId: string; serverId: string; tool: string },
+  now: number,
+  most: number,
+): Promise<{ callId: string; sealed: string }[]> {
+  const kept = await db
+    .selectFrom('captures')
+    .select('call_id')
+    .where('server_id', '=', serverId)
+    .where(isOf(workspaceId))
+    .where('at', '>', now - captureKeptMs)
+    .orderBy('at', 'desc')
+    .limit(capturesPerServer)
+    .execute();
+  if (kept.length === 0) return [];
+  const ids = kept.map(({ call_id }) => call_id);
+  const calls = await db
+    .selectFrom('calls')
+    .select('id')
+    .where('id', 'in', ids)
+    .where(isOf(workspaceId))
+    .where('tool', '=', tool)
+    .execute();
+  const ofTool = new Set(calls.map(({ id }) => id));
+  const wanted = ids.filter((id) => ofTool.has(id)).slice(0, most);
+  if (wanted.length === 0) return [];
+  const rows = await db
+    .selectFrom('captures')
+    .select(['call_id', 'sealed_document'])
+    .where('call_id', 'in', wanted)
+    .where(isOf(workspaceId))
+    .execute();
+  return rows.map(({ call_id, sealed_document }) => ({ callId: call_id, sealed: sealed_document }));
+}
+
+/** The JSON text of a sealed capture. */
+export function openCapture(keyring: Keyring, workspaceId: string, row: { callId: string; sealed: string }): string {
+  return keyring.open(row.sealed, contexts.capture(workspaceId, row.callId));
 }
 
 export async function deleteServerCaptures(db: Db, server: { workspaceId: string; id: string }): Promise<void> {

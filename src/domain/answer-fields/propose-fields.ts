@@ -1,0 +1,91 @@
+import type { FieldUse } from './field-use.ts';
+import { keptBytes } from './kept-bytes.ts';
+
+/** Why a field is probably of no use to a model. */
+export const uselessReasons = ['empty', 'constant', 'link', 'id', 'picture'] as const;
+export type UselessReason = (typeof uselessReasons)[number];
+
+/** How often a field must have occurred before its values say something about it. */
+const enough = { empty: 2, constant: 5 };
+
+/** Links for people, which an agent may have to give. */
+const linksForPeople =
+  /^(html|web|public|share|short|app|canonical|receipt|(browser_)?download|hosted_\w+|checkout|payment)_?url$|^permalink$|^webViewLink$/i;
+const linkNames = /(^|_)(url|uri|href|link)s?$|(Url|URL|Uri|URI|Href|Link)s?$/;
+const linkObjects = /^_?links?$|^_embedded_links$|^hypermedia$/i;
+const ids = /^(node_id|gravatar_id|etag|_etag|_rev|__typename|__v|_type|graphql_id|cursor_id)$/i;
+const pictures = /avatar|gravatar|thumbnail|favicon|(^|_)icons?(_|$)|^image_(\d+|original|url)$|profile_image/i;
+
+/**
+ * Why a field is probably of no use, judged by its name and by the values that were seen. `around` is the field that it
+ * is in.
+ */
+export function uselessReason(use: FieldUse, around: FieldUse): UselessReason | undefined {
+  const { name, times, empty, urls, always, objects, fields } = use;
+  if (empty === times && times >= enough.empty) return 'empty';
+  if (ids.test(name)) return 'id';
+  if (pictures.test(name)) return 'picture';
+  const areUrls = urls > 0 && urls + empty === times;
+  if (areUrls && linkNames.test(name) && !isForPeople(name, around)) return 'link';
+  if (linkObjects.test(name) && objects > 0 && areLinks(fields)) return 'link';
+  return always !== undefined && times >= enough.constant && objects === 0 ? 'constant' : undefined;
+}
+
+/** An address named only `url` is for people where there is no other one for them. */
+function isForPeople(name: string, around: FieldUse): boolean {
+  if (linksForPeople.test(name)) return true;
+  return /^(url|link)$/i.test(name) && !around.fields.some((field) => linksForPeople.test(field.name));
+}
+
+function areLinks(fields: readonly FieldUse[]): boolean {
+  return fields.some(({ urls, fields: inner }) => urls > 0 || areLinks(inner));
+}
+
+/**
+ * The fields to keep of the measured answers: those that are not probably useless, at most `most`. Undefined where
+ * nothing would be left out, or nothing kept.
+ */
+export function proposeFields(answers: FieldUse, most: number): string[] | undefined {
+  if (answers.isPartial) return undefined;
+  const parts = answers.fields.map((field) => partOf(field, '', answers));
+  if (parts.every(({ isWhole }) => isWhole)) return undefined;
+  const kept = parts.flatMap((part) => (part.isDropped ? [] : [part]));
+  const choices = pathsOf(kept).length > most ? choicesIn(kept) : [];
+  for (const choice of choices) {
+    if (pathsOf(kept).length <= most) break;
+    choice.isWhole = true;
+  }
+  const paths = pathsOf(kept);
+  return paths.length === 0 || paths.length > most ? undefined : paths;
+}
+
+/** A field, and what is kept of it. */
+type Part = { path: string; use: FieldUse; isDropped: boolean; isWhole: boolean; inner: Part[] };
+
+function partOf(use: FieldUse, parent: string, around: FieldUse): Part {
+  const path = parent === '' ? use.name : `${parent}.${use.name}`;
+  const inner = use.isPartial ? [] : use.fields.map((field) => partOf(field, path, use));
+  const kept = inner.filter(({ isDropped }) => !isDropped);
+  const isDropped = uselessReason(use, around) !== undefined || (inner.length > 0 && kept.length === 0);
+  return { path, use, isDropped, isWhole: !isDropped && inner.every(({ isWhole }) => isWhole), inner: kept };
+}
+
+function pathsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap((part) => (part.isWhole ? [part.path] : pathsOf(part.inner)));
+}
+
+/** The fields of which a part is kept, those first where that saves least. */
+function choicesIn(parts: readonly Part[]): Part[] {
+  const choices = parts.flatMap(function all(part): Part[] {
+    return part.isWhole ? [] : [part, ...part.inner.flatMap(all)];
+  });
+  return choices
+    .map((part) => ({ part, saved: savedBy(part) }))
+    .toSorted((a, b) => a.saved - b.saved)
+    .map(({ part }) => part);
+}
+
+function savedBy({ path, use, inner }: Part): number {
+  const names = pathsOf(inner).map((one) => one.slice(path.length + 1));
+  return use.bytes - keptBytes({ ...use, name: '' }, names);
+}

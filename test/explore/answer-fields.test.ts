@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type FieldUse, mergeUses } from '../../src/domain/answer-fields/field-use.ts';
+import { keptBytes } from '../../src/domain/answer-fields/kept-bytes.ts';
+import { measureFields } from '../../src/domain/answer-fields/measure-fields.ts';
+import { proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
+import { fieldTree, keepFields } from '../../src/domain/json/response-fields.ts';
+import { parseDotPath } from '../../src/domain/json/response-transform.ts';
+
+const names = ['a', 'b', 'id', 'html_url', 'self_url', 'é"\\', 'a.b', ' x', '', '_links', 'avatar'];
+const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom(null, '', true, 7, 'text "quoted" é', 'https://api.example.com/1', 1.5),
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 5 }),
+  ),
+})).value;
+
+const pathsOf = (use: FieldUse, parent = ''): string[] =>
+  use.fields.flatMap((field) => {
+    const path = parent === '' ? field.name : `${parent}.${field.name}`;
+    return [path, ...pathsOf(field, path)];
+  });
+const objectsIn = (use: FieldUse): number => use.objects + use.fields.reduce((sum, one) => sum + objectsIn(one), 0);
+const bytesOf = (answer: unknown) => Buffer.from(JSON.stringify(answer));
+const keep = (json: Buffer, paths: readonly string[]) => keepFields(json, fieldTree(paths.map(parseDotPath)));
+const measured = (answers: readonly unknown[]) =>
+  mergeUses(answers.map((answer) => measureFields(bytesOf(answer)))) ?? assert.fail('no answers');
+
+const repository = (id: number) => ({
+  id,
+  node_id: `R_${id}`,
+  name: `repository ${id}`,
+  owner: { login: 'o', avatar_url: 'https://a.example/1', url: 'https://api.example/1', html_url: `https://x/${id}` },
+  html_url: `https://github.example/${id}`,
+  url: `https://api.example/repos/${id}`,
+  forks_url: `https://api.example/repos/${id}/forks`,
+  license: null,
+  visibility: 'public',
+  topics: id % 2 ? ['x'] : [],
+  permissions: { admin: id > 3, pull: id > 1 },
+  _links: { self: { href: `https://api.example/${id}` } },
+});
+
+describe('the fields of answers', () => {
+  it('[agent 3] what a choice of fields leaves is foretold to a byte for each object', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyValue, { minLength: 1, maxLength: 3 }),
+        fc.infiniteStream(fc.boolean()),
+        (answers, some) => {
+          const use = measured(answers);
+          const whole = answers.reduce<number>((sum, answer) => sum + bytesOf(answer).length, 0);
+          assert.equal(use.bytes, whole);
+          const paths = pathsOf(use).filter(() => some.next().value);
+          if (paths.length === 0) return;
+          const kept = answers.reduce<number>((sum, answer) => sum + keep(bytesOf(answer), paths).length, 0);
+          const foretold = keptBytes(use, paths);
+          assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `${foretold} instead of ${kept}`);
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('[agent 3] a proposal names only fields that are there, and keeps every value but those it calls useless', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyValue, { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 1, max: 5 }),
+        (answers, most) => {
+          const use = measured(answers);
+          const paths = proposeFields(use, most);
+          if (!paths) return;
+          assert.ok(paths.length > 0 && paths.length <= most);
+          const known = new Set(pathsOf(use));
+          assert.deepEqual(
+            paths.filter((path) => !known.has(path)),
+            [],
+          );
+          assert.ok(keptBytes(use, paths) <= use.bytes + objectsIn(use));
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('[agent 3] links, ids of nodes, pictures, nulls and constants are left out, and links for people stay', () => {
+    const use = measured([[1, 2, 3].map(repository), [4, 5, 6].map(repository)]);
+    assert.deepEqual(proposeFields(use, 100), ['id', 'name', 'owner.html_url', 'html_url', 'topics', 'permissions']);
+  });
+
+  it('[agent 3] one answer with one object says too little about its values', () => {
+    const paths = proposeFields(measured([repository(1)]), 100);
+    assert.ok(paths?.includes('license') && paths.includes('visibility') && !paths.includes('forks_url'));
+  });
+
+  it('[agent 3] fields by id, very many fields and deep ones are kept whole', () => {
+    const byId = Object.fromEntries(Array.from({ length: 400 }, (_, id) => [`u${id}`, { name: 'n', node_id: 'x' }]));
+    const use = measured([{ users: byId, node_id: 'x', count: 1 }]);
+    assert.deepEqual(proposeFields(use, 100), ['users', 'count']);
+    const deep = Array.from({ length: 40 }).reduce<unknown>((inner) => ({ inner, node_id: 'x' }), 1);
+    const paths = proposeFields(measured([{ deep, node_id: 'x' }]), 100) ?? assert.fail();
+    assert.match(keep(bytesOf({ deep }), paths).toString(), /"inner":1/);
+    const wide = Object.fromEntries(Array.from({ length: 2000 }, (_, id) => [`f${id}`, id]));
+    assert.equal(proposeFields(measured([{ ...wide, node_id: 'x' }]), 100), undefined);
+  });
+
+  it('[agent 3] an answer without fields has no proposal', () => {
+    for (const answer of [1, 'x', [], [1, 2], {}, [{}], { a: 1 }]) {
+      assert.equal(proposeFields(measured([answer]), 100), undefined);
+    }
+  });
+});

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const secret = 'sk-live-0123456789';
+const issue = (id: number, more: Json = {}) => ({
+  id,
+  node_id: `I_${id}`,
+  title: `Issue ${id}`,
+  url: `https://api.example.com/issues/${id}`,
+  html_url: `https://example.com/issues/${id}`,
+  assignee: null,
+  user: { login: `user${id}`, avatar_url: `https://avatars.example.com/${id}` },
+  ...more,
+});
+
+type Field = { path: string; bytes: number; times: number; useless?: string; always?: string };
+type Proposal = {
+  answers: number;
+  fields: Field[];
+  current?: string[];
+  proposed?: string[];
+  tokens: { whole: number; now: number; proposed?: number; asked?: number };
+};
+
+for (const engine of engines) {
+  describe(`response_fields from captured answers on ${engine}`, () => {
+    let upstream: RecordingUpstream;
+    let world: EngineToolhost;
+    let key: string;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      world = await startOn(engine, { egress: [upstream.port] });
+      key = await world.toolhost.key();
+    });
+    after(async () => {
+      await Promise.all([world?.stop(), upstream.close()]);
+    });
+
+    const serve = async (slug: string, tool: Json = {}) => {
+      const tools = [toolAt(`${upstream.url}/issues`, tool), toolAt(`${upstream.url}/issues`, { name: 'other' })];
+      const authentication = { type: 'Bearer', token: secret };
+      await world.toolhost.createServer({ ...serverAt(slug, upstream.url), authentication, tools });
+      const { status, text } = await world.toolhost.rest('POST', `/servers/${slug}/capture`, { body: { hours: 1 } });
+      assert.equal(status, 200, text);
+    };
+    const call = async (slug: string, body: unknown, tool = 'get') => {
+      upstream.on('GET /issues', () => ({ body }));
+      await world.wait(1);
+      return world.toolhost.callTool(slug, key, tool, {});
+    };
+    const propose = async (slug: string, body: Json = {}): Promise<Proposal> => {
+      const reply = await world.toolhost.rest('POST', `/servers/${slug}/tools/get/response-fields`, { body });
+      assert.equal(reply.status, 200, reply.text);
+      return reply.body as unknown as Proposal;
+    };
+    const lastTokens = async (slug: string) => {
+      const { calls } = (await world.toolhost.rest('GET', `/calls?slug=${slug}&limit=1`)).body as { calls: Json[] };
+      return Number(calls[0]?.estimated_tokens);
+    };
+
+    it('[agent 3] they save what was foretold, once updateTool has set them', async () => {
+      await serve('saves');
+      assert.deepEqual((await propose('saves')).answers, 0);
+      const answers = [[1, 2, 3].map((id) => issue(id)), [4, 5].map((id) => issue(id))];
+      for (const answer of answers) await call('saves', answer);
+      await call('saves', issue(9), 'other');
+      const before = await propose('saves');
+      assert.equal(before.answers, 2);
+      assert.deepEqual(before.proposed, ['id', 'title', 'html_url', 'user.login']);
+      assert.equal(
+        before.tokens.whole,
+        Math.ceil(answers.reduce((sum, one) => sum + JSON.stringify(one).length, 0) / 4),
+      );
+      assert.equal(before.tokens.now, before.tokens.whole);
+      assert.deepEqual(
+        before.fields
+          .filter(({ useless }) => useless)
+          .map(({ path, useless }) => [path, useless])
+          .toSorted(),
+        [
+          ['assignee', 'empty'],
+          ['node_id', 'id'],
+          ['url', 'link'],
+          ['user.avatar_url', 'picture'],
+        ],
+      );
+      const set = { slug: 'saves', tool: 'get', response_fields: before.proposed };
+      const version = Number(((await world.toolhost.rest('GET', '/servers/saves')).body.server as Json).version);
+      const changed = await world.toolhost.callTool('manage', key, 'updateTool', set);
+      assert.equal(changed.isError, undefined, JSON.stringify(changed));
+      const { server } = (await world.toolhost.rest('GET', '/servers/saves')).body as { server: Json };
+      assert.equal(server.version, version + 1);
+      let tokens = 0;
+      for (const answer of answers) {
+        await call('saves', answer);
+        tokens += await lastTokens('saves');
+      }
+      assert.ok(Math.abs(tokens - Number(before.tokens.proposed)) <= answers.length, `${tokens}`);
+      const now = await propose('saves');
+      assert.deepEqual([now.answers, now.current], [4, before.proposed]);
+      assert.ok(Math.abs(now.tokens.now - 2 * tokens) <= 8, JSON.stringify(now.tokens));
+      const asked = await propose('saves', { fields: ['title'] });
+      assert.ok(Number(asked.tokens.asked) < asked.tokens.now);
+    });
+
+    it('[agent 3] long answers are measured whole, text is not, and only behind the response_transform of now', async () => {
+      await serve('long', { response_transform: 'items' });
+      const items = Array.from({ length: 3000 }, (_, id) => issue(id));
+      await call('long', { items, total: 3000 });
+      const found = await propose('long');
+      assert.equal(found.answers, 1);
+      assert.equal(found.fields.find(({ path }) => path === 'title')?.times, 3000);
+      assert.equal(found.tokens.whole, Math.ceil(JSON.stringify(items).length / 4));
+      upstream.on('GET /issues', () => ({ headers: { 'content-type': 'text/plain' }, body: 'no JSON' }));
+      const patch = (body: Json) => world.toolhost.rest('PATCH', '/servers/long/tools/get', { body });
+      assert.equal((await patch({ response_transform: null })).status, 200);
+      assert.equal((await propose('long')).answers, 0);
+      await world.toolhost.callTool('long', key, 'get', {});
+      assert.equal((await propose('long')).answers, 0);
+      await call('long', issue(1));
+      assert.equal((await propose('long')).answers, 1);
+    });
+
+    it('[agent 3] no credential is among the names and values, and no other workspace sees any', async () => {
+      await serve('echoes');
+      for (const id of [1, 2])
+        await call(
+          'echoes',
+          [1, 2, 3].map(() => ({ [secret]: 1, said: `Key ${secret}`, id })),
+        );
+      const { status, text } = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {});
+      assert.equal(status, 200, text);
+      assert.ok(!text.includes(secret) && text.includes('Key [redacted]'), text);
+      const stranger = await world.toolhost.key({ workspace: 'theirs' });
+      const theirs = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', { key: stranger });
+      assert.equal(theirs.status, 404);
+      const calling = await world.toolhost.key({ scopes: ['call'] });
+      const other = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', { key: calling });
+      assert.equal(other.status, 403);
+    });
+
+    it('[agent 3] an agent that manages reads them as a short text with the next step', async () => {
+      await serve('agents');
+      const ask = async () => {
+        const result = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
+          slug: 'agents',
+          tool: 'get',
+        });
+        return String((result.content as Json[])[0]?.text);
+      };
+      assert.match(await ask(), /captureCalls/);
+      await call(
+        'agents',
+        [1, 2, 3].map((id) => issue(id)),
+      );
+      const text = await ask();
+      assert.match(
+        text,
+        /updateTool \{"slug":"agents","tool":"get","response_fields":\["id","title","html_url","user.login"\]\}/,
+      );
+      assert.match(text, /tokens, \d+ % less than now/);
+      const wrong = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
+        slug: 'agents',
+        tool: 'gte',
+      });
+      assert.match(JSON.stringify(wrong), /no such tool.*get/);
+    });
+  });
+}
