@@ -55,6 +55,23 @@ describe('two replicas on one PostgreSQL', () => {
     assert.deepEqual(read, rows);
   });
 
+  it('give a large file that the other one has stored, and send it where it is given by its address [agent 4]', async () => {
+    const bytes = randomBytes(700_000).fill(0, 0, 1);
+    upstream.on('GET /file', () => ({ headers: { 'content-type': 'application/pdf' }, body: bytes }));
+    upstream.on('POST /file', () => ({ body: { taken: true } }));
+    await one.createServer({ ...serverAt('filed', upstream.url), tools: [toolAt(`${upstream.url}/file`)] });
+    const send = { ...toolAt(`${upstream.url}/file`), method: 'POST', body: 'file' };
+    const tools = [{ ...send, input_schema: { file: { type: 'string', content: 'base64' } } }];
+    await one.createServer({ ...serverAt('sent', upstream.url), tools });
+    const [, path = ''] = /(\/files\/\w+)/.exec(await text(one, 'filed', 'some-token')) ?? [];
+    const reply = await fetch(two.url + path);
+    assert.ok(bytes.equals(Buffer.from(await reply.arrayBuffer())));
+    upstream.take();
+    const sent = await two.callTool('sent', 'some-token', 'get', { file: two.url + path });
+    assert.notEqual(sent.isError, true, JSON.stringify(sent));
+    assert.ok(upstream.take()[0]?.body.equals(bytes));
+  });
+
   it('[sec E3] refuse a revoked key within two seconds, for calling and for managing', async () => {
     const key = await one.key();
     for (const toolhost of [one, two]) {

@@ -132,7 +132,7 @@ describe('bodies and files', () => {
     ])
       assert.match(
         await refused(tool, { file: given }),
-        /^file: is not Base64; allowed: Base64 of the bytes, or a data URL/,
+        /^file: is not Base64; allowed: Base64 of the bytes, a data URL such as /,
         given,
       );
   });
@@ -150,8 +150,11 @@ describe('bodies and files', () => {
     );
     const [tool] = (body.result as { tools: { inputSchema: { properties: Json } }[] }).tools;
     assert.deepEqual(tool?.inputSchema.properties, {
-      file: { type: 'string', description: 'The picture. Base64 of the bytes, or a data URL.' },
-      other: { type: 'string', description: 'As base64.' },
+      file: {
+        type: 'string',
+        description: 'The picture. Base64 of the bytes, a data URL, or the address of a file that a tool gave.',
+      },
+      other: { type: 'string', description: 'As base64. The address of a file that a tool gave is taken too.' },
     });
   });
 

@@ -127,10 +127,10 @@ function fileFields(plan: BodyPlan, argument: SentArgument, value: unknown, args
     throw refusedArgument(argument, `found ${files.length} files; allowed: at most ${mostFiles}`);
   const format = argument.style ?? plan.arrayFormat;
   return files.map((file, index) => {
-    const { bytes, mediaType } = fileContent(argument, file);
+    const { bytes, mediaType, name = 'file' } = fileContent(argument, file);
     const mark = !Array.isArray(value) ? '' : format === 'indices' ? `[${index}]` : format === 'brackets' ? '[]' : '';
     const type = mediaTypeOfArgument(argument, args) ?? mediaType ?? 'application/octet-stream';
-    return [`${argument.wireName}${mark}`, bytes, partOf(fileNameOf(argument, args) ?? 'file', type)];
+    return [`${argument.wireName}${mark}`, bytes, partOf(fileNameOf(argument, args) ?? name, type)];
   });
 }
 

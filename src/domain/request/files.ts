@@ -1,17 +1,20 @@
 import type { TextOrArgument } from '../config/sending/wire-fields.ts';
+import { GivenFile } from '../files/kept-files.ts';
 import { mediaTypePattern } from '../http/media-type.ts';
 import { hasControlCharacter, valueText } from '../http/values.ts';
 import { refusedArgument } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 
-/** The bytes of a file, and its media type where a data URL names it. */
-export type FileContent = { bytes: Buffer; mediaType: string | undefined };
+/** The bytes of a file, its media type where a data URL names it, and its name where another tool gave it. */
+export type FileContent = { bytes: Buffer; mediaType: string | undefined; name?: string };
 
-const notBase64 = 'is not Base64; allowed: Base64 of the bytes, or a data URL such as data:image/png;base64,…';
+const notBase64 =
+  'is not Base64; allowed: Base64 of the bytes, a data URL such as data:image/png;base64,…, or the address of a file that a tool gave';
 const longestDataHead = 300;
 
-/** Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397). @throws ToolFailure invalid_arguments */
+/** Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397), or takes a file as it is. @throws ToolFailure invalid_arguments */
 export function fileContent(argument: SentArgument, value: unknown): FileContent {
+  if (value instanceof GivenFile) return { bytes: value.bytes, ...value.head };
   if (typeof value !== 'string') throw refusedArgument(argument, notBase64);
   if (!/^data:/i.test(value)) return { bytes: base64Bytes(argument, value), mediaType: undefined };
   const comma = value.indexOf(',');

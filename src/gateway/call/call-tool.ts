@@ -1,6 +1,7 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
@@ -11,6 +12,7 @@ import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
 import { attachFiles } from '../files/attach-files.ts';
 import type { FileAddresses } from '../files/file-addresses.ts';
+import { readOwnFiles, withGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
@@ -113,11 +115,12 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   call.args = args;
   if (asked.bytesIn > longBytes) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
-  const request = requestOf(call, args);
+  const ready = tool.fileArguments.length === 0 ? args : await withFiles(call, args, parts);
+  const request = requestOf(call, ready);
   call.host = tool.request.url.host;
   const sentClock = performance.now();
   try {
-    const answer = await send(call, request, args, parts);
+    const answer = await send(call, request, ready, parts);
     call.upstreamMs = performance.now() - sentClock;
     noteAnswer(call, request, answer, parts.onUnexpected);
     const last = isFollowed(call, answer) ? await follow(call, answer, sentClock, parts) : answer;
@@ -128,6 +131,20 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   } finally {
     call.upstreamMs ??= performance.now() - sentClock;
   }
+}
+
+/** Reads the files that are given by their address. @throws ToolFailure invalid_arguments */
+async function withFiles(call: Call, args: Arguments, parts: CallToolParts): Promise<Arguments> {
+  const given = new Set<unknown>();
+  const readFile = readOwnFiles(call, parts);
+  const ready = await withGivenFiles(call.tool.fileArguments, args, parts.fileAddresses.idIn, async (id, name) => {
+    const file = await readFile(id, name);
+    given.add(file.bytes);
+    return file;
+  });
+  call.args = ready;
+  call.given = given;
+  return ready;
 }
 
 /** The answer at the end of the redirects, whose time counts as that of the upstream. */

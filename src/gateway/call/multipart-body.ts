@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { FormPart } from '../../domain/request/upstream-request.ts';
 
 const lineFeed = 0x0a;
@@ -10,7 +10,9 @@ export function multipartBody(parts: readonly FormPart[]): { contentType: string
   const heads = parts.map(headOf);
   const values = parts.map(bytesOf);
   // No value can contain the hash of all of them, so the boundary occurs in none.
-  const boundary = `toolhost-${hash('sha256', Buffer.concat(values), 'hex')}`;
+  const digest = createHash('sha256');
+  for (const value of values) digest.update(value);
+  const boundary = `toolhost-${digest.digest('hex')}`;
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);
   const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);

@@ -39,7 +39,7 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   };
   const tokens = tokensOf(call, { token, secret, sent });
   const request = buildRequest(tool.request, args, { tokens, secret });
-  refuseOwnKey(request);
+  refuseOwnKey(request, call.given);
   // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
   call.request = { request, credentialHash: known ?? tool.credentialHash(sent) };

@@ -4,12 +4,12 @@ import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
+import { readSizes, withGivenFiles } from '../files/given-files.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
@@ -40,11 +40,8 @@ type ShownResult = {
 
 /** Runs a tool for a try-out from the operations, which have checked permissions. */
 export function createTryOut(servers: HostedServers, parts: CallToolParts) {
-  /** @throws ToolFailure */
-  function prepare(server: HostedServer, tool: HostedTool, args: Arguments): MaybePromise<Arguments> {
-    const of = { workspaceId: server.workspaceId, onGone: undefined };
-    return prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
-  }
+  const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
+    preparePreview(server, tool, args, parts);
   /** The prepared arguments of a call, or undefined when they do not fit. */
   async function preparable(server: HostedServer, tool: HostedTool, args: Arguments): Promise<Arguments | undefined> {
     try {
@@ -103,6 +100,18 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
       }
     },
   };
+}
+
+/** The arguments for a preview, which shows the sizes of files. @throws ToolFailure */
+async function preparePreview(
+  { workspaceId }: HostedServer,
+  tool: HostedTool,
+  args: Arguments,
+  parts: CallToolParts,
+): Promise<Arguments> {
+  const of = { workspaceId, onGone: undefined };
+  const prepared = await prepareArguments(tool, args, (long) => checkOnThread(parts.threads, tool, long, of));
+  return withGivenFiles(tool.fileArguments, prepared, parts.fileAddresses.idIn, readSizes(workspaceId, parts));
 }
 
 /** The record of a call, and its capture. */

@@ -4,13 +4,14 @@ import { plainFailure, type ToolFailure } from '../../errors.ts';
 
 /**
  * Refuses a request with one of our API keys in it. Credentials are checked where they are presented; this check covers
- * the arguments, and secrets stored before that rule.
+ * the arguments, and secrets stored before that rule. `searched` are bytes that were searched before, in pieces.
  * @throws ToolFailure invalid_arguments
  */
-export function refuseOwnKey({ path, headers, body }: UpstreamRequest): void {
+export function refuseOwnKey({ path, headers, body }: UpstreamRequest, searched?: ReadonlySet<unknown>): void {
   const parts = formParts(body);
   const texts = parts ? parts.flatMap(([name, value, of]) => [name, value, of?.fileName]) : [body as string | Buffer];
-  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some(holdsKey)) throw ownKeyFailure();
+  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some((text) => !searched?.has(text) && holdsKey(text)))
+    throw ownKeyFailure();
 }
 
 export function ownKeyFailure(): ToolFailure {

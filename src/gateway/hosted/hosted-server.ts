@@ -58,6 +58,8 @@ export type ViewOf = { name: string; server: HostedServer };
 export type HostedTool = {
   name: string;
   request: RequestTemplate;
+  /** Arguments that take a file: Base64, or the address of one. */
+  fileArguments: readonly string[];
   args: ArgumentRules;
   /** Credentials that the service gets tokens with; empty for most tools. */
   clientCredentials: readonly Authentication[];
@@ -194,9 +196,11 @@ type OfServer = { config: ServerConfig; access: Access; userAgent: string };
 function compileTool(tool: Tool, { config, access, userAgent }: OfServer): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const source = readingSource(tool, config.max_answer_tokens);
+  const request = compileRequest(tool, config.authentication, userAgent);
   return {
     name: tool.name,
-    request: compileRequest(tool, config.authentication, userAgent),
+    request,
+    fileArguments: request.body.arguments.filter(({ isBase64 }) => isBase64).map(({ name }) => name),
     args: compileArguments(tool.input_schema, schema),
     clientCredentials: credentialsOf(config.authentication).filter(({ type }) => type === 'ClientCredentials'),
     reading: compileReading(source),

@@ -50,7 +50,7 @@ export const wireKeywords = {
     .literal('base64')
     .optional()
     .describe(
-      'base64: the text, Base64 or a data URL, is decoded and sent as bytes, as a file of a multipart body or as the whole body.',
+      'base64: the text, Base64, a data URL or the address of a file that a tool gave, is decoded and sent as bytes, as a file of a multipart body or as the whole body.',
     ),
   file_name: textOrArgument
     .optional()
@@ -84,11 +84,13 @@ export function withoutWireKeywords(definition: Definition): { [keyword: string]
   return definition.content === 'base64' ? { ...shown, description: describedFile(definition.description) } : shown;
 }
 
-/** Agents must know that they are asked for Base64; a description that says so stays as it is. */
+/** Agents must know that they are asked for Base64, which their own description may say, or for an address. */
 function describedFile(description: unknown): string {
   const given = typeof description === 'string' ? description.trim() : '';
-  if (/base64|data url/i.test(given)) return given;
-  const hint = 'Base64 of the bytes, or a data URL.';
+  const isSaid = /base64|data url/i.test(given);
+  const hint = isSaid
+    ? 'The address of a file that a tool gave is taken too.'
+    : 'Base64 of the bytes, a data URL, or the address of a file that a tool gave.';
   if (given === '') return hint;
   return `${/[.!?]$/.test(given) ? given : `${given}.`} ${hint}`;
 }

@@ -1,0 +1,92 @@
+import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
+import { fileChunkBytes, GivenFile } from '../../domain/files/kept-files.ts';
+import { refusedArgument } from '../../domain/request/pairs.ts';
+import { type Arguments, own } from '../../domain/request/sent-argument.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
+import type { FileRow } from '../../store/calls/files.ts';
+import { callerDigest } from '../callers/caller-digest.ts';
+import { ownKeyFailure } from '../credentials/refuse-own-key.ts';
+import type { AttachParts } from './attach-files.ts';
+import type { FileOwner } from './kept-files.ts';
+
+/** Most bytes of the files, and most files, that one call may give by their addresses. */
+const mostGiven = { bytes: 10 * 1024 * 1024, files: 100 };
+
+const unknownFile =
+  'no file is at this address for you; an address works for ten minutes, in one workspace, for the caller that got it; call the tool that gave it again, or give Base64';
+
+/** Reads the file of an address, for the argument of this name. @throws ToolFailure invalid_arguments */
+type ReadFile = (id: string, name: string) => Promise<GivenFile>;
+
+/**
+ * The arguments of a call, with the files themselves in place of their addresses. `names` are the arguments that take a
+ * file. The files are read from the store; nothing is sent.
+ * @throws ToolFailure invalid_arguments
+ */
+export async function withGivenFiles(
+  names: readonly string[],
+  args: Arguments,
+  idIn: (text: string) => string | undefined,
+  read: ReadFile,
+): Promise<Arguments> {
+  let replaced: Arguments | undefined;
+  for (const name of names) {
+    const value = own(args, name);
+    const list = Array.isArray(value) ? value : [value];
+    const ids = list.map((one) => (typeof one === 'string' ? idIn(one) : undefined));
+    const count = ids.filter((id) => id !== undefined).length;
+    if (count === 0) continue;
+    if (count > mostGiven.files)
+      throw refusedArgument({ name }, `found ${count} files; allowed: at most ${mostGiven.files}`);
+    const files: unknown[] = [];
+    for (const [index, id] of ids.entries()) files.push(id === undefined ? list[index] : await read(id, name));
+    replaced = { ...(replaced ?? args), [name]: Array.isArray(value) ? files : files[0] };
+  }
+  return replaced ?? args;
+}
+
+/** Reads the files that a caller was given itself. */
+export function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): ReadFile {
+  const digest = callerDigest(caller);
+  let left = mostGiven.bytes;
+  return async (id, name) => {
+    const file = await files.find(id);
+    if (file?.workspaceId !== server.workspaceId || file.caller !== digest) throw missing(name, files);
+    left -= file.bytes;
+    if (left < 0)
+      throw refusedArgument({ name }, `the files of this call have more than ${mostGiven.bytes} bytes in all`);
+    const bytes = await readWhole(file, name, files);
+    files.count('uploaded');
+    return new GivenFile(file.head, bytes);
+  };
+}
+
+/** Describes the files of a workspace for a preview, which shows their names and sizes and no bytes. */
+export function readSizes(workspaceId: string, { files }: AttachParts): ReadFile {
+  return async (id, name) => {
+    const file = await files.find(id);
+    if (file?.workspaceId !== workspaceId) throw missing(name, files);
+    return new GivenFile(file.head, Buffer.alloc(file.bytes));
+  };
+}
+
+/** Longest API key, and more; one could lie across two chunks. */
+const overlap = 128;
+
+/** The bytes of a file, chunk after chunk, each searched for API keys of this service. @throws ToolFailure */
+async function readWhole(file: FileRow, name: string, files: AttachParts['files']): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe(file.bytes);
+  for (let at = 0; at < file.bytes; at += fileChunkBytes) {
+    const chunk = await files.chunk(file, at / fileChunkBytes);
+    if (!chunk) throw missing(name, files);
+    chunk.copy(whole, at);
+    if (holdsApiKey(whole.toString('latin1', Math.max(0, at - overlap), at + chunk.length))) throw ownKeyFailure();
+    await nextTurn();
+  }
+  return whole;
+}
+
+function missing(name: string, files: AttachParts['files']) {
+  files.count('missing');
+  return refusedArgument({ name }, unknownFile);
+}

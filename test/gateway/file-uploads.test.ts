@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+
+const megabyte = 1024 * 1024;
+const file = { type: 'string', content: 'base64' };
+
+describe('uploads by the address of a file', () => {
+  let one: OneTool;
+  let source: string;
+  let whole: string;
+  let form: string;
+  let bytes: Buffer;
+  before(async () => {
+    one = await startOneTool();
+    const headers = {
+      'content-type': 'application/pdf',
+      'content-disposition': 'attachment; filename="Bericht ü.pdf"',
+    };
+    one.upstream.on('GET /file', () => ({ headers, body: bytes }));
+    one.upstream.on('POST /up', () => ({ body: { taken: true } }));
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    source = await one.serve({ url: '/file' }, { authentication });
+    whole = await one.serve({ method: 'POST', url: '/up', body: 'file', input_schema: { file } }, { authentication });
+    const fields = { files: { type: 'array', items: { type: 'string' }, content: 'base64' }, note: { type: 'string' } };
+    form = await one.serve(
+      { method: 'POST', url: '/up', body: 'multipart', input_schema: { ...fields, file: { ...file, optional: true } } },
+      { authentication },
+    );
+    for (const slug of [source, whole, form])
+      await one.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'secret' } });
+    key = await one.toolhost.key();
+  });
+  after(() => one.stop());
+
+  let key: string;
+  const call = (slug: string, args: Json, token = key) => one.toolhost.callTool(slug, token, 'run', args);
+  const addressOf = ({ content }: ToolReply) => /https?:\S+/.exec(content.map(({ text }) => text).join())?.[0] ?? '';
+  const given = async (size: number) => {
+    bytes = randomBytes(size).fill(0, 0, 1);
+    return addressOf(await call(source, {}));
+  };
+  const sent = async (slug: string, args: Json) => {
+    one.upstream.take();
+    const result = await call(slug, args);
+    assert.notEqual(result.isError, true, textOf(result));
+    const [request] = one.upstream.take();
+    return request ?? assert.fail('nothing was sent');
+  };
+  const refused = async (slug: string, args: Json, token = key) => {
+    one.upstream.take();
+    const result = await call(slug, args, token);
+    assert.deepEqual([result.isError, one.upstream.take()], [true, []]);
+    return textOf(result);
+  };
+
+  it('[agent 4] sends the bytes, the type and the name of the file, as the whole body and as parts', async () => {
+    for (const size of [256 * 1024 + 1, 3 * 192 * 1024, megabyte + 7]) {
+      const address = await given(size);
+      const raw = await sent(whole, { file: address });
+      assert.ok(bytes.equals(raw.body), `${size}`);
+      assert.equal(raw.headers['content-type'], 'application/pdf');
+      const base64 = Buffer.from('plain').toString('base64');
+      const parts = await sent(form, { files: [address, base64, address], note: address });
+      const body = parts.body;
+      assert.equal(body.toString('latin1').split(bytes.toString('latin1')).length, 3);
+      const text = body.toString('utf8');
+      assert.equal(text.split('filename="Bericht ü.pdf"').length, 3);
+      // An argument that takes no file is a text, whatever it looks like.
+      assert.ok(text.includes(`name="note"\r\n\r\n${address}\r\n`));
+    }
+  });
+
+  it('[agent 4] is for the caller that got the address, in its workspace, for ten minutes', async () => {
+    const address = await given(megabyte);
+    const other = await one.toolhost.key();
+    const foreign = await one.toolhost.key({ workspace: 'elsewhere' });
+    const unknown = /^file: no file is at this address for you; an address works for ten minutes/;
+    assert.match(await refused(whole, { file: address }, other), unknown);
+    assert.match(await refused(whole, { file: `${address.slice(0, -3)}abc` }), unknown);
+    const config = { name: 'Foreign', slug: 'foreign', authentication: { type: 'Bearer', token: '{{KEY}}' } };
+    const tool = { name: 'run', description: 'Takes a file of another workspace.', method: 'POST', body: 'file' };
+    const tools = [{ ...tool, url: `${one.upstream.url}/up`, input_schema: { file } }];
+    await one.toolhost.rest('POST', '/servers', { key: foreign, body: { ...config, tools } });
+    await one.toolhost.rest('PUT', '/servers/foreign/secrets/KEY', { key: foreign, body: { value: 'secret' } });
+    assert.match(await refused('foreign', { file: address }, foreign), unknown);
+    const { db } = one.toolhost.running.app.runner;
+    await db
+      .updateTable('files')
+      .set((row) => ({ at: row.eb('at', '-', 600_000) }))
+      .execute();
+    assert.match(await refused(whole, { file: address }), unknown);
+    assert.equal((await fetch(address)).status, 404);
+  });
+
+  it('[agent 4] takes no other address, and asks nobody for one', async () => {
+    const address = await given(megabyte);
+    const { origin, pathname, host } = new URL(address);
+    const addresses = [
+      `${one.upstream.url}/file`,
+      `${origin}/mcp/${source}`,
+      `${one.upstream.url}${pathname}`,
+      `${address}?x=1`,
+      `${address}#x`,
+      `${address}/`,
+      ` ${address}`,
+      `${origin}/x/..${pathname}`,
+      `${origin}//files/${pathname.slice(7)}`,
+      `http://user:pass@${host}${pathname}`,
+      `HTTP://${host}${pathname}`,
+      `https://${host}${pathname}`,
+      `file://${pathname}`,
+      `data:,${address}`.replace('data:,', 'url:'),
+    ];
+    for (const wrong of addresses) assert.match(await refused(whole, { file: wrong }), /^file: is not Base64; /, wrong);
+    // Base64 has no colon, so no Base64 is an address, and no address is Base64.
+    await fc.assert(
+      fc.asyncProperty(fc.base64String({ maxLength: 60 }), async (text) => {
+        const { body } = await sent(whole, { file: text });
+        assert.ok(Buffer.from(text, 'base64').equals(body));
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  it('[agent 4] sends at most 10 MiB of files in one call', async () => {
+    const address = await given(10 * megabyte);
+    assert.equal((await sent(whole, { file: address })).body.length, 10 * megabyte);
+    assert.match(
+      await refused(form, { files: [address, address], note: '' }),
+      /^files: the files of this call have more/,
+    );
+    const many = Array(101).fill(address);
+    assert.match(await refused(form, { files: many, note: '' }), /^files: found 101 files; allowed: at most 100$/);
+  });
+
+  it('[agent 4] never sends an API key of the service that lies in a file', async () => {
+    for (const at of [0, 192 * 1024 - 20, 300_000]) {
+      await given(400_000);
+      bytes.write(` ${key} `, at);
+      const address = addressOf(await call(source, {}));
+      assert.match(await refused(whole, { file: address }), /the request would hold an API key of this service/);
+    }
+  });
+
+  it('[agent 4] is previewed with the name and the size of the file', async () => {
+    const address = await given(megabyte);
+    const path = `/servers/${form}/tools/run/preview`;
+    const reply = await one.toolhost.rest('POST', path, { body: { arguments: { files: [address], note: 'x' } } });
+    assert.equal(reply.status, 200, reply.text);
+    assert.match(reply.text, /\(1048576 bytes\)/);
+    assert.match(reply.text, /Bericht ü\.pdf/);
+  });
+
+  it('[agent 4] works between servers that forward nothing, for whoever has the address', async () => {
+    const open = await one.serve({ url: '/file' });
+    const up = await one.serve({ method: 'POST', url: '/up', body: 'file', input_schema: { file } });
+    bytes = randomBytes(megabyte).fill(0, 0, 1);
+    const address = addressOf(await call(open, {}, callerToken));
+    one.upstream.take();
+    assert.notEqual((await call(up, { file: address }, 'another-token')).isError, true);
+    assert.ok(one.upstream.take()[0]?.body.equals(bytes));
+  });
+});
