@@ -72,8 +72,7 @@ export async function createApp(
   const logins = createLogins({ ...from, ...observability, caches, http, documents });
   const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
-  const limitedBy = { config, store: database, presence, http, log };
-  const { limits, breaker, addresses, ...limited } = limitCalls(limitedBy, surroundings);
+  const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, presence, http }, surroundings);
   const threads = startThreads(surroundings.clock);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
