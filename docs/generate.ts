@@ -8,6 +8,7 @@ import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { variables } from '../src/variables.ts';
 import { clientsFile, clientsPage } from './client-snippets.ts';
+import { commandPage } from './command-page.ts';
 import { declaredFile, declaredText } from './declared.ts';
 
 type JsonSchema = {
@@ -178,6 +179,7 @@ export function referencePages(): Record<string, string> {
     'operations.md': operationsPage(),
     'environment.md': environmentPage(),
     'server-configuration.md': configurationPage(),
+    'command-line.md': commandPage(generated),
   };
 }
 

@@ -1,31 +1,21 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { ContentBlock } from '../../domain/mcp.ts';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import type { RestClient } from '../connection/rest-client.ts';
-import { jsonArguments, type NamedText, namedText, typedArguments } from '../input/tool-arguments.ts';
 import { note, print, printJson } from '../print/print.ts';
+import { type ArgumentOptions, addArgumentOptions, givenArguments } from './given-arguments.ts';
 
-type Options = ConnectionOptions & {
-  json?: true;
-  arg?: NamedText[];
-  args?: { [name: string]: unknown };
-  token?: string;
-};
+type Options = ConnectionOptions & ArgumentOptions & { json?: true; token?: string };
 type Outcome = Output<'callTool'>;
 
 export function addCall(program: Command): void {
-  addConnectionOptions(program.command('call'))
+  addArgumentOptions(addConnectionOptions(program.command('call')))
     .description('call a tool of a hosted server, to try it out; the upstream request is really sent')
     .argument('<slug>')
     .argument('<tool>')
-    .option('--arg <name=value>', 'an argument of the tool; may be repeated', (text, before: NamedText[] = []) => [
-      ...before,
-      parsed(namedText, text),
-    ])
-    .option('--args <json>', 'arguments as one JSON object; --arg overrules it', (text) => parsed(jsonArguments, text))
     .option(
       '--token <token>',
       "token of the upstream, for servers that forward their caller's (default: TOOLHOST_TOKEN)",
@@ -43,22 +33,13 @@ Examples:
     .action(call);
 }
 
-function parsed<T>(parse: (text: string) => T, text: string): T {
-  try {
-    return parse(text);
-  } catch (error) {
-    throw new InvalidArgumentError(messageOf(error));
-  }
-}
-
 async function call(slug: string, tool: string, options: Options): Promise<void> {
   const client = await connect(options, process.env);
-  const properties = await propertiesOf(client, slug, tool);
   const token = options.token ?? process.env.TOOLHOST_TOKEN;
   const outcome = await run(client, {
     slug,
     tool,
-    arguments: { ...options.args, ...typedArguments(options.arg ?? [], properties) },
+    arguments: await givenArguments(client, { slug, tool }, options),
     ...(token && { token }),
   });
   if (options.json) printJson(outcome);
@@ -76,34 +57,6 @@ async function run(client: RestClient, input: Input<'callTool'>): Promise<Outcom
       error.kind,
       'the server forwards the token of its caller; give one with --token or TOOLHOST_TOKEN',
     );
-  }
-}
-
-/** The tool's input schema; undefined for a key that may call but not read. @throws AppError for an unknown tool */
-async function propertiesOf(client: RestClient, slug: string, tool: string): Promise<{ [name: string]: unknown }> {
-  const config = await readConfig(client, slug);
-  if (!config) return {};
-  const found = config.tools.find((candidate) => candidate.name === tool);
-  if (found) {
-    const { toJsonSchema } = await import('../../domain/config/input-schema.ts');
-    return (toJsonSchema(found.input_schema).properties ?? {}) as { [name: string]: unknown };
-  }
-  const { nearestOrAll } = await import('../../domain/problems/near-names.ts');
-  const advice = nearestOrAll(
-    tool,
-    config.tools.map(({ name }) => name),
-  );
-  throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
-}
-
-type Config = { tools: { name: string; input_schema: { [name: string]: unknown } }[] };
-
-async function readConfig(client: RestClient, slug: string): Promise<Config | undefined> {
-  try {
-    return (await client.run('getMcpServer', { slug })).config as Config;
-  } catch (error) {
-    if (error instanceof AppError && error.kind === 'forbidden') return undefined;
-    throw error;
   }
 }
 

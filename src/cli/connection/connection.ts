@@ -30,6 +30,9 @@ export function serviceUrl(text: string): string {
   return origin;
 }
 
+/** Heading of these options in the help. */
+export const connectionGroup = 'Which service, and with which credential:';
+
 /** The options of every command that talks to a running service. */
 export function addConnectionOptions(command: Command): Command {
   return command
@@ -37,12 +40,16 @@ export function addConnectionOptions(command: Command): Command {
       new Option(
         '--url <url>',
         'address of the service (default: TOOLHOST_URL, BASE_URL, that of the profile, or http://127.0.0.1:PORT)',
-      ).argParser(serviceUrl),
+      )
+        .argParser(serviceUrl)
+        .helpGroup(connectionGroup),
     )
-    .option(
-      '--key <key>',
-      'API key (default: TOOLHOST_API_KEY, which keeps it out of lists of processes, or the login of the profile)',
+    .addOption(
+      new Option(
+        '--key <key>',
+        'API key (default: TOOLHOST_API_KEY, which keeps it out of lists of processes, or the login of the profile)',
+      ).helpGroup(connectionGroup),
     )
-    .addOption(profileOption())
+    .addOption(profileOption().helpGroup(connectionGroup))
     .addOption(jsonOption());
 }

@@ -53,7 +53,8 @@ export function differenceText({ slug, file, result, changes }: ServerOutcome, u
   );
 }
 
-function changeLines({ path, before, after }: ServerOutcome['changes'][number], isUndone: boolean): string[] {
+/** Lines of one difference. */
+export function changeLines({ path, before, after }: ServerOutcome['changes'][number], isUndone: boolean): string[] {
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
   const note = isUndone ? '  (changed elsewhere since the last apply)' : '';
   const [old, next] = [valueLines(before), valueLines(after)];

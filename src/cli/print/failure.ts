@@ -1,13 +1,23 @@
 import { CommanderError } from 'commander';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { refusedUsage } from '../input/usage.ts';
 
-/** Prints to standard error why a command failed, and returns the exit code. */
-export function reportFailure(error: unknown): 0 | 1 | 2 {
-  // Commander has already printed its message or the requested help.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : error.code === refusedUsage ? 1 : 2;
-  process.stderr.write(`error: ${failureText(error)}\n`);
-  return 1;
+/** Prints to standard error why a command failed, as text or as one JSON object, and returns the exit code. */
+export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
+  const isUsage = error instanceof CommanderError;
+  if (isUsage && error.exitCode === 0) return 0;
+  if (isJson) process.stderr.write(`${JSON.stringify({ error: failureJson(error) })}\n`);
+  // Commander has already printed its message.
+  else if (!isUsage) process.stderr.write(`error: ${failureText(error)}\n`);
+  return isUsage && error.code !== refusedUsage ? 2 : 1;
+}
+
+/** A failure for programs. `kind` is `usage`, that of an error of the service, or `failed`. */
+function failureJson(error: unknown): { kind: string; message: string; problems: readonly Problem[] } {
+  if (error instanceof CommanderError)
+    return { kind: 'usage', message: error.message.replace(/^error: /, ''), problems: [] };
+  if (error instanceof AppError) return { kind: error.kind, message: headline(error), problems: error.problems };
+  return { kind: isRefusal(error) ? 'failed' : 'internal', message: failureText(error), problems: [] };
 }
 
 function failureText(error: unknown): string {

@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process';
+import { Command, CommanderError, type Option } from 'commander';
+import { commit, version } from '../version.ts';
+import { addCall } from './calls/call.ts';
+import { addPreview } from './calls/preview.ts';
+import { addDoctor } from './commands/doctor.ts';
+import { addLogin } from './commands/login.ts';
+import { addLogout } from './commands/logout.ts';
+import { addProfiles } from './commands/profiles.ts';
+import { addServe } from './commands/serve.ts';
+import { connectionGroup } from './connection/connection.ts';
+import { addApply } from './file-commands/apply.ts';
+import { addCheck } from './file-commands/check.ts';
+import { addDev } from './file-commands/dev.ts';
+import { addDiff } from './file-commands/diff.ts';
+import { addExport } from './file-commands/export.ts';
+import { addSchema } from './file-commands/schema.ts';
+import { addImport } from './imports/import.ts';
+import { addImportAgain } from './imports/import-again.ts';
+import { addBackup } from './operator/backup.ts';
+import { addKeys } from './operator/keys.ts';
+import { addLimits } from './operator/limits.ts';
+import { addMasterKey } from './operator/master-key.ts';
+import { addQuotas } from './operator/quotas.ts';
+import { addAudit } from './records/audit.ts';
+import { addCalls } from './records/calls.ts';
+import { addSecrets } from './servers/secrets.ts';
+import { addServers } from './servers/servers.ts';
+import { addTools } from './servers/tools.ts';
+import { addVersions } from './servers/versions.ts';
+
+const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
+  'The service:': [addServe, addDev],
+  'You and the service:': [addLogin, addLogout, addProfiles],
+  'Servers, on a running service:': [addServers, addTools, addSecrets, addVersions],
+  'Calls, on a running service:': [addCall, addPreview, addCalls, addAudit],
+  'Configurations as files:': [addCheck, addApply, addDiff, addExport, addSchema],
+  'API descriptions:': [addImport, addImportAgain],
+  'Any MCP server:': [addDoctor],
+  'Directly on the database (DATA_DIR or DATABASE_URL):': [addKeys, addLimits, addQuotas, addMasterKey, addBackup],
+};
+
+/** Where help goes, and how wide it is; `isQuiet` leaves the messages about wrong usage to the caller. */
+export type ProgramOutput = { isQuiet?: boolean; width?: number; write?: (text: string) => void };
+
+/** Declares every command. */
+export function createProgram({ isQuiet = false, width = helpWidth(), write }: ProgramOutput = {}): Command {
+  const program = new Command('toolhost')
+    .description('Turns HTTP APIs into hosted MCP servers.')
+    .option('-V, --version', 'print the version and the commit')
+    .on('option:version', printVersion)
+    .exitOverride()
+    .configureHelp({ groupItems: connectionLast, subcommandTerm, subcommandDescription })
+    .configureOutput({
+      getOutHelpWidth: () => width,
+      writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
+      ...(isQuiet && { writeErr: () => undefined }),
+    })
+    .showHelpAfterError('Add --help to see what is possible.')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  toolhost serve
+  toolhost keys create --name me --scopes manage,call
+  toolhost check server.yaml && toolhost servers create server.yaml
+  toolhost apply servers --dry-run
+  toolhost import https://api.example.com/openapi.json --plan
+  toolhost call projects list_projects --arg status=eq.active
+
+Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: something differs).`,
+    );
+  for (const [heading, adders] of Object.entries(commandGroups)) {
+    for (const add of adders) {
+      const before = program.commands.length;
+      add(program);
+      for (const command of program.commands.slice(before)) command.helpGroup(heading);
+    }
+  }
+  return program;
+}
+
+const narrowest = 40;
+const widest = 100;
+
+function helpWidth(): number {
+  return Math.min(Math.max(process.stdout.columns ?? 80, narrowest), widest);
+}
+
+function writeOut(text: string): void {
+  process.stdout.write(text);
+}
+
+/** Reflows the prose that commands add to their help. Examples are indented, and stay as they are. */
+function wrapProse(text: string, width: number): string {
+  const paragraph = /(?<=^|\n)(?:\S[^\n]*(?:\n(?=\S))?)+/g;
+  const line = new RegExp(`(.{1,${width}})(?: +|$)`, 'g');
+  return text.replaceAll(paragraph, (prose) =>
+    prose.split('\n').every(({ length }) => length <= width)
+      ? prose
+      : prose.replaceAll('\n', ' ').replaceAll(line, '$1\n').trimEnd(),
+  );
+}
+
+/** Arguments are in the help of each command, so that the list is readable. */
+function subcommandTerm(command: Command): string {
+  return command.name();
+}
+
+/** The first part of a description; what all commands of a group have in common is in its heading. */
+function subcommandDescription(command: Command): string {
+  return command.description().replace(/, directly on the database .*|;.*/, '');
+}
+
+/** Groups the items of a help text; the options that most commands share come last. */
+function connectionLast<Item extends Command | Option>(
+  _all: Item[],
+  visible: Item[],
+  groupOf: (item: Item) => string,
+): Map<string, Item[]> {
+  const groups = Map.groupBy(visible, groupOf);
+  const shared = groups.get(connectionGroup);
+  groups.delete(connectionGroup);
+  return shared ? groups.set(connectionGroup, shared) : groups;
+}
+
+function printVersion(): never {
+  process.stdout.write(`${version} (commit ${commit ?? commitOfCheckout()})\n`);
+  throw new CommanderError(0, 'commander.version', version);
+}
+
+function commitOfCheckout(): string {
+  try {
+    const cwd = import.meta.dirname;
+    return execFileSync('git', ['rev-parse', 'HEAD'], { cwd, encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch {
+    // The sources were copied without their repository, or git is not installed.
+    return 'unknown';
+  }
+}

@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Command, Option } from 'commander';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import type { ConnectedClient } from '../connection/rest-client.ts';
+import { wholeUpTo } from '../input/whole-number.ts';
+import { note, print, printJson } from '../print/print.ts';
+import { followRecords } from './follow-records.ts';
+import { type Dated, newestRecords, type ReadPage } from './read-records.ts';
+import { type Since, serviceTime, sinceOf } from './since.ts';
+
+export type RecordOptions = ConnectionOptions & { json?: true; follow?: true; limit: number; since?: Since };
+
+const mostListed = 10_000;
+const listed = 50;
+const shownFirst = 10;
+
+/** The options of a command that lists records and can follow them. */
+export function addRecordOptions(command: Command, what: string): Command {
+  return addConnectionOptions(command)
+    .addOption(
+      new Option('--since <time>', `only ${what} from then on: 15m, 2h, 3d, or 2026-11-22T10:00:00Z`).argParser(
+        sinceOf,
+      ),
+    )
+    .option(
+      '--limit <number>',
+      `most ${what} to list (default: ${listed}, or ${shownFirst} with --follow)`,
+      wholeUpTo(mostListed),
+    )
+    .option('--follow', `go on with new ${what} until Ctrl-C; the newest comes last`);
+}
+
+type RecordKind<Item> = {
+  /** Name of the list in JSON. */
+  name: string;
+  read: (client: ConnectedClient) => ReadPage<Item>;
+  /** Lines for people; the heads of the columns when there is no record. */
+  lines: (records: readonly Item[]) => string[];
+  none: string;
+};
+
+/** Lists records, or follows them. With `--json` a list is one object, and each record that is followed a line. */
+export async function runRecords<Item extends Dated>(
+  kind: RecordKind<Item>,
+  options: Omit<RecordOptions, 'limit'> & { limit?: number },
+): Promise<void> {
+  const client = await connect(options, process.env);
+  const read = kind.read(client);
+  const { json, follow, since, limit = follow ? shownFirst : listed } = options;
+  const show = (records: readonly Item[]) => {
+    if (json) for (const record of records) process.stdout.write(`${JSON.stringify(record)}\n`);
+    else if (records.length > 0) print(kind.lines(records).join('\n'));
+  };
+  const now = follow || (since && 'beforeNowMs' in since) ? await serviceTime(client.url) : 0;
+  const from = since && ('at' in since ? since.at : now - since.beforeNowMs);
+  if (follow) {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));
+    return followRecords({ read, show, since: from, first: limit, now, wait: (ms) => wait(ms), note });
+  }
+  const { records, next } = await newestRecords(read, limit, from);
+  if (json) printJson({ [kind.name]: records, ...(next !== undefined && { next_cursor: next }) });
+  else if (records.length === 0) print(kind.none);
+  else show(records);
+}

@@ -1,0 +1,119 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { changesBetween } from '../../domain/config/config-changes.ts';
+import { AppError } from '../../errors.ts';
+import type { Output } from '../../operations/index.ts';
+import { connect } from '../connection/connect.ts';
+import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import type { RestClient } from '../connection/rest-client.ts';
+import { changeLines } from '../files/report.ts';
+import { refusesUsage } from '../input/usage.ts';
+import { print, printJson, table } from '../print/print.ts';
+
+type Options = ConnectionOptions & { json?: true };
+type Version = Output<'listVersions'>['versions'][number];
+
+export function addVersions(program: Command): void {
+  const versions = program.command('versions').description('show, compare and restore the versions of a hosted server');
+  addConnectionOptions(versions.command('list', { isDefault: true }))
+    .description('list the stored versions, newest first')
+    .argument('<slug>')
+    .addHelpText('after', '\nExamples:\n  toolhost versions projects\n  toolhost versions list projects --json')
+    .action(list);
+  addConnectionOptions(versions.command('show'))
+    .description('print one version as a configuration file, secrets masked')
+    .argument('<slug>')
+    .argument('<version>', 'number of the version', versionOf)
+    .addHelpText('after', '\nExample:\n  toolhost versions show projects 3 > projects-3.yaml')
+    .action(show);
+  refusesUsage(addConnectionOptions(versions.command('diff')))
+    .description('compare two versions, field by field')
+    .argument('<slug>')
+    .argument('<version>', 'number of the older version', versionOf)
+    .argument('[other]', 'number of the newer version (default: the current one)', versionOf)
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 the same, 1 a problem, 2 different.\n\nExamples:\n  toolhost versions diff projects 3\n  toolhost versions diff projects 3 5',
+    )
+    .action(diff);
+  addConnectionOptions(versions.command('restore'))
+    .description('make an older version the current one; it becomes a new version, and secrets stay')
+    .argument('<slug>')
+    .argument('<version>', 'number of the version', versionOf)
+    .addHelpText('after', '\nExample:\n  toolhost versions restore projects 3')
+    .action(restore);
+}
+
+function versionOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('allowed: the number of a version, such as 3');
+  return Number(text);
+}
+
+/** Pages of versions, which hold whole configurations. */
+async function* pagesOf(client: RestClient, slug: string): AsyncGenerator<Version[]> {
+  let cursor: string | undefined;
+  do {
+    const page = await client.run('listVersions', { slug, limit: 20, ...(cursor !== undefined && { cursor }) });
+    yield page.versions;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}
+
+async function list(slug: string, options: Options): Promise<void> {
+  const client = await connect(options, process.env);
+  const versions: Version[] = [];
+  for await (const page of pagesOf(client, slug)) versions.push(...page);
+  if (options.json) return printJson({ versions });
+  const rows = versions.map(({ version, created_at, created_by, created_by_name, config }) => [
+    String(version),
+    created_at,
+    created_by_name ?? created_by,
+    String((config as { tools?: unknown[] }).tools?.length ?? 0),
+  ]);
+  print(table(['VERSION', 'STORED AT', 'BY', 'TOOLS'], rows));
+}
+
+/** The versions with these numbers; undefined is the newest. @throws AppError notFound */
+async function find(client: RestClient, slug: string, wanted: readonly (number | undefined)[]): Promise<Version[]> {
+  const found = new Map<number | undefined, Version>();
+  for await (const page of pagesOf(client, slug)) {
+    if (!found.has(undefined) && page[0]) found.set(undefined, page[0]);
+    for (const version of page) found.set(version.version, version);
+    if (wanted.every((number) => found.has(number))) break;
+  }
+  return wanted.map((number) => {
+    const version = found.get(number);
+    if (version) return version;
+    throw new AppError(
+      'notFound',
+      `the server ${slug} has no version ${number}; the current one is ${found.get(undefined)?.version}, and old ones are deleted when there are too many`,
+    );
+  });
+}
+
+async function show(slug: string, number: number, options: Options): Promise<void> {
+  const client = await connect(options, process.env);
+  const [version] = await find(client, slug, [number]);
+  if (options.json) return printJson(version);
+  const { stringify } = await import('yaml');
+  const head = `# Version ${version?.version} of ${version?.created_at}, by ${version?.created_by_name ?? version?.created_by}`;
+  print(`${head}\n${stringify(version?.config, { lineWidth: 0 }).trimEnd()}`);
+}
+
+async function diff(slug: string, number: number, other: number | undefined, options: Options): Promise<void> {
+  const client = await connect(options, process.env);
+  const [before, after] = await find(client, slug, [number, other]);
+  const changes = await changesBetween(before?.config, after?.config);
+  if (changes.length > 0) process.exitCode = 2;
+  if (options.json) return printJson({ from: before?.version, to: after?.version, changes });
+  const what = `version ${before?.version} and version ${after?.version} of ${slug}`;
+  if (changes.length === 0) return print(`There is no difference between ${what}.`);
+  print([`Differences between ${what}:`, ...changes.flatMap((change) => changeLines(change, false))].join('\n'));
+}
+
+async function restore(slug: string, version: number, options: Options): Promise<void> {
+  const client = await connect(options, process.env);
+  const restored = await client.run('restoreVersion', { slug, version });
+  if (options.json) return printJson(restored);
+  const { operations } = await import('../../operations/index.ts');
+  print(operations.restoreVersion.say?.(restored) ?? '');
+}

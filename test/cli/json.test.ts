@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Command } from 'commander';
+import { createProgram } from '../../src/cli/program.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+/** Commands that have no data to print in two forms. */
+const printNoData = ['serve', 'dev', 'schema', 'completion', 'complete'];
+
+function leaves(command: Command, path: readonly string[] = []): { path: readonly string[]; command: Command }[] {
+  if (command.commands.length === 0) return [{ path, command }];
+  return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
+}
+
+describe('every command', () => {
+  let help = '';
+  const write = (text: string) => {
+    help += text;
+  };
+  const all = leaves(createProgram({ width: 80, write }));
+
+  it('[ship 7] prints JSON on demand', () => {
+    assert.ok(all.length > 30);
+    const without = all.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
+    assert.deepEqual(
+      without.map(({ path }) => path.join(' ')).filter((name) => !printNoData.includes(name)),
+      [],
+    );
+  });
+
+  it('[ship 7] has a help that fits 80 columns and says what each argument and option is', () => {
+    for (const { path, command } of all) {
+      const name = path.join(' ');
+      assert.notEqual(command.description(), '', name);
+      for (const { flags, description } of command.options) assert.notEqual(description, '', `${name} ${flags}`);
+      help = '';
+      command.outputHelp();
+      // An address or a command line is not broken.
+      const long = help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S|^ {2,}.*https?:/.test(line));
+      assert.deepEqual(name === 'serve' ? [] : long, [], name);
+    }
+  });
+
+  it('[ship 7] reports a failure as one JSON object with --json, with the same exit codes', async () => {
+    const env = { TOOLHOST_URL: 'http://127.0.0.1:1', TOOLHOST_API_KEY: 'thk_x' };
+    const cases: [string[], number, string][] = [
+      [['servers', 'list'], 1, 'unavailable'],
+      [['servers', 'list', '--jsn'], 2, 'usage'],
+      [['servers', 'get'], 2, 'usage'],
+      [['calls', '--since', 'tomorrow'], 2, 'usage'],
+      [['diff'], 1, 'usage'],
+      [['servers', 'create', '/nowhere.yaml'], 1, 'notFound'],
+      [['profiles', 'use', 'nobody'], 1, 'notFound'],
+      [['restore', '/nowhere.backup'], 1, 'failed'],
+    ];
+    for (const [args, code, kind] of cases) {
+      const end = await toolhost([...args, '--json'], { env: { ...env, XDG_CONFIG_HOME: '/nowhere' } });
+      assert.deepEqual([end.code, end.stdout], [code, ''], args.join(' '));
+      const { error } = JSON.parse(end.stderr) as { error: { kind: string; message: string; problems: object[] } };
+      assert.deepEqual([error.kind, Array.isArray(error.problems)], [kind, true], end.stderr);
+      assert.doesNotMatch(error.message, /^error|^\s+at /m);
+    }
+  });
+});

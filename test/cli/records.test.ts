@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { followRecords } from '../../src/cli/records/follow-records.ts';
+import type { ReadPage } from '../../src/cli/records/read-records.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { beginToolhost, binary, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+type Call = { id: string; at: string; tool: string; outcome: string; server: string };
+type Calls = { calls: Call[]; next_cursor?: string };
+
+const withinMs = 30_000;
+
+describe('toolhost calls and audit', () => {
+  let running: TestToolhost;
+  let upstream: RecordingUpstream;
+  let env: Record<string, string>;
+  let dataDir: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
+    running = await startToolhost({ egress: [upstream.port], dataDir });
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    const tools = ['run', 'slow', 'fail'].map((name) =>
+      toolAt(`${upstream.url}/${name}`, { name, timeout_ms: 20_000 }),
+    );
+    await running.createServer(serverAt('things', upstream.url, { tools }));
+    await running.createServer(serverAt('others', upstream.url));
+    upstream.on('GET /fail', () => ({ status: 500 }));
+  });
+  after(async () => {
+    await running.stop();
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const call = (tool = 'run', slug = 'things') => running.callTool(slug, 'some-token', tool);
+  const listed = async () => (await running.rest('GET', '/calls?limit=200')).body as unknown as Calls;
+
+  /** A command that follows: the lines that it has printed, and how it is ended. */
+  function follow(args: readonly string[]) {
+    const child = beginToolhost([...args, '--follow'], { env });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk));
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk));
+    const lines = () => stdout.split('\n').slice(0, -1);
+    return {
+      lines,
+      ids: () => lines().map((line) => (JSON.parse(line) as Call).id),
+      notes: () => stderr,
+      async end() {
+        child.kill('SIGINT');
+        const [code] = (await once(child, 'close')) as [number | null];
+        return { code, stderr };
+      },
+    };
+  }
+
+  it('[ship 7] lists calls newest first, as people and as programs read them, with the filters of the service', async () => {
+    await call();
+    await call('fail');
+    await call('get', 'others');
+    const all = await listed();
+    assert.equal(all.calls.length, 3);
+    const json = (...args: string[]) => toolhostJson<Calls>(['calls', ...args], { env });
+    assert.deepEqual(await json(), all);
+    const tools = async (...args: string[]) =>
+      (await json(...args)).calls.map(({ server, tool }) => `${server} ${tool}`);
+    assert.deepEqual(await tools('--outcome', 'upstream_status'), ['things fail']);
+    assert.deepEqual(await tools('--server', 'things', '--tool', 'run'), ['things run']);
+    assert.deepEqual(await tools('--caller', 'api_key'), []);
+    assert.equal((await tools('--since', '1h')).length, 3);
+    assert.deepEqual(await tools('--since', '2099-01-01'), []);
+    const first = await json('--limit', '1');
+    assert.deepEqual([first.calls, typeof first.next_cursor], [all.calls.slice(0, 1), 'string']);
+    const { stdout } = await toolhost(['calls', '--server', 'things'], { env });
+    const lines = stdout.trimEnd().split('\n');
+    assert.match(lines[0] ?? '', /^\S+Z {2}upstream_status {4}500 {2}\s*\d+ ms {2}things fail {2}\(.*500.*\)$/);
+    assert.match(lines[1] ?? '', /^\S+Z {2}ok {17}200 {2}\s*\d+ ms {2}things run$/);
+    for (const wrong of [
+      ['--since', 'yesterday'],
+      ['--outcome', 'bad'],
+      ['--limit', '0'],
+    ])
+      assert.equal((await toolhost(['calls', ...wrong], { env })).code, 2, wrong.join(' '));
+  });
+
+  it('[ship 7] follows calls: each once, also one that ends long after later ones, until Ctrl-C', async () => {
+    let release: (() => void) | undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    upstream.on('GET /slow', async () => {
+      await held;
+      return { body: {} };
+    });
+    const following = follow(['calls', '--json', '--limit', '1']);
+    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    const slow = call('slow');
+    for (let i = 0; i < 5; i++) await call();
+    await eventually(() => assert.equal(following.lines().length, 6), withinMs);
+    release?.();
+    await slow;
+    await eventually(() => assert.equal(following.lines().length, 7), withinMs);
+    const expected = (await listed()).calls.slice(0, 7).map(({ id }) => id);
+    assert.deepEqual(following.ids().toSorted(), expected.toSorted());
+    assert.deepEqual(await following.end(), { code: 0, stderr: '' });
+  });
+
+  it('[ship 7] ends without a word when its reader ends', async () => {
+    const pipe = spawn('bash', ['--norc', '-o', 'pipefail', '-c', `'${binary}' calls --follow --limit 1 | head -n 1`], {
+      env: { PATH: process.env.PATH ?? '', ...env },
+    });
+    const ended = once(pipe, 'close');
+    let isOver = false;
+    void ended.then(() => {
+      isOver = true;
+    });
+    const stderr = text(pipe.stderr);
+    await eventually(async () => {
+      await call();
+      assert.ok(isOver);
+    }, withinMs);
+    assert.deepEqual([(await ended)[0], await stderr], [0, '']);
+  });
+
+  it('[ship 7] goes on when the service comes back, without losing or repeating a call', async () => {
+    const following = follow(['calls', '--json', '--limit', '1']);
+    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    const port = new URL(running.url).port;
+    await running.stop();
+    await eventually(() => assert.match(following.notes(), /nothing answers at .*; trying again/), withinMs);
+    running = await startToolhost({ egress: [upstream.port], dataDir, env: { PORT: port } });
+    await call();
+    await eventually(() => assert.equal(following.lines().length, 2), withinMs);
+    assert.equal(new Set(following.ids()).size, 2);
+    assert.equal((await following.end()).code, 0);
+  });
+
+  it('[ship 7] lists and follows changes', async () => {
+    type Events = { events: { operation: string; target?: string }[] };
+    const { events } = await toolhostJson<Events>(['audit'], { env });
+    assert.deepEqual(events, (await running.rest('GET', '/audit')).body.events);
+    assert.ok(events.some(({ operation, target }) => operation === 'createMcpServer' && target === 'things'));
+    const { stdout } = await toolhost(['audit', '--limit', '1'], { env });
+    assert.match(stdout, /^\S+Z {2}\w+ .* by (api_key|operator) \S+/);
+    assert.deepEqual((await toolhostJson<Events>(['audit', '--since', '2099-01-01'], { env })).events, []);
+    const following = follow(['audit', '--limit', '1']);
+    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    await running.createServer(serverAt('followed', upstream.url));
+    await eventually(() => assert.match(following.lines()[1] ?? '', /createMcpServer {5}followed/), withinMs);
+    assert.equal((await following.end()).code, 0);
+  });
+});
+
+describe('following records', () => {
+  type Item = { id: string; at: string };
+  const start = Date.parse('2026-01-01T00:00:00Z');
+  /** Records that appear between two polls: at which time, at most two minutes before the newest. */
+  const arrivals = fc.array(fc.array(fc.record({ lateMs: fc.integer({ min: 0, max: 120_000 }) }), { maxLength: 8 }), {
+    maxLength: 12,
+  });
+
+  it('[ship 7] shows each record once, however late and in whatever order records appear', async () => {
+    await fc.assert(
+      fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 5 }), async (polls, page) => {
+        const stored: Item[] = [];
+        let clock = start;
+        const add = (lateMs: number) =>
+          stored.push({ id: `call_${stored.length}`, at: new Date(clock - lateMs).toISOString() });
+        for (let i = 0; i < 4; i++) add(i * 1000);
+        const read: ReadPage<Item> = async ({ since = 0, cursor, limit }) => {
+          const sorted = stored
+            .filter(({ at }) => Date.parse(at) >= since)
+            .toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
+          const from = cursor === undefined ? 0 : sorted.findIndex(({ id }) => id === cursor) + 1;
+          const records = sorted.slice(from, from + Math.min(page, limit));
+          return { records, next: from + records.length < sorted.length ? records.at(-1)?.id : undefined };
+        };
+        const shown: string[] = [];
+        const over = new Error('over');
+        let waits = 0;
+        const following = followRecords({
+          read,
+          show: (records) => shown.push(...records.map(({ id }) => id)),
+          since: undefined,
+          first: 2,
+          now: clock,
+          note: () => undefined,
+          async wait() {
+            clock += 1000;
+            for (const { lateMs } of polls[waits] ?? []) add(lateMs);
+            // After the last arrival the whole window is read once more.
+            if (++waits > polls.length + 11) throw over;
+          },
+        });
+        await assert.rejects(following, over);
+        const known = stored.slice(0, 4).map(({ id }) => id);
+        const expected = stored.map(({ id }) => id).filter((id) => !known.includes(id) || known.indexOf(id) < 2);
+        assert.deepEqual(shown.toSorted(), expected.toSorted());
+      }),
+    );
+  });
+});
