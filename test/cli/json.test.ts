@@ -51,7 +51,7 @@ describe('every command', () => {
       [['diff'], 1, 'usage'],
       [['servers', 'create', '/nowhere.yaml'], 1, 'notFound'],
       [['profiles', 'use', 'nobody'], 1, 'notFound'],
-      [['restore', '/nowhere.backup'], 1, 'failed'],
+      [['restore', '/nowhere.backup'], 1, 'notFound'],
     ];
     for (const [args, code, kind] of cases) {
       const end = await toolhost([...args, '--json'], { env: { ...env, XDG_CONFIG_HOME: '/nowhere' } });
