@@ -102,6 +102,31 @@ for (const engine of engines) {
       assert.equal((await toolOf(other, 'get_pet'))?.description, 'Theirs, which is new');
     });
 
+    it('follows a new name into the views, and reports tools there that are gone or no longer fit [agent 2]', async () => {
+      const slug = await imported();
+      const views = { desk: { tools: ['get_pet', { name: 'list_pets', arguments: { limit: 3 } }] } };
+      assert.equal((await rest('PATCH', `/servers/${slug}`, { views })).status, 200);
+      const renamed = { get: { ...list().get, operationId: 'allPets' } };
+      const moved = documentOf({ '/pets': renamed });
+      const plan = await again(slug, { document: moved });
+      assert.deepEqual(plan.body.views, [
+        'desk: the tool "get_pet" is gone from the document, so the view no longer has it',
+        'desk: the tool "list_pets" is called "all_pets" now',
+      ]);
+      const applied = await again(slug, { mode: 'apply', document: moved });
+      assert.equal(applied.status, 200, applied.text);
+      assert.deepEqual((await configOf(slug)).views, {
+        desk: { tools: ['get_pet', { name: 'all_pets', arguments: { limit: 3 } }] },
+      });
+      const without = documentOf({ '/pets': { get: { ...renamed.get, parameters: [] } } });
+      const [problem = ''] = (await again(slug, { document: without })).body.views as string[];
+      const expected = 'views.desk.tools[1].arguments.limit: the tool has no argument "limit"; it has none';
+      assert.equal(problem, `${expected}; change the view before you apply`);
+      const refused = await again(slug, { mode: 'apply', document: without });
+      assert.equal(refused.status, 400);
+      assert.ok(refused.text.includes('views.desk.tools[1].arguments.limit'));
+    });
+
     it('[imp 5] offers new operations, and disables tools whose operation is gone', async () => {
       const slug = await imported();
       const document = documentOf({

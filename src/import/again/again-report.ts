@@ -17,6 +17,8 @@ type ReportedTool = { tool: string; operation: string; fields: ValueChange[] };
 export type AgainReport = {
   title: string;
   isSameDocument: boolean;
+  /** Sentences about views. */
+  views: string[];
   counts: Record<'changed' | 'conflicts' | 'edits' | 'added' | 'offered' | 'new' | 'gone' | 'unchanged', number>;
   server: ValueChange[];
   changed: ReportedTool[];
@@ -55,7 +57,7 @@ export const keyOf = ({ tool, path }: Pick<ToolConflict, 'tool' | 'path'>) => `$
 export function reportOf(
   { tools, server, plan, before }: Merged,
   listed: OfferedKind,
-): Omit<AgainReport, 'isSameDocument'> {
+): Omit<AgainReport, 'isSameDocument' | 'views'> {
   const conflicts = [
     ...server.conflicts.map((conflict) => ({ ...sides(conflict), path: conflict.path, key: conflict.path })),
     ...tools.conflicts.map((conflict) => ({

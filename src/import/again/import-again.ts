@@ -18,6 +18,7 @@ import {
 } from './generated.ts';
 import { type AnyTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
+import { renamedViews, viewSentences } from './merge-views.ts';
 
 export type AgainChoices = {
   /** Operations whose tools are to be added, in the words of `include`. */
@@ -64,11 +65,14 @@ export function mergeImport(
     choose: (conflict) => choose(keyOf(conflict)),
   });
   const hash = documentHash(text);
-  const next = { ...withServerFields(config, server.fields), tools: merged.tools };
+  const withTools = { ...withServerFields(config, server.fields), tools: merged.tools };
+  const views = renamedViews({ before: config, after: withTools });
+  const next = { ...withTools, ...(views && { views }) };
   return {
     report: {
       ...reportOf({ tools: merged, server, plan, before }, again.offered),
       isSameDocument: hash === imported.documentHash,
+      views: viewSentences({ before: config, after: next }, merged.gone),
     },
     config: JSON.stringify(next),
     generated: JSON.stringify({

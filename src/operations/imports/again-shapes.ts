@@ -100,5 +100,9 @@ export const againOutput = {
     .max(planBounds.report)
     .describe('Operations without a tool; add names those that are wanted.'),
   gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
+  views: z
+    .array(z.string())
+    .max(200)
+    .describe('What changes in views: tools that they name are called otherwise, are gone, or no longer fit.'),
   questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
 };

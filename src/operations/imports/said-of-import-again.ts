@@ -21,6 +21,7 @@ export function saidOfImportAgain(output: Said): string {
       ({ key, yours, document }) => `Conflict ${key}: yours ${yours ?? 'nothing'}; document ${document ?? 'nothing'}`,
     ),
     ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
+    ...output.views.map((sentence) => `View ${sentence}`),
     ...output.offered.map(
       ({ operation, tokens, new: isNew }) => `${isNew ? 'New' : 'Without a tool'}: ${operation} (${tokens} tokens)`,
     ),
