@@ -327,12 +327,15 @@ const gallery = of('examples/gallery/README.md', {
 const agents = of('docs/large-servers.md', {
   'agent 1':
     'A server of any size costs an agent little: it finds, reads and calls tools instead of getting all of them.',
-  'agent 2':
-    'A view serves a part of the tools at its own address: what is listed is what can be called, and what is not there is unknown.',
   'agent 3': 'No answer is longer than its limit, and the agent that got a part of one can read the rest.',
   'agent 4': 'A large file of an answer has an address for ten minutes, which also serves as an upload.',
   'agent 5':
     'A call can be looked at from both sides, repeated, copied in other forms, and its answers made smaller by what was seen.',
+});
+
+const views = of('docs/views.md', {
+  'agent 2':
+    'A view serves a part of the tools at its own address: what is listed is what can be called, and what is not there is unknown.',
 });
 
 export const requirements: Readonly<Record<string, Requirement>> = {
@@ -343,6 +346,7 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...configurations,
   ...imports,
   ...agents,
+  ...views,
   ...shipping,
   ...files,
   ...gallery,
