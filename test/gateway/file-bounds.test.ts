@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { localWorkspace } from '../../src/config.ts';
+import { mostOfFiles } from '../../src/store/calls/files.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshRequest } from '../support/fresh-request.ts';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import type { Answer } from '../support/upstreams/recording-upstream.ts';
+
+const megabyte = 1024 * 1024;
+
+describe('the bounds of files of answers', () => {
+  let one: OneTool;
+  let slug: string;
+  let answer: Answer;
+  before(async () => {
+    one = await startOneTool({ env: { SERVER_HOSTS: '*.tools.localhost' } });
+    one.upstream.on('GET /file', () => answer);
+    const views = { part: { tools: ['run'] } };
+    slug = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' }, views });
+  });
+  after(() => one.stop());
+
+  const textsOf = ({ content }: ToolReply) => content.map(({ text }) => text).join('\n');
+  const addressOf = (result: ToolReply) => /https?:\S+/.exec(textsOf(result))?.[0] ?? '';
+  const given = async (size: number) => {
+    answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(size).fill(0, 0, 1) };
+    return addressOf(await one.call(slug));
+  };
+  const counted = async (event: string) => (await scrape(one.toolhost.url)).value('toolhost_files_total', { event });
+  /** A download that reads nothing but the head. */
+  async function begin(url: string): Promise<IncomingMessage> {
+    const sent = request(url, { agent: false });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.on('error', () => undefined);
+    return response;
+  }
+
+  it('[agent 4] 20 downloads of a workspace run at once; one that ends early frees its slot and is counted', async () => {
+    const url = await given(10 * megabyte);
+    const open = await Promise.all(Array.from({ length: 20 }, () => begin(url)));
+    assert.deepEqual(
+      open.map(({ statusCode }) => statusCode),
+      Array(20).fill(200),
+    );
+    const refused = await begin(url);
+    assert.deepEqual([refused.statusCode, refused.headers['retry-after']], [429, '5']);
+    refused.destroy();
+    for (const response of open) response.destroy();
+    await eventually(async () => assert.equal(await counted('cut'), 20));
+    const next = await begin(url);
+    assert.equal(next.statusCode, 200);
+    next.destroy();
+  });
+
+  it('[agent 4] a workspace without space gets a sentence instead of a link, and it is counted', async () => {
+    const { db } = one.toolhost.running.app.runner;
+    const row = { workspace_id: localWorkspace.id, server_id: 'srv', address: 'x', caller: 'x', sealed_head: '' };
+    await db
+      .insertInto('files')
+      .values({ ...row, id: 'full', at: Date.now() - 9.5 * 60_000, bytes: mostOfFiles.bytes })
+      .execute();
+    answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(megabyte).fill(0, 0, 1) };
+    const result = await one.call(slug);
+    assert.match(
+      textsOf(result),
+      /^The answer is a file: run\.zip \(application\/zip, 1048576 bytes\)\. It is too large for the result, and it has no address: the files of the last ten minutes fill the space of this workspace; call the tool again in (?:[12]\d|30) seconds, or ask for less\.$/,
+    );
+    assert.notEqual(result.isError, true);
+    assert.equal(await counted('full'), 1);
+    await db.deleteFrom('files').where('id', '=', 'full').execute();
+    assert.match(textsOf(await one.call(slug)), /Download it from /);
+  });
+
+  it('[agent 4] an answer of a long text and a large file is cut to its limit and keeps the link', async () => {
+    const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 300 });
+    const head = '--b\r\nContent-Type: text/plain\r\n\r\n';
+    const next = '\r\n--b\r\nContent-Type: application/zip\r\n\r\n';
+    const bytes = randomBytes(megabyte).fill(0, 0, 1);
+    const body = Buffer.concat([Buffer.from(head + 'line\n'.repeat(1000) + next), bytes, Buffer.from('\r\n--b--')]);
+    answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body };
+    const result = await one.call(limited);
+    assert.match(textsOf(result), /\[Cut: this is .+ Get the rest with read_more, cursor /);
+    const reply = await fetch(addressOf(result));
+    assert.ok(bytes.equals(Buffer.from(await reply.arrayBuffer())));
+  });
+
+  it('[agent 4] a file of a view is for its caller, and one of an own host is on that host and the common one', async () => {
+    const { port, host } = new URL(one.toolhost.url);
+    const ownHost = `${slug}.tools.localhost:${port}`;
+    answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(megabyte).fill(0, 0, 1) };
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } };
+    const reply = await freshRequest(`${one.toolhost.url}/mcp/part`, {
+      key: 'caller',
+      body: message,
+      headers: { host: ownHost },
+    });
+    const url = new URL(addressOf(reply.body.result as ToolReply));
+    assert.equal(url.host, ownHost);
+    const statusAt = async (of: string, authorization?: string) => {
+      const headers = { host: of, ...(authorization !== undefined && { authorization }) };
+      return (await freshRequest(one.toolhost.url + url.pathname, { headers })).status;
+    };
+    assert.equal(await statusAt(ownHost), 200);
+    assert.equal(await statusAt(host), 200);
+    assert.equal(await statusAt(ownHost, 'Bearer caller'), 200);
+    assert.equal(await statusAt(ownHost, 'Bearer another'), 404);
+    const other = await one.serve({ url: '/file' });
+    assert.equal(await statusAt(`${other}.tools.localhost:${port}`), 404);
+  });
+});
