@@ -37,7 +37,7 @@ const mostListed = 20_000;
 export function checkViews(config: ViewContext, problems: ProblemList, isChecked: (tool: Tool) => boolean): void {
   const { views = {} } = config;
   const tools = indexTools(config.tools);
-  const check = createFixedArgumentCheck(config);
+  const check = createFixedArgumentCheck(config, countOfFixed(views, isChecked, tools));
   let listed = 0;
   for (const [name, view] of Object.entries(views)) {
     const below = problems.within((path) => (path ? `views.${name}.${path}` : `views.${name}`));
@@ -52,6 +52,23 @@ export function checkViews(config: ViewContext, problems: ProblemList, isChecked
     const message = `list ${listed} tools together; allowed: ${mostListed}. Name fewer, or set tool_mode to search in the larger ones`;
     problems.add(() => ({ path: 'views', message }));
   }
+}
+
+/** The number of fixed values to check. */
+function countOfFixed(
+  views: Record<string, View>,
+  isChecked: (tool: Tool) => boolean,
+  { byName }: ToolsByName,
+): number {
+  let count = 0;
+  for (const view of Object.values(views)) {
+    for (const entry of view.tools ?? []) {
+      const { name, arguments: fixed = {} } = viewToolOf(entry);
+      const tool = byName.get(name);
+      if (tool && isChecked(tool)) count += Object.keys(fixed).length;
+    }
+  }
+  return count;
 }
 
 /** Tools and tags that the server does not have, and tools that are named twice. */
@@ -118,8 +135,12 @@ function emptyView({ read_only }: View): string {
 /** Adds the problems of the fixed arguments of one tool in one view; paths are the names of the arguments. */
 type FixedArgumentCheck = (tool: Tool, fixed: Readonly<Record<string, unknown>>, problems: ProblemList) => void;
 
-/** Steps of the checks of all fixed values of a configuration together: about a tenth of a second. */
-const mostSteps = 3_000_000;
+/**
+ * Steps of the checks of all fixed values of a configuration together: some milliseconds for one that is checked on the
+ * event loop, and up to a quarter of a second for the largest, which is checked on a thread.
+ */
+const leastSteps = 100_000;
+const stepsOfValue = 300;
 
 /** What is needed of a tool for its fixed arguments in any view. */
 type Prepared = {
@@ -130,8 +151,8 @@ type Prepared = {
 };
 
 /** Values of all views of a configuration are checked by one budget of steps, and the schema of a tool is compiled once. */
-function createFixedArgumentCheck(context: ViewContext): FixedArgumentCheck {
-  const steps = new Steps(mostSteps);
+function createFixedArgumentCheck(context: ViewContext, values: number): FixedArgumentCheck {
+  const steps = new Steps(leastSteps + stepsOfValue * values);
   const prepared = new Map<Tool, Prepared>();
   return (tool, fixed, problems) => {
     const of = prepared.get(tool) ?? prepare(tool);
