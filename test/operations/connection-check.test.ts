@@ -53,7 +53,7 @@ describe('checking a connection', () => {
     const checks = await checksOf(slug);
     assert.deepEqual(byStatus(checks), {
       warning: ['address', 'provider'],
-      ok: [...common.slice(1, 3), ...login.slice(0, 3), ...common.slice(3), 'token_estimate', 'secrets'],
+      ok: [...common.slice(1, 3), ...login.slice(0, 3), ...common.slice(3), 'tool_hints', 'token_estimate', 'secrets'],
     });
     const provider = checks.find(({ id }) => id === 'provider');
     assert.match(provider?.detail ?? '', new RegExp(`${toolhost.url}/mcp/${slug}/callback$`));
@@ -86,7 +86,7 @@ describe('checking a connection', () => {
     const checks = await checksOf(slug);
     assert.deepEqual(
       checks.map(({ id }) => id),
-      [...common, 'token_estimate', 'secrets'],
+      [...common, 'tool_hints', 'token_estimate', 'secrets'],
     );
     assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
     const { clients, detail } = await checkOf(slug, 'sign_in');
@@ -163,47 +163,55 @@ describe('checking a connection', () => {
   });
 });
 
-describe('checking a connection of a public service', () => {
-  let toolhost: TestToolhost;
-  let port: number;
-  before(async () => {
-    port = await freePort();
-    const env = {
-      BASE_URL: 'https://tools.example.com',
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      MASTER_KEY: randomBytes(32).toString('base64'),
-      OIDC_ISSUER: 'https://id.example.com',
-      OIDC_CLIENT_ID: 'toolhost',
-      OIDC_CLIENT_SECRET: 'secret',
-    };
-    toolhost = await startToolhost({ env });
-  });
-  after(() => toolhost.stop());
+for (const hosts of ['', '*.tools.example.com']) {
+  describe(`checking a connection of a public service with ${hosts || 'no'} hosts for servers`, () => {
+    let toolhost: TestToolhost;
+    let port: number;
+    before(async () => {
+      port = await freePort();
+      const env = {
+        BASE_URL: 'https://tools.example.com',
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        OIDC_ISSUER: 'https://id.example.com',
+        OIDC_CLIENT_ID: 'toolhost',
+        OIDC_CLIENT_SECRET: 'secret',
+        ...(hosts && { SERVER_HOSTS: hosts }),
+      };
+      toolhost = await startToolhost({ env });
+    });
+    after(() => toolhost.stop());
 
-  it('finds that clients on the internet can reach it and find the login', async () => {
-    const authorization = `Bearer ${await toolhost.key()}`;
-    const post = async (path: string, body: object) => {
-      const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };
-      const options = { method: 'POST', headers };
-      const reply = await wire(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
-      assert.ok(reply.status < 300, reply.text);
-      return JSON.parse(reply.text) as Json;
-    };
-    const oauth = {
-      authorization_url: 'https://login.example.com/authorize',
-      token_url: 'https://login.example.com/token',
-      client_id: 'client',
-      client_secret: 'the-client-secret',
-    };
-    await post(
-      '/servers',
-      serverAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
-    );
-    const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
-    assert.deepEqual(byStatus(checks).warning, ['provider']);
-    assert.equal(byStatus(checks).problem, undefined);
-    const address = checks.find(({ id }) => id === 'address');
-    assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web is https.');
+    it('[ship 6] finds that clients on the internet can reach it and find the login, Claude where the path is /mcp', async () => {
+      const authorization = `Bearer ${await toolhost.key()}`;
+      const post = async (path: string, body: object) => {
+        const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };
+        const options = { method: 'POST', headers };
+        const reply = await wire(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
+        assert.ok(reply.status < 300, reply.text);
+        return JSON.parse(reply.text) as Json;
+      };
+      const oauth = {
+        authorization_url: 'https://login.example.com/authorize',
+        token_url: 'https://login.example.com/token',
+        client_id: 'client',
+        client_secret: 'the-client-secret',
+      };
+      await post(
+        '/servers',
+        serverAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
+      );
+      const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
+      assert.equal(byStatus(checks).problem, undefined);
+      const address = checks.find(({ id }) => id === 'address');
+      if (hosts) {
+        assert.deepEqual(byStatus(checks).warning, ['provider']);
+        assert.equal(address?.detail, 'https://tools.example.com/mcp/on-the-web is https.');
+      } else {
+        assert.deepEqual(byStatus(checks).warning, ['address', 'provider']);
+        assert.deepEqual(address?.clients, ['Claude']);
+      }
+    });
   });
-});
+}

@@ -34,6 +34,7 @@ const checkConnection = operation({
       config: server.config,
       probe: await servingOf(context).probeConnection(slug),
       address: context.serverUrl(slug),
+      hostAddress: context.ownAddress(slug),
       callbackUrl: context.callbackUrl(slug),
       secrets: await findSecrets(db, server),
       hasLogins: logins.rows.length > 0,

@@ -1,6 +1,7 @@
 import {
   type Check,
   everyClient,
+  type Fields,
   loginClients,
   objectOf,
   ok,
@@ -8,9 +9,11 @@ import {
   textsOf,
   type Verdict,
   warning,
+  warningOf,
 } from '../../doctor/check.ts';
+import { pathReasons } from '../../doctor/check-address.ts';
 import { checkRegistrationMetadata, checkResourceMetadata, checkServerMetadata } from '../../doctor/check-metadata.ts';
-import { checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
+import { checkHints, checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
 import { checkInitialize, resultOf } from '../../doctor/session.ts';
 import { clientsThat, inWords } from '../../domain/clients/clients.ts';
 import { accessOf } from '../../domain/config/access.ts';
@@ -31,6 +34,8 @@ export type Examined = {
   config: ServerConfig;
   probe: ConnectionProbe;
   address: string;
+  /** The address on a host of its own, if there is one. */
+  hostAddress: string | undefined;
   callbackUrl: string;
   secrets: readonly SecretInfo[];
   /** Whether anyone has ever finished a login. */
@@ -52,6 +57,7 @@ const rules: readonly Rule[] = [
   { id: 'tool_list', title: 'The list of tools is well-formed', check: checkTools },
   { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
   { id: 'tool_names', title: 'The names of the tools are usable', check: checkNames },
+  { id: 'tool_hints', title: 'The tools say what they do', check: ({ probe }) => checkHints(listedTools(probe)) },
   {
     id: 'token_estimate',
     title: 'The list of tools is affordable',
@@ -72,10 +78,13 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
   return checks;
 }
 
-function checkAddress({ address }: Examined): Verdict {
+function checkAddress({ address, hostAddress }: Examined): Verdict {
   const hosted = clientsThat(({ isHosted }) => isHosted);
   const { protocol, hostname } = new URL(address);
-  if (protocol === 'https:') return ok(`${address} is https.`);
+  if (protocol === 'https:') {
+    const picky = pathReasons(hostAddress ?? address);
+    return picky.length > 0 ? warningOf(picky) : ok(`${address} is https.`);
+  }
   const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
   return warning(`${address} ${where}. ${inWords(hosted)} connect from the internet, only over https.`, hosted);
 }
@@ -155,6 +164,11 @@ function checkCount({ config }: Examined): Verdict {
 
 function checkNames({ config }: Examined): Verdict {
   return checkToolNames(namesOf(toolList(config)), config.slug);
+}
+
+function listedTools({ answers }: ConnectionProbe): Fields[] {
+  const { tools } = resultOf(answers.tools);
+  return Array.isArray(tools) ? tools.map(objectOf) : [];
 }
 
 const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);
