@@ -1,5 +1,6 @@
 import type { Configuration } from 'openid-client';
 import { AppError, messageOf } from '../errors.ts';
+import { boundedFetch } from './bounded-fetch.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {
@@ -27,6 +28,8 @@ export type IdentityOptions = { issuer: string; clientId: string; clientSecret: 
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
 const timeoutS = 10;
+/** OpenID Connect Core, 2. */
+const longestSubject = 255;
 
 /** Loaded at the first sign-in, because many processes never see one. */
 const library = () => import('openid-client');
@@ -67,7 +70,8 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
         throw new AppError('unauthenticated', 'the sign-in did not succeed; start again', { cause: error });
       });
       const claims = tokens.claims();
-      if (!claims) throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
+      if (!claims || claims.sub === '' || claims.sub.length > longestSubject)
+        throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
       const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined);
       const email = claims.email_verified === true ? text(claims.email) : undefined;
       return { issuer: claims.iss, subject: claims.sub, email, name: text(claims.name) };
@@ -81,7 +85,8 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
   const url = new URL(issuer);
   // By default the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
-  return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), { execute, timeout: timeoutS });
+  const options = { execute, timeout: timeoutS, [oidc.customFetch]: boundedFetch };
+  return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
 }
 
 /** The library's own message, for the log only. */

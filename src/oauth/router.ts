@@ -1,5 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
+import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
@@ -150,7 +151,9 @@ async function formOf(c: Context<Env>): Promise<URLSearchParams> {
   if (mediaTypeOf(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
   }
-  return new URLSearchParams(await bodyText(c));
+  const form = formFields(await bodyText(c));
+  if (!form) throw new OAuthError('invalid_request', 'the form has more than 500 fields');
+  return form;
 }
 
 async function jsonOf(c: Context<Env>): Promise<unknown> {

@@ -1,3 +1,4 @@
+import { formFields } from '../domain/http/form.ts';
 import { OAuthError } from '../errors.ts';
 import type { Answer } from '../outbound/exchange.ts';
 
@@ -36,7 +37,7 @@ export function incomplete(field: string): OAuthError {
 export function readFields(answer: Answer): { [name: string]: unknown } {
   const text = answer.body.toString('utf8');
   if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(answer.headers['content-type']))) {
-    const form = Object.fromEntries(new URLSearchParams(text));
+    const form = Object.fromEntries(formFields(text) ?? []);
     if ('access_token' in form || 'error' in form) return form;
   }
   try {

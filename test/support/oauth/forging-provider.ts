@@ -5,8 +5,14 @@ import type { AddressInfo } from 'node:net';
 
 export type Claims = { [claim: string]: unknown };
 
-/** The claims and header of the next ID token; undefined leaves a claim out. */
-export type Forgery = { claims?: Claims; alg?: string; isOtherKey?: boolean };
+/** The claims and header of the next ID token; undefined leaves a claim out. `wrap` changes the whole token. */
+export type Forgery = {
+  claims?: Claims;
+  alg?: unknown;
+  header?: Claims;
+  isOtherKey?: boolean;
+  wrap?: (token: string) => string;
+};
 
 /** An OpenID Connect provider that signs any claims that a test sets. */
 export type ForgingProvider = {
@@ -14,6 +20,12 @@ export type ForgingProvider = {
   readonly clientId: string;
   /** The ID token of the next exchange, for the sign-in with this nonce. */
   issue(nonce: string, forgery?: Forgery): void;
+  /** The text that a path answers with from now on, or with nothing its usual answer. */
+  answer(path: string, text?: string): void;
+  /** How often a path was asked for. */
+  asked(path: string): number;
+  /** The set of keys, without those of others. */
+  readonly keys: readonly object[];
   close(): Promise<void>;
 };
 
@@ -30,6 +42,9 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
   const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const other = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   let idToken = '';
+  const changed = new Map<string, string>();
+  const counts = new Map<string, number>();
+  const keys = [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
   const server = createServer((request, response) => {
     const answers: { [path: string]: unknown } = {
       '/.well-known/openid-configuration': {
@@ -43,23 +58,34 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
         code_challenge_methods_supported: ['S256'],
         authorization_response_iss_parameter_supported: true,
       },
-      '/keys': { keys: [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }] },
+      '/keys': { keys },
       '/token': { access_token: 'of-the-provider', token_type: 'bearer', id_token: idToken },
     };
-    const answer = answers[request.url ?? ''];
+    const path = request.url ?? '';
+    counts.set(path, (counts.get(path) ?? 0) + 1);
+    const answer = answers[path];
     response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(answer ?? {}));
+    response.end(changed.get(path) ?? JSON.stringify(answer ?? {}));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
     clientId,
-    issue(nonce, { claims = {}, alg = 'ES256', isOtherKey = false } = {}) {
+    keys,
+    asked: (path) => counts.get(path) ?? 0,
+    answer(path, text) {
+      if (text === undefined) changed.delete(path);
+      else changed.set(path, text);
+    },
+    issue(
+      nonce,
+      { claims = {}, alg = 'ES256', header = {}, isOtherKey = false, wrap = (token: string) => token } = {},
+    ) {
       const now = Math.floor(Date.now() / 1000);
       const honest = { iss: url, sub: 'person', aud: clientId, iat: now, exp: now + 300, nonce, name: 'Ada' };
       const key = alg === 'none' ? undefined : (isOtherKey ? other : own).privateKey;
-      idToken = signed({ alg, kid: 'own' }, { ...honest, ...claims }, key);
+      idToken = wrap(signed({ alg, kid: 'own', ...header }, { ...honest, ...claims }, key));
     },
     async close() {
       const closed = once(server, 'close');

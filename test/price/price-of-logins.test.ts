@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser, next } from '../support/browser/browser.ts';
+import { toolAt } from '../support/configs.ts';
+import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+
+const times = (count: number, text: (i: number) => string) => Array.from({ length: count }, (_, i) => text(i)).join('');
+/** Texts of this many bytes that take long to read as a form, as parts of a form or as JSON. */
+const nastyForms = (bytes: number): Record<string, string> => ({
+  'many fields of one name': 'a&'.repeat(bytes / 2),
+  'many names': times(bytes / 8, (i) => `n${i}=&`.padEnd(8, 'x')).slice(0, bytes),
+  'percent signs': `a=${'%C3'.repeat(bytes / 3)}`.slice(0, bytes),
+  separators: '&'.repeat(bytes),
+});
+
+describe('the cost of a login', () => {
+  let provider: ForgingProvider;
+  let priced: PricedToolhost;
+  before(async () => {
+    provider = await startForgingProvider();
+    priced = await startPricedToolhost({
+      OIDC_ISSUER: provider.url,
+      OIDC_CLIENT_ID: provider.clientId,
+      OIDC_CLIENT_SECRET: 'of-the-client',
+      REFUSALS_PER_MINUTE: '0',
+    });
+    const oauth = {
+      authorization_url: 'https://id.example.com/authorize',
+      token_url: `${priced.upstream.url}/token`,
+      client_id: 'id',
+      client_secret: 'secret',
+      scopes: ['a'],
+    };
+    const { token_url, client_id } = oauth;
+    const own = { type: 'ClientCredentials', token_url, client_id, client_secret: '{{CLIENT_SECRET}}' };
+    const tools = [toolAt(`${priced.upstream.url}/thing`)];
+    for (const server of [
+      { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
+      { slug: 'with-client', tools, authentication: own },
+    ]) {
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', ...server });
+      assert.equal(status, 201, text);
+    }
+    await priced.rest('PUT', '/servers/with-client/secrets/CLIENT_SECRET', { value: 'a-secret' });
+  });
+  after(() => Promise.all([priced.stop(), provider.close()]));
+
+  it('[find A3] is little for any form that a stranger posts', async () => {
+    const form = 'application/x-www-form-urlencoded';
+    const part = (i: number) => `--x\r\ncontent-disposition: form-data; name="__proto__[${i}]"\r\n\r\n\r\n`;
+    const forms = nastyForms(65_000);
+    const multipart = times(800, part);
+    for (const path of ['token', 'revoke', 'consent', 'register']) {
+      for (const [what, body] of Object.entries({ ...forms, multipart })) {
+        const headers = { 'content-type': what === 'multipart' ? 'multipart/form-data; boundary=x' : form };
+        const send = () => fetch(`${priced.url}/mcp/with-login/${path}`, { method: 'POST', headers, body });
+        const { status } = await priced.costsLittle(`${path}: ${what}`, send);
+        assert.ok([400, 401, 403].includes(status), `${path}: ${what}: ${status}`);
+      }
+    }
+  });
+
+  it('[sec D14] is little for any answer of a token endpoint', async () => {
+    const ofForm = Object.entries(nastyForms(250_000)).map(([what, body]) => [what, body, 'text/plain'] as const);
+    const names = `{${times(20_000, (i) => `"n${i}":{},`)}"access_token":5}`;
+    const ofJson = [
+      ['names', names, 'application/json'] as const,
+      ['depth', '['.repeat(250_000), 'application/json'] as const,
+    ];
+    for (const [what, body, type] of [...ofForm, ...ofJson]) {
+      priced.upstream.on('POST /token', () => ({ headers: { 'content-type': type }, body }));
+      const answer = await priced.costsLittle(what, () => priced.call('with-client', 'get', '{}'));
+      assert.match(answer.text, /"isError":true/, what);
+    }
+  });
+
+  /** Signs in at the provider; the status of our page, and the end of the path that it leads to. */
+  async function signIn(forgery: Forgery = {}) {
+    const browser = createBrowser();
+    const begun = await browser.get(`${priced.url}/login`);
+    if (begun.status !== 302) return begun.status;
+    const { searchParams: sent } = next(begun);
+    provider.issue(sent.get('nonce') ?? '', forgery);
+    const back = new URL(`${priced.url}/login/callback`);
+    back.search = new URLSearchParams({ code: 'c', state: sent.get('state') ?? '', iss: provider.url }).toString();
+    return (await browser.get(back)).status;
+  }
+
+  const manyKeys = (count: number) =>
+    JSON.stringify({
+      keys: [...Array.from({ length: count }, (_, i) => ({ ...provider.keys[0], kid: `k${i}` })), ...provider.keys],
+    });
+
+  it('[sec E6] is little for any discovery document and any set of keys, and large ones are refused', async () => {
+    const megabytes = JSON.stringify({ issuer: 'x'.repeat(64 * 1024 * 1024) });
+    const cases: [path: string, text: string, status: number][] = [
+      ['/.well-known/openid-configuration', megabytes, 503],
+      ['/.well-known/openid-configuration', '{"a":'.repeat(50_000), 503],
+      ['/keys', megabytes, 401],
+      ['/keys', manyKeys(5000), 401],
+      ['/keys', manyKeys(500), 302],
+    ];
+    for (const [path, text, status] of cases) {
+      provider.answer(path, text);
+      const what = `${path} of ${text.length} characters`;
+      assert.equal(await priced.costsLittle(what, () => signIn()), status, what);
+      provider.answer(path);
+    }
+  });
+
+  it('[sec E6] is little for any ID token, and an unknown key is looked for once', async () => {
+    const asked = provider.asked('/keys');
+    const aud = Array.from({ length: 10_000 }, (_, i) => `client-${i}`);
+    const forgeries: Record<string, Forgery> = {
+      'megabytes of claims': { claims: { name: 'x'.repeat(5 * 1024 * 1024) } },
+      'ten thousand audiences': { claims: { aud } },
+      'a signed token within': {
+        header: { cty: 'JWT' },
+        wrap: (token) => `${token.split('.')[0]}.${Buffer.from(token).toString('base64url')}.AAAA`,
+      },
+      'an encrypted token': { wrap: (token) => `${token}.AAAA.AAAA` },
+      'thousands of parts': { wrap: (token) => `${token}${'.A'.repeat(50_000)}` },
+      'a compressed token': { header: { zip: 'DEF', enc: 'A256GCM' }, alg: 'dir' },
+      'an extension that must be understood': { header: { crit: ['b64'], b64: false } },
+      'keys in its header': {
+        header: { jwk: provider.keys[0], jku: `${provider.url}/other`, x5u: `${provider.url}/other` },
+        isOtherKey: true,
+      },
+      'a key id of 100 KB': { header: { kid: 'k'.repeat(100_000) } },
+      'a key id that is no text': { header: { kid: { toString: 'x' } } },
+      ...Object.fromEntries(
+        ['PS999', '__proto__', 'toString', 5, null, ['ES256']].map((alg) => [
+          `the algorithm ${JSON.stringify(alg)}`,
+          { alg },
+        ]),
+      ),
+      ...Object.fromEntries(
+        Array.from({ length: 10 }, (_, i) => [`the unknown key ${i}`, { header: { kid: `unknown-${i}` } }]),
+      ),
+      'a subject of 300 characters': { claims: { sub: 's'.repeat(300) } },
+      'an empty subject': { claims: { sub: '' } },
+    };
+    for (const [what, forgery] of Object.entries(forgeries)) {
+      assert.equal(await priced.costsLittle(what, () => signIn(forgery)), 401, what);
+    }
+    assert.ok(provider.asked('/keys') - asked <= 1, `${provider.asked('/keys') - asked} requests for keys`);
+    assert.equal(provider.asked('/other'), 0);
+    assert.equal(await signIn(), 302);
+  });
+});
