@@ -8,6 +8,7 @@ import { addLogin } from './commands/login.ts';
 import { addLogout } from './commands/logout.ts';
 import { addProfiles } from './commands/profiles.ts';
 import { addServe } from './commands/serve.ts';
+import { addCompletion } from './completion/completion.ts';
 import { connectionGroup } from './connection/connection.ts';
 import { addApply } from './file-commands/apply.ts';
 import { addCheck } from './file-commands/check.ts';
@@ -31,7 +32,7 @@ import { addVersions } from './servers/versions.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
-  'You and the service:': [addLogin, addLogout, addProfiles],
+  'You and your shell:': [addLogin, addLogout, addProfiles, addCompletion],
   'Servers, on a running service:': [addServers, addTools, addSecrets, addVersions],
   'Calls, on a running service:': [addCall, addPreview, addCalls, addAudit],
   'Configurations as files:': [addCheck, addApply, addDiff, addExport, addSchema],

@@ -32,13 +32,13 @@ Examples:
   profiles
     .command('use')
     .description('make a profile the current one')
-    .argument('<name>')
+    .argument('<profile>')
     .addOption(jsonOption())
     .action(use);
   profiles
     .command('remove')
     .description('forget a profile that is logged out')
-    .argument('<name>')
+    .argument('<profile>')
     .addOption(jsonOption())
     .action(remove);
 }

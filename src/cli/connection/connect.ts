@@ -16,7 +16,7 @@ export async function connect(options: ConnectionOptions, env: NodeJS.ProcessEnv
  * Options count more than the environment, and the environment more than the profile. A key that is given goes to the
  * address that is given, and the credential of a profile only to the address of the profile.
  */
-async function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<ServiceConnection> {
+export async function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<ServiceConnection> {
   if (options.profile !== undefined) return connectionOfProfile(options.profile, options, env);
   const key = (options.key ?? env.TOOLHOST_API_KEY ?? '').trim();
   if (key !== '') return { url: options.url ?? environmentUrl(env), credential: keyCredential(key) };

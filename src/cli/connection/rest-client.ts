@@ -17,8 +17,9 @@ export type ConnectedClient = RestClient & { url: string };
 /** Longer than the slowest tool call. */
 const patienceMs = 60_000;
 
-export function createRestClient(connection: ServiceConnection): ConnectedClient {
-  const send = sender(connection);
+/** `waitMs` is for a whole answer. */
+export function createRestClient(connection: ServiceConnection, waitMs = patienceMs): ConnectedClient {
+  const send = sender(connection, waitMs);
   return {
     url: connection.url,
     async run<Name extends OperationName>(name: Name, input: Input<Name>) {
@@ -36,20 +37,27 @@ export function createRestClient(connection: ServiceConnection): ConnectedClient
 type Send = (method: string, path: string, body: string | undefined) => Promise<Response>;
 
 /** Sends requests with the credential of a connection, and with a newer token once the service refuses an old one. */
-function sender({ url, credential: { token: first, renew } }: ServiceConnection): Send {
+function sender({ url, credential: { token: first, renew } }: ServiceConnection, waitMs: number): Send {
   let token = first;
   return async (method, path, body) => {
-    const response = await sendOnce({ url, token, method, path, body });
+    const response = await sendOnce({ url, token, method, path, body, waitMs });
     if (response.status !== 401 || !renew) return response;
     await response.body?.cancel();
     token = await renew(token);
-    return sendOnce({ url, token, method, path, body });
+    return sendOnce({ url, token, method, path, body, waitMs });
   };
 }
 
-type Sent = { url: string; token: string; method: string; path: string; body: string | undefined };
+type Sent = {
+  url: string;
+  token: string;
+  method: string;
+  path: string;
+  body: string | undefined;
+  waitMs: number;
+};
 
-async function sendOnce({ url, token, method, path, body }: Sent): Promise<Response> {
+async function sendOnce({ url, token, method, path, body, waitMs }: Sent): Promise<Response> {
   try {
     return await fetch(url + apiPath + path, {
       method,
@@ -62,7 +70,7 @@ async function sendOnce({ url, token, method, path, body }: Sent): Promise<Respo
       ...(body !== undefined && { body }),
       // A redirect could send the API key to another host.
       redirect: 'manual',
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(waitMs),
     });
   } catch (error) {
     throw unreachable(url, error);

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { binary, toolhost } from '../support/toolhost/toolhost-command.ts';
+
+const run = promisify(execFile);
+const folders = (process.env.PATH ?? '').split(':');
+const hasShell = (name: string) => folders.some((folder) => existsSync(join(folder, name)));
+
+describe('toolhost completion', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let env: Record<string, string>;
+  before(async () => {
+    running = await startToolhost();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-completion-'));
+    symlinkSync(binary, join(folder, 'toolhost'));
+    env = {
+      PATH: `${folder}:${process.env.PATH}`,
+      HOME: folder,
+      TOOLHOST_URL: running.url,
+      TOOLHOST_API_KEY: await running.key(),
+    };
+    const tools = ['list_things', 'list_other_things', 'get_thing'].map((name) =>
+      toolAt('https://api.example.com/things', { name }),
+    );
+    await running.createServer(serverAt('things', 'https://api.example.com', { tools }));
+    await running.createServer(serverAt('thoughts', 'https://api.example.com'));
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await running.stop();
+  });
+
+  /** What bash would offer after these words, of which the last one is being typed. */
+  async function bash(...words: string[]): Promise<{ words: string[]; files: boolean }> {
+    const script = `
+      compopt() { files=1; }
+      source <(toolhost completion bash)
+      COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); files=0
+      _toolhost toolhost
+      printf '%s\\n' "$files" "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = await run('bash', ['--norc', '-c', script, 'bash', 'toolhost', ...words], { env });
+    assert.equal(stderr, '');
+    const [files, ...found] = stdout.trimEnd().split('\n');
+    return { files: files === '1', words: found.filter((word) => word !== '') };
+  }
+
+  it('[ship 7] completes commands, options and choices in bash, as they are declared', async () => {
+    assert.deepEqual((await bash('ver')).words.toSorted(), ['verify', 'versions']);
+    assert.deepEqual((await bash('servers', 'u')).words, ['update']);
+    assert.deepEqual((await bash('calls', '--o')).words, ['--outcome']);
+    assert.deepEqual((await bash('calls', '--outcome', 'un')).words, ['unreachable', 'unavailable']);
+    // bash takes `=` for a word of its own.
+    assert.deepEqual((await bash('calls', '--outcome', '=', 'un')).words, ['unreachable', 'unavailable']);
+    assert.deepEqual(await bash('servers', 'create', ''), { files: true, words: [] });
+    assert.ok(!(await bash('')).words.includes('complete'));
+  });
+
+  it('[ship 7] completes slugs and names of tools by asking the service', async () => {
+    assert.deepEqual((await bash('servers', 'get', 'th')).words.toSorted(), ['things', 'thoughts']);
+    assert.deepEqual((await bash('versions', 'thi')).words, ['things']);
+    assert.deepEqual((await bash('call', 'things', 'list')).words, ['list_things', 'list_other_things']);
+    assert.deepEqual((await bash('calls', '--server', 'things', '--tool', 'get')).words, ['get_thing']);
+  });
+
+  it('[ship 7] has nothing to say about a service that is down, slow or hostile, and never shows a key', async () => {
+    const names = ['$(touch pwned)', 'a b', '`id`', 'fine'];
+    let answers = true;
+    const hostile: Server = createServer((_request, response) => {
+      if (!answers) return;
+      const at = '2026-01-01T00:00:00.000Z';
+      const server = { id: 's', name: '\u001b[2J', url: 'x', access: 'oauth', tool_count: 1, version: 1 };
+      const servers = names.map((slug) => ({ ...server, slug, created_at: at, updated_at: at, created_by: 'x' }));
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ servers }));
+    });
+    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+    const ask = (at: string) =>
+      toolhost(['complete', '--', 'servers', 'get', ''], { env: { ...env, TOOLHOST_URL: at } });
+    try {
+      const { stdout } = await ask(url);
+      assert.deepEqual(stdout.split('\n').slice(0, 2), ['words', 'fine\t [2J'], stdout);
+      assert.equal(stdout.trimEnd().split('\n').length, 2);
+      answers = false;
+      for (const at of [url, 'http://127.0.0.1:1', 'nonsense']) {
+        const end = await ask(at);
+        assert.deepEqual([end.code, end.stderr], [0, ''], at);
+        assert.ok(!end.stdout.includes(env.TOOLHOST_API_KEY ?? ''));
+      }
+    } finally {
+      hostile.closeAllConnections();
+      hostile.close();
+    }
+  });
+
+  it('[ship 7] works in zsh', { skip: !hasShell('zsh') && 'there is no zsh' }, async () => {
+    const script = `
+      compdef() { :; }; _describe() { print -l -- "\${(@P)4}"; }; _files() { print FILES; }
+      source <(toolhost completion zsh)
+      words=(toolhost ver); CURRENT=2; _toolhost
+      words=(toolhost servers create ''); CURRENT=4; _toolhost`;
+    const file = join(folder, 'script.zsh');
+    writeFileSync(file, script);
+    const { stdout } = await run('zsh', ['-f', file], { env });
+    assert.match(stdout, /^versions:.*\nverify:.*\nFILES\n$|^verify:.*\nversions:.*\nFILES\n$/);
+  });
+
+  it('[ship 7] works in fish', { skip: !hasShell('fish') && 'there is no fish' }, async () => {
+    const script = 'toolhost completion fish | source; complete -C "toolhost servers get th"';
+    const { stdout } = await run('fish', ['--no-config', '-c', script], { env });
+    assert.match(stdout, /^things\tthings$/m);
+  });
+});
