@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Expected, type ReadWords, readWords } from './read-words.ts';
+import { type ExpectedWord, type ReadWords, readWords } from './read-words.ts';
 
 /** A word that fits, and what it is. */
 export type Candidate = { word: string; meaning: string };
@@ -54,7 +54,7 @@ function optionsOf(command: Command): Candidate[] {
 }
 
 async function ofArgument(
-  { argument }: Extract<Expected, { argument: unknown }>,
+  { argument }: Extract<ExpectedWord, { argument: unknown }>,
   given: ReadonlyMap<string, string>,
   names: NameSource,
 ): Promise<Completion> {
@@ -64,7 +64,7 @@ async function ofArgument(
 }
 
 async function ofOption(
-  { option }: Extract<Expected, { option: unknown }>,
+  { option }: Extract<ExpectedWord, { option: unknown }>,
   given: ReadonlyMap<string, string>,
   names: NameSource,
 ): Promise<Completion> {

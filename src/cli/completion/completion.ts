@@ -33,12 +33,9 @@ const longestMs = 2500;
 
 async function complete(program: Command, words: readonly string[]): Promise<void> {
   setTimeout(() => process.exit(0), longestMs).unref();
-  const [{ completionOf }, { namesOfService }] = await Promise.all([
-    import('./candidates.ts'),
-    import('./names-of-service.ts'),
-  ]);
+  const [{ completionOf }, { knownNames }] = await Promise.all([import('./candidates.ts'), import('./known-names.ts')]);
   try {
-    const found = await completionOf(program, words, namesOfService(process.env));
+    const found = await completionOf(program, words, knownNames(process.env));
     const lines = found === 'files' ? ['files'] : ['words', ...found.map(lineOf)];
     process.stdout.write(`${lines.join('\n')}\n`);
   } catch {

@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from 'commander';
 
 /** What the word under the cursor may be. */
-export type Expected =
+export type ExpectedWord =
   | { kind: 'command'; command: Command; argument: Argument | undefined }
   | { kind: 'option'; command: Command }
   | { kind: 'argument'; argument: Argument | undefined }
@@ -9,7 +9,7 @@ export type Expected =
 
 /** The words before the cursor, as the declarations of the commands understand them. */
 export type ReadWords = {
-  expected: Expected;
+  expected: ExpectedWord;
   /** The word under the cursor, up to it. */
   current: string;
   /** Part of the word that is not completed: `--server=` of `--server=pro`. */

@@ -4,7 +4,7 @@ import type { Candidate, NameSource } from './candidates.ts';
 const patienceMs = 1500;
 
 /** Names from the service of the command line under the cursor. What cannot be found out is left out. */
-export function namesOfService(env: NodeJS.ProcessEnv): NameSource {
+export function knownNames(env: NodeJS.ProcessEnv): NameSource {
   const client = async (given: ReadonlyMap<string, string>) => {
     const [{ connectionOf }, { createRestClient }] = await Promise.all([
       import('../connection/connect.ts'),
