@@ -102,6 +102,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     const { config, toolhost } = dashboard;
     await toolhost.createServer(config('unset', { authentication: { type: 'Bearer', token: '{{MISSING}}' } }));
     await dashboard.at('/servers/unset/connect', async (page) => {
+      await page.getByRole('heading', { name: 'Connection check', exact: true }).waitFor();
       await button(page, 'Check the connection').click();
       await page.getByRole('img', { name: 'Passed' }).first().waitFor();
       await page.getByRole('img', { name: 'Problem' }).first().waitFor();

@@ -14,7 +14,7 @@ export function ConnectionCheckSection({ slug }: { slug: string }) {
   const isMissing = check.error instanceof ApiProblem && check.error.status === 404;
   return (
     <Section
-      title="ClientConnection check"
+      title="Connection check"
       text="Plays the first requests of a client against the address and says what would fail."
       actions={
         <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
