@@ -30,6 +30,15 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
+  it('[agent 3] a new server in the form and the example start with a limit of their answers', async () => {
+    for (const from of ['form', 'example']) {
+      await dashboard.at(`/servers/new?from=${from}`, async (page) => {
+        const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+        await eventually(async () => assert.match(await json.inputValue(), /"max_answer_tokens": 20000/));
+      });
+    }
+  });
+
   it('[find D4] is told of none before anything was typed, however one begins', async () => {
     for (const from of ['json', 'form', 'example']) {
       await dashboard.at(`/servers/new?from=${from}`, async (page) => {
@@ -65,7 +74,6 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
 
   it('is told at the JSON where there is no form beside it, and its place is selected', async () => {
     await dashboard.at('/servers/new?from=json', async (page) => {
-      await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       const typed = JSON.stringify(
         { ...dashboard.config('in-json'), tools: [{ name: 'ok' }, { url: 'nowhere' }] },

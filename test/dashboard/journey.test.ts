@@ -120,7 +120,7 @@ for (const view of views)
       const result = page.getByRole('region', { name: 'Result' });
       await result.getByText('OK', { exact: true }).waitFor();
       await result.getByText('active').first().waitFor();
-      assert.match((await result.textContent()) ?? '', /About [\d,]+ tokens/);
+      assert.match((await result.textContent()) ?? '', /about [\d,]+ tokens/);
     });
 
     it('[journey] makes an API key and is told how a client uses it', async () => {
@@ -150,7 +150,7 @@ for (const view of views)
       assert.equal(await call.count(), 0);
 
       const client = await connect();
-      assert.deepEqual(await client.toolNames(), ['list_projects', 'create_project']);
+      assert.deepEqual(await client.toolNames(), ['list_projects', 'create_project', 'read_more']);
       const made = await client.callTool('create_project', { name: 'From an agent' });
       assert.notEqual(made.isError, true);
       const listed = await client.callTool('list_projects', {});

@@ -60,7 +60,15 @@ describe('the gallery of examples', () => {
   });
 
   for (const example of examples) {
-    const config = parse(textOf(example.name)) as { slug: string; tools: { name: string }[] };
+    const config = parse(textOf(example.name)) as {
+      slug: string;
+      max_answer_tokens: number;
+      tools: { name: string }[];
+    };
+
+    it(`[agent 3] ${example.name}: answers have a limit`, () => {
+      assert.equal(config.max_answer_tokens, 20_000);
+    });
 
     it(`[imp 7] ${example.name}: every tool sends what the API expects, and gives what it answers`, async () => {
       const tools = config.tools.map(({ name }) => name);

@@ -28,6 +28,9 @@ export const readMoreDefinition: ToolDefinition = {
 /** Characters that are estimated as one token. */
 export const charactersOfToken = 4;
 
+/** The limit that new servers start with (`max_answer_tokens`): clients cut or refuse answers above 25,000 tokens. */
+export const startAnswerTokens = 20_000;
+
 /** Characters of an answer that are left for the note at its end. */
 export const noteLength = 400;
 

@@ -1,4 +1,5 @@
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
@@ -12,9 +13,6 @@ import { chooseCredential } from './credentials.ts';
 import { operationKeys } from './operation-keys.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { ownAddress, serverAddress } from './server-address.ts';
-
-/** Nobody has looked at the answers of an imported API, and some clients refuse answers above 25,000 tokens. */
-const mostAnswerTokens = 20_000;
 
 /** What an import would make, and what it made of each operation. */
 export type ImportPlan = {
@@ -131,7 +129,7 @@ function configOf(
     ...(Object.keys(variables).length > 0 && { variables }),
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
-    max_answer_tokens: mostAnswerTokens,
+    max_answer_tokens: startAnswerTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
   };
 }

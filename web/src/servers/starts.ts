@@ -1,4 +1,5 @@
 import workedExample from '../../../examples/projects/server.json';
+import { startAnswerTokens } from '../../../src/domain/pieces/read-more.ts';
 import { type Config, newTool } from './config.ts';
 
 /** Reading public repositories of GitHub: works anywhere, without a credential. */
@@ -6,6 +7,7 @@ const publicExample: Config = {
   name: 'GitHub, read only',
   slug: 'github-read',
   description: 'Public repositories of GitHub',
+  max_answer_tokens: startAnswerTokens,
   tools: [
     {
       name: 'get_repository',
@@ -25,13 +27,18 @@ const publicExample: Config = {
 /** In local mode the example's API runs on the port after the service's own. */
 function localExample(port: number): Config {
   const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${port + 1}`);
-  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects' };
+  return {
+    ...(JSON.parse(text) as Config),
+    name: 'My projects',
+    slug: 'my-projects',
+    max_answer_tokens: startAnswerTokens,
+  };
 }
 
 export type Start = 'example' | 'json' | 'form';
 
 export function startOf(start: Start): Config {
-  if (start === 'form') return { name: '', slug: '', tools: [newTool] };
+  if (start === 'form') return { name: '', slug: '', max_answer_tokens: startAnswerTokens, tools: [newTool] };
   if (start === 'json') return {};
   const { hostname, port } = location;
   const isLocal = hostname === '127.0.0.1' || hostname === 'localhost';
