@@ -11,24 +11,31 @@ export type Pause = () => Promise<void>;
 export const noPause: Pause = async () => undefined;
 
 /** Repeats a step until it changes fewer rows than it may. Returns the total number of changed rows. */
-export async function inSteps(step: (most: number) => Promise<number>, pause: Pause = noPause): Promise<number> {
+export async function inSteps(
+  step: (most: number) => Promise<number>,
+  pause: Pause = noPause,
+  most = rowsAtOnce,
+): Promise<number> {
   for (let all = 0; ; ) {
-    const changed = await step(rowsAtOnce);
+    const changed = await step(most);
     all += changed;
     await pause();
-    if (changed < rowsAtOnce) return all;
+    if (changed < most) return all;
   }
 }
 
-export type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown> };
+/** `most` is for tables of long rows: rows that one statement deletes, if fewer than usual. */
+export type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown>; most?: number };
 
 /** Deletes the rows of a table for which a condition holds, in steps. `key` is its primary key. */
-export async function deleteInSteps(db: Db, { table, key, where }: Deletion, pause?: Pause): Promise<number> {
+export async function deleteInSteps(db: Db, deletion: Deletion, pause?: Pause): Promise<number> {
+  const { table, key, where } = deletion;
   const columns = sql.join(key.map((column) => sql.ref(column)));
-  return inSteps(async (most) => {
+  const step = async (most: number) => {
     const { numAffectedRows } = await sql`
       delete from ${sql.table(table)}
       where (${columns}) in (select ${columns} from ${sql.table(table)} where ${where} limit ${most})`.execute(db);
     return Number(numAffectedRows ?? 0);
-  }, pause);
+  };
+  return inSteps(step, pause, deletion.most);
 }

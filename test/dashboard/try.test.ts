@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -91,6 +92,20 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await button(page, 'Call the tool').click();
       await result.getByText('about 1 token and application/zip, 4 B').waitFor();
       await result.getByRole('region', { name: 'The agent got' }).getByText('a,b').waitFor();
+    });
+  });
+
+  it('[agent 4] gives a link that saves a large file of an answer', async () => {
+    const zip = Buffer.alloc(300_000, 0xfe);
+    const headers = { 'content-type': 'application/zip', 'content-disposition': 'attachment; filename="all.zip"' };
+    dashboard.upstream.on('GET /items/zip', () => ({ headers, body: zip }));
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('zip');
+      await button(page, 'Call the tool').click();
+      const link = page.getByRole('link', { name: /^Download all\.zip, application\/zip, 29\d/ });
+      const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+      assert.equal(download.suggestedFilename(), 'all.zip');
+      assert.ok(zip.equals(readFileSync(await download.path())));
     });
   });
 

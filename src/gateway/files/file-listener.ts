@@ -125,7 +125,8 @@ async function serve({ request, response, headers }: Incoming, file: FileRow, pa
 /** Answers with a problem document, or a page for a person. Once bytes were sent, only the connection can say so. */
 async function refuse({ request, response, headers, requestId }: Incoming, thrown: unknown, parts: FileListenerParts) {
   if (response.headersSent) {
-    parts.onUnexpected(thrown, requestId);
+    // A fault of the database is logged where it happens.
+    if (!(thrown instanceof AppError)) parts.onUnexpected(thrown, requestId);
     response.destroy();
     return;
   }

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type FileHead, fileKeptMs } from '../../domain/files/kept-files.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
@@ -64,8 +64,15 @@ export async function reserveFile(db: Db, keyring: Keyring, file: FileRow): Prom
 /** Deletes the expired files of a workspace, so that it never holds many more bytes than it may. */
 async function deleteExpired(db: Db, workspaceId: string, now: number): Promise<void> {
   const before = now - fileKeptMs - graceMs;
-  for (const table of ['file_chunks', 'files'] as const)
-    await db.deleteFrom(table).where('workspace_id', '=', workspaceId).where('at', '<', before).execute();
+  await deleteFiles(db, sql`workspace_id = ${workspaceId} and at < ${before}`);
+}
+
+/** SQLite needs 0.3 ms for each chunk, in which nobody else can write. */
+const chunksAtOnce = 100;
+
+async function deleteFiles(db: Db, where: RawBuilder<unknown>, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'file_chunks', key: ['file_id', 'number'], where, most: chunksAtOnce }, pause);
+  await deleteInSteps(db, { table: 'files', key: ['id'], where }, pause);
 }
 
 export type ChunkOf = Pick<FileRow, 'id' | 'workspaceId'> & { number: number };
@@ -115,7 +122,5 @@ export async function findFileChunk(
 
 /** Deletes files that have expired at `now`. No workspace: they are kept equally long in all. */
 export async function pruneFiles(db: Db, now: number, pause?: Pause): Promise<void> {
-  const where = sql`at < ${now - fileKeptMs - graceMs}`;
-  await deleteInSteps(db, { table: 'file_chunks', key: ['file_id', 'number'], where }, pause);
-  await deleteInSteps(db, { table: 'files', key: ['id'], where }, pause);
+  await deleteFiles(db, sql`at < ${now - fileKeptMs - graceMs}`, pause);
 }
