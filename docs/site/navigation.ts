@@ -18,6 +18,7 @@ export const navigation: readonly Section[] = [
       'docs/oauth-github.md',
       'docs/oauth-custom-token-endpoint.md',
       'docs/large-servers.md',
+      'docs/views.md',
       'docs/limits.md',
       'docs/files.md',
       'docs/recipes.md',
@@ -44,6 +45,7 @@ export const navigation: readonly Section[] = [
     title: 'Reference',
     folder: 'docs/reference',
     pages: [
+      'docs/command-line.md',
       'docs/rest-api.md',
       'docs/reference/operations.md',
       'docs/reference/server-configuration.md',

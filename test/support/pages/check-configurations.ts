@@ -16,10 +16,24 @@ const tool = {
 /** A field that only a configuration, and no other file, has at its top. */
 const fields = ['tools', 'authentication', 'oauth', 'tool_mode', 'max_answer_tokens', 'base_url', 'variables', 'views'];
 
+type Views = Record<string, { tools?: (string | { name: string; arguments?: Json })[]; tags?: string[] }>;
+
+/** Tools for views that a page shows without their server. */
+function toolsOf(views: Views): Json[] {
+  const all = Object.values(views);
+  const tags = all.flatMap((view) => view.tags ?? []);
+  const named = all.flatMap((view) => view.tools ?? []).map((one) => (typeof one === 'string' ? { name: one } : one));
+  return named.map(({ name, arguments: fixed = {} }: { name: string; arguments?: Json }) => ({
+    ...{ ...tool, name, tags: [...new Set(tags)] },
+    input_schema: Object.fromEntries(Object.keys(fixed).map((argument) => [argument, { type: 'string' }])),
+  }));
+}
+
 /** The configuration that a block is or is a part of: a server, some of its fields, or one tool. */
 function configurationOf(value: Json, number: number): Json | undefined {
   if ('method' in value && 'url' in value) return { name: 'Page', slug: `page-${number}`, tools: [value] };
   if (!fields.some((field) => field in value)) return undefined;
+  if ('views' in value && !('tools' in value)) return { ...value, tools: toolsOf(value.views as Views) };
   const usesToken = 'authentication' in value && !('tools' in value);
   return { name: 'Page', slug: `page-${number}`, tools: usesToken || !('tools' in value) ? [tool] : [], ...value };
 }
