@@ -3,6 +3,7 @@ import { isCurl, readCurl } from './collections/curl.ts';
 import { isHar, readHar } from './collections/har.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
 import { parseDocument } from './document/parse-document.ts';
+import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
 
@@ -24,9 +25,15 @@ export function readDescription(text: string): ApiDescription {
       },
     ]);
   }
-  if (count === 0)
-    throw invalid([{ path: 'document', message: 'found no operations; an OpenAPI document has them in paths' }]);
+  if (count === 0) throw invalid([{ path: 'document', message: whyNone(description) }]);
   return description;
+}
+
+/** Large descriptions are often kept in many files, which a program of their format makes into one. */
+function whyNone({ findings }: ApiDescription): string {
+  const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
+  if (!elsewhere) return 'found no operations; an OpenAPI document has them in paths';
+  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Make one file of the description first, for example with: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
 }
 
 function readAny(text: string): ApiDescription {

@@ -108,7 +108,7 @@ describe('toolhost import', () => {
     assert.deepEqual([plan.code, plan.stderr], [2, '']);
     assert.match(plan.stdout, /list_pets: description follow/);
     assert.match(plan.stdout, /Gone: create_pet/);
-    assert.match(plan.stdout, /Without a tool: GET \/shops/);
+    assert.match(plan.stdout, /New: GET \/shops/);
     const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');
     assert.equal(applied.code, 0, applied.stderr);
     assert.deepEqual((JSON.parse(applied.stdout) as { added: string[] }).added, ['list_shops']);

@@ -20,6 +20,10 @@ export type DescribedRequest = {
 /** Headers of browsers, of HTTP itself, and those that describe the body or the answer. */
 const usual =
   /^(?:accept(?:-.*)?|cache-control|connection|content-(?:type|length)|dnt|expect|host|if-.*|origin|postman-token|pragma|priority|referer|sec-.*|te|upgrade-insecure-requests|user-agent|x-requested-with|:.*)$/;
+/** Headers whose value belongs to one request: as a constant they would make the API take each call for the first one. */
+const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$/;
+/** Values that stand for another one, such as `{{name}}` and `<string>`. */
+const isPlaceholder = /\{\{|^<.*>$/;
 const secret = /key|token|secret|auth|session|password|signature/;
 
 /** A description of requests; those of the same method and shape of path are one operation. No credential is kept. */
@@ -133,7 +137,7 @@ function pathSegment(segment: string, before: string, inputs: ApiInput[]): strin
 }
 
 function inputOf(name: string, location: ApiInput['location'], value: string): ApiInput {
-  const example = /\{\{|^<.*>$/.test(value) ? '' : value;
+  const example = isPlaceholder.test(value) ? '' : value;
   return {
     name,
     location,
@@ -161,8 +165,9 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
     return;
   }
   if (usual.test(name.toLowerCase())) return;
-  if (secret.test(folded)) need(schemeOf('key', 'header', name));
-  else if (/\{\{/.test(value) || value === '') inputs.push(inputOf(name, 'header', ''));
+  if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', ''));
+  else if (secret.test(folded)) need(schemeOf('key', 'header', name));
+  else if (isPlaceholder.test(value) || value === '') inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
 }
 

@@ -69,7 +69,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
 
 function urlOf(url: unknown): string {
   if (typeof url === 'string') return url;
-  const raw = asText(field(url, 'raw'));
+  const raw = asText(field(url, 'raw')) || withoutRaw(url);
   const disabled = new Set(
     listOf(field(url, 'query'))
       .filter((pair) => field(pair, 'disabled') === true)
@@ -80,6 +80,23 @@ function urlOf(url: unknown): string {
   );
   // Disabled pairs are missing from the raw text, and are optional inputs all the same.
   return disabled.size === 0 ? raw : `${raw.split('?')[0]}?${names.join('&')}`;
+}
+
+/** The text of an address that has only its parts. */
+function withoutRaw(url: unknown): string {
+  const texts = (value: unknown, between: string) =>
+    Array.isArray(value)
+      ? value.map((part) => asText(field(part, 'value')) || asText(part)).join(between)
+      : asText(value);
+  const host = texts(field(url, 'host'), '.');
+  if (host === '') return '';
+  const protocol = asText(field(url, 'protocol'));
+  const port = asText(field(url, 'port'));
+  const address = `${protocol === '' ? '' : `${protocol.replace(/:?\/*$/, '')}://`}${host}${port === '' ? '' : `:${port}`}`;
+  const pairs = listOf(field(url, 'query')).map(
+    (pair) => `${encodeURIComponent(asText(field(pair, 'key')))}=${encodeURIComponent(asText(field(pair, 'value')))}`,
+  );
+  return `${address}/${texts(field(url, 'path'), '/').replace(/^\/+/, '')}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
 }
 
 function authOf(type: string, auth: unknown): DescribedRequest['auth'] {

@@ -1,6 +1,8 @@
 import { field, isFields, type JsonFields } from './lenient.ts';
 
 const mostHops = 50;
+/** The end of the problem of a reference to another document. */
+export const notFetched = 'which is not fetched';
 
 /** A value behind its references, and the references that led to it. */
 export type Resolved = { value: unknown; references: readonly string[]; problem: string | undefined };
@@ -31,7 +33,7 @@ export class References {
     while (isFields(found) && typeof found.$ref === 'string' && Object.hasOwn(found, '$ref')) {
       const { $ref } = found;
       if (!$ref.startsWith('#')) {
-        return { value: undefined, references, problem: `refers to ${short($ref)}, which is not fetched` };
+        return { value: undefined, references, problem: `refers to ${short($ref)}, ${notFetched}` };
       }
       if (references.includes($ref) || references.length >= mostHops) {
         return { value: undefined, references, problem: `${short($ref)} refers to itself` };

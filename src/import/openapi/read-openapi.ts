@@ -48,9 +48,9 @@ function readPath(path: string, value: unknown, root: JsonFields, reading: Docum
   const named = entriesOf(item).filter(([name]) => methods.includes(name.toLowerCase()));
   const additional = entriesOf(item.additionalOperations);
   return [...named, ...additional].flatMap(([method, operation]) => {
-    const found = reading.references.follow(operation).value;
+    const { value: found, problem: fault } = reading.references.follow(operation);
     if (isFields(found)) return [readOperation({ path, method, item, operation: found }, root, reading)];
-    reading.add({ at: `${at}.${method}`, message: 'is not an operation; left out' });
+    reading.add({ at: `${at}.${method}`, message: fault ?? 'is not an operation; left out' });
     return [];
   });
 }

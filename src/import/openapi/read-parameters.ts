@@ -41,7 +41,9 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
     return [];
   }
   const [content] = entriesOf(parameter.content);
-  const schema = content ? field(content[1], 'schema') : reading.isSwagger ? parameter : (parameter.schema ?? {});
+  const given = content ? field(content[1], 'schema') : reading.isSwagger ? parameter : (parameter.schema ?? {});
+  const isList = !content && location === 'query' && name.endsWith('[]');
+  const schema = isList ? asList(given, reading) : given;
   const style = content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
   return [
     {
@@ -54,6 +56,16 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
       allowSlashes: parameter.allowReserved === true && location === 'path',
     },
   ];
+}
+
+/** `name[]` means a list to receivers, also where the description has forgotten to say so. */
+function asList(schema: unknown, { references, isSwagger }: DocumentReading): unknown {
+  const type = [field(references.follow(schema).value, 'type')].flat();
+  const isOne = type.every((one) => ['string', 'integer', 'number'].includes(asText(one))) && type.length > 0;
+  if (!isOne) return schema;
+  if (!isSwagger || !isFields(schema)) return { type: 'array', items: schema };
+  const { name: _, in: _in, required: _required, description: _description, ...items } = schema;
+  return { type: 'array', items, collectionFormat: 'multi' };
 }
 
 /** Examples and the mark of a deprecated input stand beside the schema. */
@@ -77,7 +89,9 @@ function styleOf(
   const resolved = reading.references.follow(schema).value;
   const type = [field(resolved, 'type')].flat();
   if (type.includes('array') || field(resolved, 'items') !== undefined) {
-    return reading.isSwagger ? swaggerStyle(parameter) : arrayStyle(parameter, location);
+    return reading.isSwagger
+      ? swaggerStyle(isFields(resolved) ? resolved : parameter)
+      : arrayStyle(parameter, location);
   }
   const isObject =
     type.includes('object') ||

@@ -80,7 +80,7 @@ function keyScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
 /** The text before a key, as descriptions show it: `Token token=KEY`, `Klaviyo-API-Key your-key`, `Bearer <token>`. */
 function prefixOf(parameter: string, description: string): string {
   const shown =
-    /(?:format|value|prefix|header|authorization)\b[^\n]{0,60}?[`"':\s](Bearer|Token token=|Token|[A-Z][A-Za-z]+-API-Key|Apikey|ApiKey|SSWS|GenieKey|Bot|Key)(?:\s|=)/i.exec(
+    /(?:format|value|prefix|header|authorization)\b[^\n]{0,60}?[`"':\s](Token token=|(?:Bearer|Token|[A-Z][A-Za-z]+-API-Key|Apikey|ApiKey|SSWS|GenieKey|Bot|Key)(?=[\s=]))/i.exec(
       description,
     )?.[1];
   if (shown === undefined || !/^authorization$/i.test(parameter)) return '';

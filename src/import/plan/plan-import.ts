@@ -1,6 +1,5 @@
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
-import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
@@ -10,6 +9,7 @@ import type { NeededSecret } from './authentication-fields.ts';
 import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredential } from './credentials.ts';
+import { slugOf } from './default-slug.ts';
 import { operationKeys } from './operation-keys.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { ownAddress, serverAddress } from './server-address.ts';
@@ -123,7 +123,7 @@ function configOf(
   const { variables, baseUrl } = address;
   return {
     name,
-    slug: choices.slug ?? slugOf(name),
+    slug: choices.slug ?? slugOf(name, baseUrl),
     ...(text !== '' && { description: text }),
     ...(baseUrl !== undefined && { base_url: baseUrl }),
     ...(Object.keys(variables).length > 0 && { variables }),
@@ -137,15 +137,4 @@ function configOf(
 function nameOf(title: string): string {
   const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'g'), '').trim();
   return shortened(visible, 100) || 'Imported API';
-}
-
-function slugOf(name: string): string {
-  const words = name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, 40)
-    .replaceAll(/^-+|-+$/g, '');
-  const slug = words.length < 3 || reservedSlugs.has(words) ? `${words === '' ? 'imported' : words}-api` : words;
-  return isSlug(slug) ? slug : 'imported-api';
 }

@@ -111,13 +111,19 @@ export function isListedCredential(name: string, description: string, { isDescri
 function isSendable(input: ApiInput, parts: InputParts, { report, maker }: Making): boolean {
   const folded = foldedHeader(input.name);
   if (folded === 'accept' || folded === 'content-type') {
-    const given = onlyValue(maker.flat(input.schema).schema) ?? '';
-    if (folded === 'accept' && /^[\w.+*-]+\/[\w.+*-]+$/.test(given)) parts.headers.push(['Accept', given]);
+    const { schema } = maker.flat(input.schema);
+    const given = onlyValue(schema) ?? (input.required ? asText(schema.default) : '');
+    if (folded === 'accept' && isMediaType(given)) parts.headers.push(['Accept', given]);
     return false;
   }
   if (folded !== 'user-agent' && headerNameProblem(input.name) === undefined) return true;
   report.repairs.add(`the header ${short(input.name)} is set by the service`);
   return false;
+}
+
+/** Whether a text is a type of answers, which may have parameters such as a version. */
+function isMediaType(text: string): boolean {
+  return text.length <= 200 && /^[\w.+*-]+\/[\w.+*-]+(?:\s*;[\x20-\x7e]*)?$/.test(text);
 }
 
 /** The value of a required input that can have only one, or whose header names a version. */

@@ -120,7 +120,9 @@ function acceptOf(mediaTypes: readonly string[]): string | undefined {
   const concrete = mediaTypes.filter((type) => /^[\w.+-]+\/[\w.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(type));
   if (concrete.length < mediaTypes.length || concrete.some((type) => /^application\/json\b/i.test(type)))
     return undefined;
-  const chosen = concrete.find((type) => /[+/]json\b/i.test(type)) ?? concrete[0];
+  const json = concrete.filter((type) => /[+/]json\b/i.test(type));
+  // Types such as application/vnd.github.raw+json are answered with a text that is no JSON.
+  const chosen = json.find((type) => !/\b(?:raw|diff|patch)\b/i.test(type)) ?? json[0] ?? concrete[0];
   return chosen === undefined || chosen.length > 200 ? undefined : chosen;
 }
 
