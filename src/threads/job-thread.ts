@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { JobError } from '../errors.ts';
 import type { JobAnswer, JobQuestion } from './thread.ts';
@@ -8,12 +9,22 @@ export type ThreadJob = JobQuestion & { limitMs: number; transfer?: readonly Arr
 type Running = {
   job: ThreadJob;
   timer: NodeJS.Timeout;
+  /** Processor time of the thread before the job, in ms. */
+  spentBefore: Promise<number | undefined>;
+  /** How often its limit was prolonged, because other programs had the processor. */
+  prolonged: number;
+  isCancelled: boolean;
   resolve: (output: unknown) => void;
   reject: (error: unknown) => void;
 };
 
 /** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
 const memory = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 };
+
+/** A job on a busy machine gets this many times its limit at most. */
+const mostProlonged = 5;
+/** How long the thread may take to say how much processor time it has used; in native code it says nothing. */
+const answerMs = 2000;
 
 /** One thread. It ends with its process, after some idle time, or when a job exceeds its limit. */
 export class JobThread {
@@ -54,8 +65,9 @@ export class JobThread {
   run(job: ThreadJob): Promise<unknown> {
     const { kind, input, limitMs, transfer = [] } = job;
     return new Promise((resolve, reject) => {
-      const timer = this.#endsAfter(limitMs, new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
-      this.#running = { job, timer, resolve, reject };
+      const timer = setTimeout(() => void this.#endIfSpent(), limitMs).unref();
+      const spentBefore = this.#spentMs();
+      this.#running = { job, timer, spentBefore, prolonged: 0, isCancelled: false, resolve, reject };
       // The process must not exit while a result is due.
       this.#worker.ref();
       this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
@@ -67,7 +79,8 @@ export class JobThread {
     const running = this.#running;
     if (!running || running.job !== job) return;
     clearTimeout(running.timer);
-    running.timer = this.#endsAfter(graceMs, new JobError('cancelled', 'the caller went away'));
+    running.isCancelled = true;
+    running.timer = setTimeout(() => this.#end(new JobError('cancelled', 'the caller went away')), graceMs).unref();
   }
 
   async close(): Promise<void> {
@@ -80,12 +93,32 @@ export class JobThread {
     else void this.close();
   }
 
-  #endsAfter(ms: number, failure: JobError): NodeJS.Timeout {
-    return setTimeout(() => {
-      // Native code such as JSON.parse cannot be interrupted; the pool does not wait for it.
-      this.#take()?.reject(failure);
-      void this.close();
-    }, ms).unref();
+  /** Ends a job that has used its limit of processor time. One that had to wait for a processor gets the rest of it. */
+  async #endIfSpent(): Promise<void> {
+    const running = this.#running;
+    if (!running) return;
+    const { limitMs } = running.job;
+    const both = Promise.all([this.#spentMs(), running.spentBefore]);
+    const [spent = Number.POSITIVE_INFINITY, before = 0] =
+      (await Promise.race([both, delay(answerMs, undefined, { ref: false })])) ?? [];
+    const left = limitMs - (spent - before);
+    if (this.#running !== running || running.isCancelled) return;
+    if (left < 1 || ++running.prolonged > mostProlonged)
+      return this.#end(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
+    running.timer = setTimeout(() => void this.#endIfSpent(), left).unref();
+  }
+
+  /** Processor time of the thread; undefined before it has started, and before Node 24. */
+  async #spentMs(): Promise<number | undefined> {
+    const { cpuUsage } = this.#worker as Partial<Pick<Worker, 'cpuUsage'>>;
+    const usage = await cpuUsage?.call(this.#worker).catch(() => undefined);
+    return usage && (usage.user + usage.system) / 1000;
+  }
+
+  #end(failure: JobError): void {
+    // Native code such as JSON.parse cannot be interrupted; the pool does not wait for it.
+    this.#take()?.reject(failure);
+    void this.close();
   }
 
   #answered(answer: JobAnswer): void {
