@@ -11,6 +11,7 @@ import {
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
 
+const largeFile = Buffer.alloc(400_000, 0xfe);
 const storedCredential = 'the-credential-of-the-upstream';
 
 /** The server's tools; `item` is mirrored into a header by clients of revision 2026-07-28. */
@@ -54,6 +55,8 @@ function config(slug: string, upstream: string, authentication: object) {
 
 function answer({ url, body }: RecordedRequest) {
   const [, place, item = '', notes] = url.split('/');
+  if (place === 'file' && body.length > 0) return { body: { bytes: body.length } };
+  if (place === 'file') return { headers: { 'content-type': 'application/pdf' }, body: largeFile };
   if (place !== 'items') return { status: 404, body: { error: 'There is no such item.' } };
   if (notes) return { status: 201, body: { notes: [JSON.parse(body.toString())] } };
   return { body: { item: decodeURIComponent(item), count: 3 } };
@@ -83,6 +86,18 @@ describe('real clients', { concurrency: 2 }, () => {
     await toolhost.createServer({
       ...config('viewed', upstream.url, { type: 'Bearer', token: storedCredential }),
       views,
+    });
+    const file = { description: 'Moves a file.', url: `${upstream.url}/file` };
+    const upload = { input_schema: { file: { type: 'string', content: 'base64' } }, body: 'file' };
+    await toolhost.createServer({
+      name: 'Files',
+      slug: 'filed',
+      authentication: { type: 'Bearer', token: storedCredential },
+      tools: [
+        { ...file, name: 'get_file', method: 'GET' },
+        { ...file, name: 'send_file', method: 'POST', ...upload },
+      ],
+      views: { view: { tools: ['get_file', 'send_file'] } },
     });
     const secret = { body: { value: storedCredential } };
     assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
@@ -186,6 +201,22 @@ describe('real clients', { concurrency: 2 }, () => {
           const { isError } = await client.callTool('read_missing', { item: 'x' });
           assert.notEqual(isError, true);
         });
+      });
+    });
+
+    it(`${kind.name} gets a link to a large file, reads it with its key of a view, and gives it to another tool [agent 4]`, async () => {
+      const body = { name: 'files', scopes: ['call'], views: ['filed/view'] };
+      const key = String((await toolhost.rest('POST', '/keys', { body })).body.key);
+      await connected(kind, 'filed/view', key, async (client) => {
+        const { content } = await client.callTool('get_file', {});
+        const { type, uri, size } = content[0] ?? assert.fail();
+        assert.deepEqual([type, size], ['resource_link', largeFile.length]);
+        for (const headers of [{}, { authorization: `Bearer ${key}` }]) {
+          const reply = await fetch(String(uri), { headers });
+          assert.ok(largeFile.equals(Buffer.from(await reply.arrayBuffer())));
+        }
+        const sent = await client.callTool('send_file', { file: uri });
+        assert.equal(textOf(sent.content), `{"bytes":${largeFile.length}}`);
       });
     });
 
