@@ -25,6 +25,7 @@ import { addMasterKey } from './operator/master-key.ts';
 import { addQuotas } from './operator/quotas.ts';
 import { addAudit } from './records/audit.ts';
 import { addCalls } from './records/calls.ts';
+import { addLogins } from './servers/logins.ts';
 import { addSecrets } from './servers/secrets.ts';
 import { addServers } from './servers/servers.ts';
 import { addTools } from './servers/tools.ts';
@@ -33,7 +34,7 @@ import { addVersions } from './servers/versions.ts';
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
   'You and your shell:': [addLogin, addLogout, addProfiles, addCompletion],
-  'Servers, on a running service:': [addServers, addTools, addSecrets, addVersions],
+  'Servers, on a running service:': [addServers, addTools, addSecrets, addVersions, addLogins],
   'Calls, on a running service:': [addCall, addPreview, addCalls, addAudit],
   'Configurations as files:': [addCheck, addApply, addDiff, addExport, addSchema],
   'API descriptions:': [addImport, addImportAgain],

@@ -154,9 +154,11 @@ describe('toolhost login', () => {
     assert.match(refused.stderr, /the profile "default" has no login .*login --profile default/);
 
     const other = await loggedIn();
-    const { refresh_token: revoked, client_id } = stored(other).profiles.default ?? assert.fail();
-    const form = new URLSearchParams({ token: revoked, client_id });
-    await fetch(`${running.url}/mcp/manage/revoke`, { method: 'POST', body: form });
+    type Grants = { grants: { id: string; server: string; client: string; status: string }[] };
+    const { grants } = await toolhostJson<Grants>(['logins', 'list'], { env: other });
+    const login = grants.find(({ status }) => status === 'active') ?? assert.fail();
+    assert.match(login.client, /^Toolhost command line on /);
+    assert.equal((await toolhost(['logins', 'end', login.id], { env: other })).code, 0);
     const ended = await list(other);
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);

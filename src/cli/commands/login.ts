@@ -5,6 +5,7 @@ import { isSafeUrl } from '../../doctor/check-metadata.ts';
 import { createWebClient, type WebClient } from '../../doctor/web.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { apiPath } from '../../routes.ts';
+import { programName } from '../../version.ts';
 import { jsonOption, profileOption, serviceUrl } from '../connection/connection.ts';
 import { environmentUrl, namedUrl } from '../connection/environment-url.ts';
 import { note, print, printJson } from '../print/print.ts';
@@ -165,6 +166,6 @@ async function endLogin(before: StoredCredential): Promise<void> {
     const { endStoredLogin } = await import('../profiles/end-login.ts');
     await endStoredLogin(before);
   } catch (error) {
-    note(`The login before could not be ended (${messageOf(error)}); it is listed in the dashboard under Logins.`);
+    note(`The login before could not be ended (${messageOf(error)}); end it with: ${programName} logins end`);
   }
 }

@@ -60,8 +60,11 @@ export function changeCredential<Result>(folder: string, profile: string, change
   return whileLocked(join(folder, 'credentials.lock'), async () => {
     const all = new Map(readCredentials(folder));
     const replacement = replacementOf(fileIn(folder), expectedBytes(all));
-    const ignore = () => undefined;
-    for (const signal of signals) process.on(signal, ignore);
+    let waiting: NodeJS.Signals | undefined;
+    const defer = (signal: NodeJS.Signals) => {
+      waiting = signal;
+    };
+    for (const signal of signals) process.on(signal, defer);
     try {
       return await change(all.get(profile), (credential) => {
         if (credential) all.set(profile, credential);
@@ -69,8 +72,9 @@ export function changeCredential<Result>(folder: string, profile: string, change
         replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
       });
     } finally {
-      for (const signal of signals) process.off(signal, ignore);
+      for (const signal of signals) process.off(signal, defer);
       replacement.discard();
+      if (waiting) process.kill(process.pid, waiting);
     }
   });
 }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { logInWithCommand } from '../support/toolhost/login-command.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { beginToolhost, endOf, toolhost } from '../support/toolhost/toolhost-command.ts';
+
+type Login = { access_token: string; refresh_token: string; token_endpoint: string };
+const withinMs = 30_000;
+
+describe('the renewal of a login', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let env: { XDG_CONFIG_HOME: string };
+  let aheadMs = 0;
+  /** Stands before the token endpoint: counts its requests, and holds its answers. */
+  let watched: Server;
+  let url: string;
+  let asked = 0;
+  let held: Promise<void> | undefined;
+  let fails = false;
+  before(async () => {
+    running = await startToolhost({ surroundings: { now: () => Date.now() + aheadMs } });
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-renewal-'));
+    watched = createServer(async (request, response) => {
+      asked += 1;
+      const body = await text(request);
+      if (fails) return void response.writeHead(503).end();
+      const answer = await fetch(`${running.url}/mcp/manage/token`, {
+        method: 'POST',
+        headers: { 'content-type': request.headers['content-type'] ?? '' },
+        body,
+      });
+      await held;
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    });
+    await new Promise<void>((resolve) => watched.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(watched.address() as AddressInfo).port}/token`;
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    watched.closeAllConnections();
+    watched.close();
+    await running.stop();
+  });
+  beforeEach(async () => {
+    env = { XDG_CONFIG_HOME: mkdtempSync(join(folder, 'person-')) };
+    assert.equal((await logInWithCommand([running.url], { env })).code, 0);
+    change((login) => ({ ...login, token_endpoint: url }));
+    aheadMs += 61 * 60_000;
+    asked = 0;
+    held = undefined;
+    fails = false;
+  });
+
+  const file = () => join(env.XDG_CONFIG_HOME, 'toolhost', 'credentials.json');
+  const stored = () => (JSON.parse(readFileSync(file(), 'utf8')) as { profiles: { default: Login } }).profiles.default;
+  const change = (next: (login: Login) => Login) =>
+    writeFileSync(file(), JSON.stringify({ profiles: { default: next(stored()) } }));
+  const list = () => toolhost(['servers', 'list'], { env });
+
+  it('[ship 7] asks once, however many commands find the token expired', async () => {
+    const ends = await Promise.all(Array.from({ length: 5 }, list));
+    assert.deepEqual(
+      ends.map(({ code, stderr }) => [code, stderr]),
+      ends.map(() => [0, '']),
+    );
+    assert.equal(asked, 1);
+  });
+
+  it('[ship 7] stores the new tokens although the command is interrupted meanwhile, and then ends it', async () => {
+    const before = stored();
+    let release = () => {};
+    held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const child = beginToolhost(['servers', 'list'], { env });
+    const ended = endOf(child);
+    await eventually(() => assert.equal(asked, 1), withinMs);
+    child.kill('SIGINT');
+    release();
+    assert.notEqual((await ended).code, 0);
+    assert.notEqual(stored().refresh_token, before.refresh_token);
+    assert.equal((await list()).code, 0);
+    assert.equal(asked, 1);
+    assert.deepEqual(
+      readdirSync(join(env.XDG_CONFIG_HOME, 'toolhost')).filter((name) => name.endsWith('.new')),
+      [],
+    );
+  });
+
+  it('[ship 7] keeps the tokens when the service does not answer', async () => {
+    const before = readFileSync(file(), 'utf8');
+    fails = true;
+    const end = await list();
+    assert.deepEqual([end.code, /gave no tokens: 503/.test(end.stderr)], [1, true], end.stderr);
+    assert.equal(readFileSync(file(), 'utf8'), before);
+    fails = false;
+    assert.equal((await list()).code, 0);
+  });
+
+  it('[ship 7] is not held up by a process that died while it held the lock', async () => {
+    const lock = join(env.XDG_CONFIG_HOME, 'toolhost', 'credentials.lock');
+    const holds = `
+      const { DatabaseSync } = require('node:sqlite');
+      new DatabaseSync(process.argv[1]).exec('BEGIN EXCLUSIVE');
+      console.log('held');
+      setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, ['-e', holds, lock], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(holder.stdout, 'data');
+    const listing = list();
+    holder.kill('SIGKILL');
+    assert.equal((await listing).code, 0);
+    assert.equal(asked, 1);
+  });
+});
