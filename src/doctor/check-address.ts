@@ -1,5 +1,5 @@
 import { clientsThat, inWords, knownClients } from '../domain/clients/clients.ts';
-import { ok, problem, type Reason, type Verdict, warning, warningOf } from './check.ts';
+import { everyClient, ok, problem, type Reason, type Verdict, warning, warningOf } from './check.ts';
 import { isLoopbackHost } from './check-metadata.ts';
 import { rpcOf } from './session.ts';
 import { type Answered, typeOfAnswer } from './web.ts';
@@ -26,12 +26,14 @@ export function checkAddress(address: string): Verdict {
   if (hash !== '') return problem('The address has a part after #, which is never sent.');
   const hosted = clientsThat(({ isHosted }) => isHosted);
   if (isLoopbackHost(hostname)) {
-    const text = `Only programs on this machine reach it. ${inWords(hosted)} connect from the internet.`;
-    return warningOf([{ clients: hosted, text, stops: true }]);
+    const detail = `Only programs on this machine reach it. ${inWords(hosted)} connect from the internet.`;
+    const text = 'It connects from the internet, and only programs on this machine reach the address.';
+    return { ...warning(detail, hosted), reasons: [{ clients: hosted, text, stops: true }] };
   }
   if (protocol === 'http:') {
-    const text = `It is not https, so credentials can be read on their way. ${inWords(hosted)} refuse it.`;
-    return warningOf([{ clients: hosted, text, stops: true }]);
+    const detail = `It is not https, so credentials can be read on their way. ${inWords(hosted)} refuse it.`;
+    const reasons = [{ clients: hosted, text: 'It takes only https.', stops: true as const }];
+    return { ...warning(detail), reasons: [...reasons, { clients: everyClient, text: 'It is not https.' }] };
   }
   if (search !== '')
     return warning('The address has a query, which some clients leave out when they look for the login.');

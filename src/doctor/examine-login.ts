@@ -6,7 +6,7 @@ import {
   checkTokenEndpoint,
   type Trial,
 } from './authorization.ts';
-import { type Fields, ok, problem, type Verdict, warningOf } from './check.ts';
+import { type Fields, ok, problem, type Verdict, warning } from './check.ts';
 import { checkRegistrationMetadata } from './check-metadata.ts';
 import { checkChallenge, checkCors, documentUrls, findIssuer, findResource, readChallenge } from './discovery.ts';
 import type { Examination } from './examination.ts';
@@ -16,13 +16,18 @@ import type { Answered } from './web.ts';
 
 /** Examines all of a login but its end: the challenge, the metadata, registration, the begin, the token endpoint. */
 export async function examineLogin(examination: Examination, refusal: Answered): Promise<void> {
-  const { address, report, web, token } = examination;
-  report('challenge', 'A request without a credential is refused with a challenge', checkChallenge(refusal));
+  const { address, report, web } = examination;
   const found = await findResource(web, address, refusal);
-  if (!found.resource && token !== undefined && readChallenge(refusal).metadataUrl === undefined) {
+  const { metadataUrl, scheme } = readChallenge(refusal);
+  const isLogin = found.resource !== undefined || metadataUrl !== undefined;
+  const challenge = isLogin ? checkChallenge(refusal) : checkTokenChallenge(scheme);
+  report('challenge', 'A request without a credential is refused with a challenge', challenge);
+  if (!isLogin) {
     const clients = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
-    const text = `There is no login, only tokens. ${inWords(clients)} can only log in.`;
-    report('sign_in', 'Clients can present the credential', warningOf([{ clients, text, stops: true }]));
+    const text = 'It can only log in, and this server announces no login.';
+    const detail = `No login is announced, so people give their client a token. ${inWords(clients)} can only log in.`;
+    const reasons = [{ clients, text, stops: true as const }];
+    report('sign_in', 'Clients can present the credential', { ...warning(detail, clients), reasons });
     return;
   }
   report('resource_metadata', 'The login is announced', found.verdict);
@@ -33,6 +38,12 @@ export async function examineLogin(examination: Examination, refusal: Answered):
   if (!server.metadata) return;
   const isWhole = server.verdict.status !== 'problem' || typeof server.metadata.authorization_endpoint === 'string';
   if (isWhole) await examineClient(examination, server.metadata);
+}
+
+/** Checks the refusal of a server that takes only tokens and API keys (RFC 6750, 3). */
+function checkTokenChallenge(scheme: string | undefined): Verdict {
+  if (scheme?.toLowerCase() === 'bearer') return ok('401, which asks for a bearer and announces no login.', []);
+  return warning('401 without "WWW-Authenticate: Bearer …", which says what is missing.', []);
 }
 
 async function examineClient(examination: Examination, metadata: Fields): Promise<void> {

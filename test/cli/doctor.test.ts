@@ -394,6 +394,20 @@ describe('toolhost doctor', () => {
       assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
     });
 
+    it('[ship 6] finds that a server with keys works with every client but those that can only log in', async () => {
+      const running = await startToolhost({ env: { DEMO: '1' } });
+      const address = `${running.url}/mcp/projects`;
+      const [without, withKey] = [await examine(address), await examine(address, 'local-example-key')];
+      await running.stop();
+      assert.equal(without.code, 0, remarksOf(without).join('\n'));
+      assert.deepEqual(
+        remarksOf(withKey).map((remark) => remark.split(':')[0]),
+        ['address', 'sign_in'],
+      );
+      const refused = withKey.clients.filter(({ works }) => works !== 'yes').map(({ client }) => client);
+      assert.deepEqual(refused, ['Claude', 'ChatGPT', 'OpenAI API', 'Anthropic API']);
+    });
+
     it('[ship 6] finds nothing wrong with the management server', async () => {
       const running = await startToolhost();
       const key = await running.key();
