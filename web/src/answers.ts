@@ -38,6 +38,7 @@ export type WireRequest = Preview['request'];
 export type CallDetail = Output<'getCall'>;
 export type Call = CallDetail['call'];
 export type Capture = NonNullable<CallDetail['capture']>;
+export type Proposal = Output<'proposeResponseFields'>;
 export type UpstreamAnswer = NonNullable<Tried['response']>;
 export type Header = UpstreamAnswer['headers'][number];
 export type Statistics = Output<'getCallStatistics'>;

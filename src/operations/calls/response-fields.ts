@@ -60,7 +60,10 @@ const proposeResponseFields = operation({
     slug: z.string(),
     tool: z.string(),
     answers: z.int().describe('Captured answers that were measured; 0 where there are none yet.'),
-    fields: z.array(fieldShape).max(mostFields).describe('Each after the one that it is in, larger ones first.'),
+    fields: z
+      .array(fieldShape)
+      .max(mostFields)
+      .describe('Each after the one that it is in, in the order of the answers.'),
     current: z.array(z.string()).max(mostPaths).optional().describe('The response_fields that the tool has.'),
     proposed: z
       .array(z.string())
@@ -123,12 +126,12 @@ async function measuredAnswers(context: Context, server: StoredServer, tool: Too
   return uses;
 }
 
-/** All fields, each after the one that it is in, the largest first. */
+/** All fields, each after the one that it is in, in the order of the answers. */
 function shownFields(answers: FieldUse): ShownField[] {
   const shown: ShownField[] = [];
   const add = (around: FieldUse, parent: string) => {
     if (around.isPartial) return;
-    for (const use of around.fields.toSorted((a, b) => b.bytes - a.bytes)) {
+    for (const use of around.fields) {
       if (shown.length === mostFields) return;
       const name = parent === '' ? use.name : `${parent}.${use.name}`;
       shown.push(shownField(name, use, uselessReason(use, around)));

@@ -12,6 +12,7 @@ import { useShownServer } from '../server-page.tsx';
 import { argumentsOf } from './arguments.ts';
 import { Outgoing, usePreview } from './outgoing.tsx';
 import { ReplayNote } from './replay-note.tsx';
+import { SaveTokens } from './save-tokens.tsx';
 import { TriedResult } from './tried-result.tsx';
 import { TryForm } from './try-form.tsx';
 import { useArguments } from './use-arguments.ts';
@@ -89,6 +90,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
           isOfOthers={!isSame(call.variables, asked)}
         />
       )}
+      <SaveTokens tool={name} />
       <Confirm
         opened={isInDoubt}
         title="Send this call again?"

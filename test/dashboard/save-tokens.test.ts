@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const item = (id: number) => ({
+  id,
+  node_id: `I_${id}`,
+  title: `Issue ${id}`,
+  url: `https://api.example.com/issues/${id}`,
+  html_url: `https://example.com/issues/${id}`,
+  user: { login: `user${id}`, avatar_url: `https://avatars.example.com/${id}`, name: `User ${id}` },
+});
+
+describe('saving tokens in the dashboard', () => {
+  let dashboard: Dashboard;
+  let key: string;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    await toolhost.createServer(config('saved'));
+    upstream.on('GET /items', () => ({ body: [1, 2, 3].map(item) }));
+    key = await toolhost.key();
+  });
+  after(() => dashboard?.stop());
+
+  it('[agent 3] says what is missing, proposes fields, and stores the choice as one version', async () => {
+    const { toolhost } = dashboard;
+    const stored = async () => {
+      const { server, config } = (await toolhost.rest('GET', '/servers/saved')).body as { server: Json; config: Json };
+      return { version: server.version, fields: (config.tools as Json[])[0]?.response_fields };
+    };
+    await dashboard.at('/servers/saved/try', async (page) => {
+      const section = page.getByRole('region', { name: 'Save tokens' });
+      await button(section, 'Measure captured answers').focus();
+      await page.keyboard.press('Enter');
+      await section.getByText('No JSON answer of this tool was captured yet').waitFor();
+      await toolhost.rest('POST', '/servers/saved/capture', { body: { hours: 1 } });
+      await toolhost.callTool('saved', key, 'read', { count: 1 });
+      await button(section, 'Measure again').click();
+      const box = (path: string) => section.getByRole('checkbox', { name: path, exact: true });
+      await box('node_id').waitFor();
+      assert.deepEqual(
+        [await box('title').isChecked(), await box('node_id').isChecked(), await box('user.avatar_url').isChecked()],
+        [true, false, false],
+      );
+      const left = section.getByRole('status').first();
+      assert.match(
+        (await left.textContent()) ?? '',
+        /^One captured answer of \d+ tokens would be \d+ tokens, \d+ % less\.$/,
+      );
+      for (const [width, colorScheme] of [
+        [1440, 'light'],
+        [400, 'dark'],
+      ] as const) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme });
+        await checkPage(page);
+      }
+      await box('user').focus();
+      await page.keyboard.press('Space');
+      assert.equal(await box('user.name').isChecked(), false);
+      await box('user.login').check();
+      assert.equal(await box('user.name').isChecked(), false);
+      await box('url').check();
+      await button(section, 'Save these fields').click();
+      await page.getByText('Saved the fields of read').first().waitFor();
+      assert.deepEqual(await stored(), { version: 2, fields: ['id', 'title', 'url', 'html_url', 'user.login'] });
+      await section.getByText(/With the fields of now they are \d+ tokens/).waitFor();
+      await button(section, 'Keep all').click();
+      await button(section, 'Save these fields').click();
+      await page.getByText('Saved the fields of read').nth(1).waitFor();
+      assert.deepEqual(await stored(), { version: 3, fields: undefined });
+    });
+  });
+});

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { leftOutBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/field-choice.ts';
+
+const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
+const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));
+
+describe('the choice of fields in the dashboard', () => {
+  it('[agent 3] is said exactly by the paths that are saved, however it came about', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...paths), { maxLength: 12 }), (clicks) => {
+        let out: ReadonlySet<string> = new Set();
+        for (const path of clicks) {
+          const before = stateOf(path, out);
+          out = toggled(fields, out, path);
+          assert.equal(stateOf(path, out), before === 'out' ? 'kept' : 'out', path);
+          const saved = pathsOf(fields, out);
+          if (saved?.length === 0) continue;
+          const again = leftOutBy(fields, saved);
+          for (const { path: each } of fields) assert.equal(stateOf(each, again), stateOf(each, out), each);
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
