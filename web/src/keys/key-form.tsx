@@ -5,6 +5,7 @@ import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
 import { refusalOf } from '../ui/refusal.ts';
+import { TagsInput } from '../ui/tags-input.tsx';
 import { visible } from '../ui/visible.ts';
 
 type Props = {
@@ -27,16 +28,17 @@ const expiries = [
   { value: '365', label: 'In a year' },
 ];
 
-export type KeyValues = { name: string; scopes: string[]; servers: string[]; days: string };
+export type KeyValues = { name: string; scopes: string[]; servers: string[]; views: string[]; days: string };
 
 const dayS = 86_400;
 
 /** A key as the REST API takes it. */
-export function wantedOf({ name, scopes: chosen, servers, days }: KeyValues) {
+export function wantedOf({ name, scopes: chosen, servers, views, days }: KeyValues) {
   return {
     name,
     scopes: chosen as KeyScope[],
     ...(servers.length > 0 && { servers }),
+    ...(views.length > 0 && { views }),
     ...(days !== '' && { expires_in: Number(days) * dayS }),
   };
 }
@@ -48,6 +50,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       name: replaced?.name ?? '',
       scopes: replaced?.scopes ?? ['call'],
       servers: replaced?.servers ?? [],
+      views: replaced?.views ?? [],
       days: '',
     },
     validate: {
@@ -87,12 +90,21 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
         </Checkbox.Group>
         <MultiSelect
           label="Servers"
-          description="None chosen means all of the workspace."
+          description="None chosen, and no view, means all of the workspace."
           data={data}
           searchable
           clearable
           {...form.getInputProps('servers')}
           error={errorOf('servers', 'servers')}
+        />
+        <TagsInput
+          label="Views"
+          description="Each as slug/view, besides the servers. Such a key only calls tools."
+          placeholder="shop/support"
+          value={form.values.views}
+          onChange={(views) => form.setFieldValue('views', views)}
+          error={errorOf('views', 'views')}
+          className="th-mono"
         />
         <Select
           label="Expires"

@@ -43,7 +43,11 @@ const columns: Column<ApiKey>[] = [
       </Stack>
     ),
   },
-  { label: 'Servers', cell: ({ servers }) => (servers ? <SlugList slugs={servers} /> : 'all') },
+  {
+    label: 'Servers',
+    cell: ({ servers, views }) =>
+      servers || views ? <SlugList slugs={[...(servers ?? []), ...(views ?? [])]} /> : 'all',
+  },
   { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
   { label: 'Status', cell: (key) => <Status apiKey={key} /> },
 ];

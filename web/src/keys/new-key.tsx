@@ -19,9 +19,12 @@ type Props = {
 export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Props) {
   const { base_url, management_url } = useSession();
   const isManaging = made.scopes.includes('manage') || made.scopes.includes('manage:read');
-  const slug = made.servers?.[0] ?? 'SLUG';
+  const address = made.servers?.[0] ?? made.views?.[0];
+  const slug = address ?? 'SLUG';
   const agent = claudeCodeCommand({
-    ...(isManaging ? { name: 'toolhost', url: management_url } : { name: slug, url: `${base_url}/mcp/${slug}` }),
+    ...(isManaging
+      ? { name: 'toolhost', url: management_url }
+      : { name: slug.replace('/', '-'), url: `${base_url}/mcp/${slug}` }),
     token: made.key,
   });
   return (
@@ -33,7 +36,7 @@ export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Prop
       <Text size="sm" fw={600} mt="xs">
         How to use it
       </Text>
-      <Text size="sm">With an agent{isManaging || made.servers ? '' : ', where SLUG is the slug of the server'}:</Text>
+      <Text size="sm">With an agent{isManaging || address ? '' : ', where SLUG is the slug of the server'}:</Text>
       <CodeBlock code={agent} label="command for Claude Code" />
       {isManaging && (
         <>

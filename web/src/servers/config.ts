@@ -9,6 +9,7 @@ export type Config = JsonObject & {
   authentication?: unknown;
   oauth?: unknown;
   tools?: unknown;
+  views?: unknown;
 };
 
 /** A configuration as the operations take it. It may be unfinished; the service reports its problems. */
@@ -55,6 +56,11 @@ export function withValue(value: unknown, path: readonly PathPart[], next: unkno
 
 export function toolsOf(config: Config): JsonObject[] {
   return Array.isArray(config.tools) ? config.tools.map((tool) => (isObject(tool) ? tool : {})) : [];
+}
+
+/** The views by name. */
+export function viewsOf(config: Config): JsonObject {
+  return isObject(config.views) ? config.views : {};
 }
 
 /** Whether agents do not get a tool. */

@@ -10,10 +10,16 @@ import { ViewerNote } from '../../ui/viewer-note.tsx';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { useShownServer } from '../server-page.tsx';
 
-type Props = { credential: string; onCredential: (credential: string) => void; isForwarded: boolean };
+type Props = {
+  /** The view to connect to; undefined for the whole server. */
+  view: string | undefined;
+  credential: string;
+  onCredential: (credential: string) => void;
+  isForwarded: boolean;
+};
 
 /** The credential that fits who may call the server. */
-export function CredentialSection({ credential, onCredential, isForwarded }: Props) {
+export function CredentialSection({ view, credential, onCredential, isForwarded }: Props) {
   const { server } = useShownServer();
   if (server.access === 'oauth' || server.access === 'passthrough') return <LoginHint />;
   if (isForwarded) {
@@ -34,7 +40,7 @@ export function CredentialSection({ credential, onCredential, isForwarded }: Pro
       </Section>
     );
   }
-  return <MakeKey credential={credential} onCredential={onCredential} />;
+  return <MakeKey view={view} credential={credential} onCredential={onCredential} />;
 }
 
 function LoginHint() {
@@ -46,7 +52,7 @@ function LoginHint() {
   );
 }
 
-function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
+function MakeKey({ view, credential, onCredential }: Omit<Props, 'isForwarded'>) {
   const { server } = useShownServer();
   const canEdit = useCanEdit();
   const create = useAction({
@@ -54,9 +60,9 @@ function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
       api('createApiKey', {
         name: `${server.name.slice(0, 80)} client`,
         scopes: ['call'],
-        servers: [server.slug],
+        ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    done: () => 'Made an API key for this server',
+    done: () => `Made an API key for this ${view === undefined ? 'server' : 'view'}`,
     refresh: [['keys']],
     onDone: ({ key }) => onCredential(key),
   });
@@ -79,10 +85,10 @@ function MakeKey({ credential, onCredential }: Omit<Props, 'isForwarded'>) {
               loading={create.isPending}
               disabled={!canEdit}
             >
-              Make a key for this server
+              Make a key for this {view === undefined ? 'server' : 'view'}
             </Button>
             <Text size="sm" c="dimmed">
-              It may call this server and nothing else.
+              It may call this {view === undefined ? 'server' : 'view'} and nothing else.
             </Text>
           </Group>
           <ViewerNote>Ask an editor or an owner for a key.</ViewerNote>

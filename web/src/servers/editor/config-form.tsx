@@ -7,6 +7,7 @@ import { useEditor } from './editor-context.ts';
 import { NameField } from './name-field.tsx';
 import { ServerWideSection } from './server-wide-section.tsx';
 import { ToolsSection } from './tools-section.tsx';
+import { ViewsSection } from './views-section.tsx';
 
 export function ConfigForm() {
   const { isNew, config } = useEditor();
@@ -36,6 +37,7 @@ export function ConfigForm() {
       <AccessSection />
       <ServerWideSection />
       <ToolsSection />
+      <ViewsSection />
     </Stack>
   );
 }

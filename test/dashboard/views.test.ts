@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const authentication = { type: 'Bearer', token: 'of-the-upstream' };
+
+describe('views in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const serve = async (slug: string, more: Json = {}) => {
+    const [tool] = dashboard.config(slug).tools as Json[];
+    const schema = { account: { type: 'string', optional: true } };
+    const tools = ['list_orders', 'get_order', 'refund'].map((name) => ({ ...tool, name, input_schema: schema }));
+    await dashboard.toolhost.createServer(dashboard.config(slug, { authentication, tools, ...more }));
+  };
+  const viewsOf = async (slug: string) =>
+    ((await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json).views;
+
+  it('are made with the keyboard, and say what is wrong with them [agent 2]', async () => {
+    await serve('edited');
+    await dashboard.at('/servers/edited', async (page) => {
+      const section = page.getByRole('region', { name: 'Views', exact: true });
+      const name = field(section, 'Name of a new view');
+      await name.fill('token');
+      await name.press('Enter');
+      await section.getByText(/is the path of a page of the login/).waitFor();
+      await name.fill('support');
+      await name.press('Enter');
+      await button(section, 'support').waitFor();
+      const tools = section.getByRole('combobox', { name: 'Tools', exact: true });
+      for (const tool of ['refund', 'list_orders']) {
+        await tools.fill(tool);
+        await page.getByRole('option', { name: tool, exact: true }).waitFor();
+        await tools.press('ArrowDown');
+        await tools.press('Enter');
+      }
+      await tools.press('Escape');
+      await field(section, 'Title').fill('Support desk');
+      await button(section, 'Other texts or fixed arguments for list_orders').press('Enter');
+      await field(section, 'Title of list_orders').fill('Orders of Acme');
+      const fixed = field(section, 'Fixed arguments of list_orders');
+      await fixed.fill('{"acount": "acme"}');
+      await fixed.press('Tab');
+      await section
+        .getByText(/the tool has no argument "acount"; did you mean `account`/)
+        .first()
+        .waitFor();
+      await fixed.fill('{"account": "acme"}');
+      await fixed.press('Tab');
+      for (const width of [1440, 400]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme: width === 400 ? 'dark' : 'light' });
+        await checkPage(page);
+      }
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 2').waitFor();
+      assert.deepEqual(await viewsOf('edited'), {
+        support: {
+          tools: ['refund', { name: 'list_orders', title: 'Orders of Acme', arguments: { account: 'acme' } }],
+          title: 'Support desk',
+        },
+      });
+      await button(section, 'Remove the view support').click();
+      await section.getByText('No views yet').waitFor();
+      await button(page, 'Save').click();
+      await page.getByText('Saved as version 3').waitFor();
+      assert.equal(await viewsOf('edited'), undefined);
+    });
+  });
+
+  it('have snippets of their own, with a key that calls nothing else [agent 2]', async () => {
+    await serve('chosen', { views: { desk: { tools: ['refund'] } } });
+    await dashboard.at('/servers/chosen/connect', async (page) => {
+      await choose(page, 'Connect to', 'The view desk');
+      await button(page, 'Make a key for this view').click();
+      const shown = page.getByRole('region', { name: 'API key', exact: true });
+      await shown.waitFor();
+      const key = (await shown.textContent()) ?? '';
+      const { toolhost } = dashboard;
+      const command = page.getByRole('region', { name: 'snippet for Claude Code' });
+      assert.ok((await command.textContent())?.includes(`chosen-desk ${toolhost.url}/mcp/chosen/desk`));
+      await page.setViewportSize({ width: 400, height: 900 });
+      await checkPage(page);
+      assert.equal((await toolhost.rpc('chosen/desk', key, 'tools/list')).status, 200);
+      assert.equal((await toolhost.rpc('chosen', key, 'tools/list')).status, 403);
+    });
+  });
+
+  it('stay the limit of a key that is replaced [agent 2]', async () => {
+    await serve('kept', { views: { desk: { tools: ['refund'] } } });
+    const body = { name: 'Desk', scopes: ['call'], views: ['kept/desk'] };
+    const { toolhost } = dashboard;
+    assert.equal((await toolhost.rest('POST', '/keys', { body })).status, 201);
+    await dashboard.at('/keys', async (page) => {
+      await page.getByRole('row').filter({ hasText: 'Desk' }).getByText('kept/desk').waitFor();
+      await button(page, 'Replace Desk').click();
+      const dialog = page.getByRole('dialog', { name: 'Replace Desk' });
+      await dialog.getByText('kept/desk').waitFor();
+      await checkPage(page);
+      await button(dialog, 'Make the new key').click();
+      await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
+      const command = await page.getByRole('region', { name: 'command for Claude Code' }).textContent();
+      assert.ok(command?.includes('/mcp/kept/desk'));
+      const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
+      assert.deepEqual(
+        keys.filter(({ name }) => name === 'Desk').map(({ servers, views }) => [servers, views]),
+        [
+          [undefined, ['kept/desk']],
+          [undefined, ['kept/desk']],
+        ],
+      );
+    });
+  });
+});
