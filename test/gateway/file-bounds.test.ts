@@ -79,16 +79,25 @@ describe('the bounds of files of answers', () => {
   });
 
   it('[agent 4] an answer of a long text and a large file is cut to its limit and keeps the link', async () => {
-    const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 300 });
     const head = '--b\r\nContent-Type: text/plain\r\n\r\n';
     const next = '\r\n--b\r\nContent-Type: application/zip\r\n\r\n';
     const bytes = randomBytes(megabyte).fill(0, 0, 1);
-    const body = Buffer.concat([Buffer.from(head + 'line\n'.repeat(1000) + next), bytes, Buffer.from('\r\n--b--')]);
-    answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body };
-    const result = await one.call(limited);
-    assert.match(textsOf(result), /\[Cut: this is .+ Get the rest with read_more, cursor /);
-    const reply = await fetch(addressOf(result));
-    assert.ok(bytes.equals(Buffer.from(await reply.arrayBuffer())));
+    for (const [tokens, lines] of [
+      [200, 1000],
+      [300, 1000],
+      [200, 159],
+      [200, 100],
+    ] as const) {
+      const limited = await one.serve({ url: '/file' }, { max_answer_tokens: tokens });
+      const body = Buffer.concat([Buffer.from(head + 'line\n'.repeat(lines) + next), bytes, Buffer.from('\r\n--b--')]);
+      answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body };
+      const result = await one.call(limited);
+      const text = textsOf(result);
+      assert.ok(text.length <= 4 * tokens, `${tokens}: ${text.length} characters`);
+      assert.equal(/\[Cut: this is .+ Get the rest with read_more, cursor /.test(text), lines > 100);
+      const reply = await fetch(addressOf(result));
+      assert.ok(bytes.equals(Buffer.from(await reply.arrayBuffer())));
+    }
   });
 
   it('[agent 4] a file of a view is for its caller, and one of an own host is on that host and the common one', async () => {

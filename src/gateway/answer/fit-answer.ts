@@ -22,16 +22,22 @@ export type AnswerRest = {
 /** A result, the rest of it where it was cut, and the large files for which blocks in its content stand. */
 export type CutResult = ToolResult & { rest?: AnswerRest; files?: readonly AnswerFile[] };
 
+/** Usual length of the text that gives the address of a large file, and the shortest piece that is left beside it. */
+const fileTextLength = 300;
+const shortestPiece = 100;
+
 /**
  * Cuts the text of a result to `most` characters, with space for a note. The time is proportional to the text. A cut
  * result has no structured content, because that would not be the whole value.
  */
 export function fitResult(result: CutResult, most: number): CutResult {
-  if (result.content.length <= most) return result;
+  const ofFiles = (result.files?.length ?? 0) * fileTextLength;
+  if (result.content.length + ofFiles <= most) return result;
   const blocks = JSON.parse(String(result.content)) as ContentBlock[];
   const tokens = tokensOfContent(blocks);
-  if (charactersOf(blocks) <= most) return result;
-  const { kept, first, others } = split(blocks, most - noteLength, result.structured !== undefined);
+  if (charactersOf(blocks) + ofFiles <= most) return result;
+  const space = Math.max(most - noteLength - ofFiles, shortestPiece);
+  const { kept, first, others } = split(blocks, space, result.structured !== undefined);
   const given: ContentBlock[] = first ? [...kept, { type: 'text', text: first.text }] : kept;
   const about = first?.about ?? 'the beginning';
   return {

@@ -48,13 +48,11 @@ export async function withGivenFiles(
 /** Reads the files that a caller was given itself. */
 export function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): ReadFile {
   const digest = callerDigest(caller);
-  let left = mostGiven.bytes;
+  const take = sizeLimit();
   return async (id, name) => {
     const file = await files.find(id);
     if (file?.workspaceId !== server.workspaceId || file.caller !== digest) throw missing(name, files);
-    left -= file.bytes;
-    if (left < 0)
-      throw refusedArgument({ name }, `the files of this call have more than ${mostGiven.bytes} bytes in all`);
+    take(file, name);
     const bytes = await readWhole(file, name, files);
     files.count('uploaded');
     return new GivenFile(file.head, bytes);
@@ -63,10 +61,22 @@ export function readOwnFiles({ server, caller }: FileOwner, { files }: AttachPar
 
 /** Describes the files of a workspace for a preview, which shows their names and sizes and no bytes. */
 export function readSizes(workspaceId: string, { files }: AttachParts): ReadFile {
+  const take = sizeLimit();
   return async (id, name) => {
     const file = await files.find(id);
     if (file?.workspaceId !== workspaceId) throw missing(name, files);
+    take(file, name);
     return new GivenFile(file.head, Buffer.alloc(file.bytes));
+  };
+}
+
+/** Counts the bytes of the files of one call. The returned function throws ToolFailure for a file beyond the limit. */
+function sizeLimit(): (file: FileRow, name: string) => void {
+  let left = mostGiven.bytes;
+  return ({ bytes }, name) => {
+    left -= bytes;
+    if (left >= 0) return;
+    throw refusedArgument({ name }, `the files of this call have more than ${mostGiven.bytes} bytes in all`);
   };
 }
 
