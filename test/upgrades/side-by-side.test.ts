@@ -30,7 +30,7 @@ const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 /** How many times each kind of request must succeed while one step of the upgrade lasts. */
 const timesInStep = 15;
 
-describe('the last released version and this one on one PostgreSQL', { timeout: 120_000 }, () => {
+describe('the last released version and this one on one PostgreSQL', { timeout: 300_000 }, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let provider: HostileProvider;
@@ -242,7 +242,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
         const reply = await freshCall(replica.url, slug, { key: token, headers });
         assert.equal(reply.status, status, reply.text);
         assert.match(reply.text, said);
-      }, 5000);
+      }, 20_000);
     };
     for (const replica of [older, newer]) await answers(replica, 'later', 503, /futuristic/);
     for (const [field, value] of Object.entries(laterFields)) {
