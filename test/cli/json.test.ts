@@ -32,6 +32,8 @@ describe('every command', () => {
     for (const { path, command } of all) {
       const name = path.join(' ');
       assert.notEqual(command.description(), '', name);
+      for (const argument of command.registeredArguments)
+        assert.notEqual(argument.description, '', `${name} ${argument.name()}`);
       for (const { flags, description } of command.options) assert.notEqual(description, '', `${name} ${flags}`);
       help = '';
       command.outputHelp();

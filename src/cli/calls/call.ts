@@ -14,8 +14,8 @@ type Outcome = Output<'callTool'>;
 export function addCall(program: Command): void {
   addArgumentOptions(addConnectionOptions(program.command('call')))
     .description('call a tool of a hosted server, to try it out; the upstream request is really sent')
-    .argument('<slug>')
-    .argument('<tool>')
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
     .option(
       '--token <token>',
       "token of the upstream, for servers that forward their caller's (default: TOOLHOST_TOKEN)",

@@ -9,8 +9,8 @@ type Options = ConnectionOptions & ArgumentOptions & { json?: true; curl?: true 
 export function addPreview(program: Command): void {
   addArgumentOptions(addConnectionOptions(program.command('preview')))
     .description('show the upstream request of a tool call, credentials masked; nothing is sent')
-    .argument('<slug>')
-    .argument('<tool>')
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
     .option('--curl', 'show it as a command line of curl')
     .addHelpText(
       'after',

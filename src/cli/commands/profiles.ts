@@ -5,6 +5,7 @@ import { jsonOption } from '../connection/connection.ts';
 import { print, printJson, table } from '../print/print.ts';
 import { configFolder } from '../profiles/config-folder.ts';
 import type { StoredCredential } from '../profiles/credentials.ts';
+import type { Profiles } from '../profiles/profiles.ts';
 
 type Options = { json?: true };
 
@@ -32,30 +33,36 @@ Examples:
   profiles
     .command('use')
     .description('make a profile the current one')
-    .argument('<profile>')
+    .argument('<profile>', 'name of the profile')
     .addOption(jsonOption())
     .action(use);
   profiles
     .command('remove')
     .description('forget a profile that is logged out')
-    .argument('<profile>')
+    .argument('<profile>', 'name of the profile')
     .addOption(jsonOption())
     .action(remove);
 }
 
 async function readAll() {
-  const [{ readProfiles, writeProfiles }, { readCredentials }, { profileInUse, urlOfProfile }] = await Promise.all([
-    import('../profiles/profiles.ts'),
-    import('../profiles/credentials.ts'),
-    import('../profiles/profile-in-use.ts'),
-  ]);
+  const [{ readProfiles, writeProfiles }, { lockFileIn, readCredentials }, { profileInUse, urlOfProfile }, lock] =
+    await Promise.all([
+      import('../profiles/profiles.ts'),
+      import('../profiles/credentials.ts'),
+      import('../profiles/profile-in-use.ts'),
+      import('../profiles/lock.ts'),
+    ]);
   const folder = configFolder(process.env, process.platform);
   const profiles = readProfiles(folder);
-  const urlOf = (name: string) => urlOfProfile(profiles, name);
-  const write = (current: string | undefined, urls: ReadonlyMap<string, string>) =>
-    writeProfiles(folder, { current, urls });
-  const inUse = profileInUse(undefined, process.env, profiles);
-  return { profiles, credentials: readCredentials(folder), inUse, urlOf, write };
+  return {
+    profiles,
+    credentials: readCredentials(folder),
+    inUse: profileInUse(undefined, process.env, profiles),
+    urlOf: (name: string) => urlOfProfile(profiles, name),
+    /** Changes the profiles as they are now, while no other command does. */
+    change: (next: (now: Profiles) => Profiles) =>
+      lock.whileLocked(lockFileIn(folder), async () => writeProfiles(folder, next(readProfiles(folder)))),
+  };
 }
 
 function kindOf(credential: StoredCredential | undefined, url: string): 'login' | 'api_key' | 'none' {
@@ -79,20 +86,22 @@ async function list({ json }: Options): Promise<void> {
 }
 
 async function use(name: string, { json }: Options): Promise<void> {
-  const { profiles, urlOf, write } = await readAll();
+  const { urlOf, change } = await readAll();
   const url = urlOf(name);
-  write(name, profiles.urls);
+  await change(({ urls }) => ({ current: name, urls }));
   if (json) printJson({ profile: name, url });
   else print(`The profile ${name} is used from now on: ${url}`);
 }
 
 async function remove(name: string, { json }: Options): Promise<void> {
-  const { profiles, credentials, urlOf, write } = await readAll();
+  const { credentials, urlOf, change } = await readAll();
   const url = urlOf(name);
   if (kindOf(credentials.get(name), url) !== 'none')
     throw new AppError('conflict', `log out first: ${programName} logout --profile ${name}`);
-  const { current, urls } = profiles;
-  write(current === name ? undefined : current, new Map([...urls].filter(([other]) => other !== name)));
+  await change(({ current, urls }) => ({
+    current: current === name ? undefined : current,
+    urls: new Map([...urls].filter(([other]) => other !== name)),
+  }));
   if (json) printJson({ profile: name, url });
   else print(`The profile ${name} is removed.`);
 }

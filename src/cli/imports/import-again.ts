@@ -22,7 +22,7 @@ type Options = ConnectionOptions & {
 export function addImportAgain(program: Command): void {
   addConnectionOptions(program.command('import-again'))
     .description('import the API description of a server again: edits stay, other fields follow the description')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('[file|url]', 'the description; that of the last import when left out; - reads standard input')
     .option('--apply', 'store the result as one new version; without it only what would change is printed')
     .option('--add <what>', 'operations to add, as for import --include; may be given several times', collectText)

@@ -27,6 +27,9 @@ export type StoredCredential = z.output<typeof stored>;
 
 const fileIn = (folder: string) => join(folder, 'credentials.json');
 
+/** The lock of everything in the folder. */
+export const lockFileIn = (folder: string) => join(folder, 'credentials.lock');
+
 /** Stored credentials by the name of their profile. @throws AppError that names the file, and nothing that it holds */
 export function readCredentials(folder: string): ReadonlyMap<string, StoredCredential> {
   const path = fileIn(folder);
@@ -57,7 +60,7 @@ type Change<Result> = (
  * @throws AppError
  */
 export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
-  return whileLocked(join(folder, 'credentials.lock'), async () => {
+  return whileLocked(lockFileIn(folder), async () => {
     const all = new Map(readCredentials(folder));
     const replacement = replacementOf(fileIn(folder), expectedBytes(all));
     let waiting: NodeJS.Signals | undefined;

@@ -19,7 +19,7 @@ Examples:
   toolhost audit --since 1d
   toolhost audit --follow --json`,
     )
-    .action((options: Omit<RecordOptions, 'limit'> & { limit?: number }) =>
+    .action((options: RecordOptions) =>
       runRecords({ name: 'events', read: pagesOf, lines, none: 'No changes were found.' }, options),
     );
 }

@@ -8,8 +8,7 @@ import type { ReadPage } from './read-records.ts';
 import { addRecordOptions, type RecordOptions, runRecords } from './record-commands.ts';
 
 type Call = Output<'listCalls'>['calls'][number];
-type Options = Omit<RecordOptions, 'limit'> & {
-  limit?: number;
+type Options = RecordOptions & {
   server?: string;
   tool?: string;
   outcome?: Outcome;

@@ -9,7 +9,7 @@ import { followRecords } from './follow-records.ts';
 import { type Dated, newestRecords, type ReadPage } from './read-records.ts';
 import { type Since, serviceTime, sinceOf } from './since.ts';
 
-export type RecordOptions = ConnectionOptions & { json?: true; follow?: true; limit: number; since?: Since };
+export type RecordOptions = ConnectionOptions & { json?: true; follow?: true; limit?: number; since?: Since };
 
 const mostListed = 10_000;
 const listed = 50;
@@ -41,10 +41,7 @@ type RecordKind<Item> = {
 };
 
 /** Lists records, or follows them. With `--json` a list is one object, and each record that is followed a line. */
-export async function runRecords<Item extends Dated>(
-  kind: RecordKind<Item>,
-  options: Omit<RecordOptions, 'limit'> & { limit?: number },
-): Promise<void> {
+export async function runRecords<Item extends Dated>(kind: RecordKind<Item>, options: RecordOptions): Promise<void> {
   const client = await connect(options, process.env);
   const read = kind.read(client);
   const { json, follow, since, limit = follow ? shownFirst : listed } = options;

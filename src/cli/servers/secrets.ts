@@ -14,7 +14,7 @@ export function addSecrets(program: Command): void {
   const secrets = program.command('secrets').description('manage the secrets that fill {{NAME}} in a hosted server');
   addConnectionOptions(secrets.command('set'))
     .description('store a secret; its value is read from standard input or typed unseen, and never shown again')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('<name>', 'NAME of {{NAME}}')
     .option('--value-file <file>', 'read the value from a file')
     // Refused here, because the usual message would repeat the value.
@@ -33,12 +33,12 @@ Examples:
     .action(set);
   addConnectionOptions(secrets.command('list'))
     .description('list the names of the secrets that have a value')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .action(list);
   addConnectionOptions(secrets.command('delete'))
     .description('delete a secret')
-    .argument('<slug>')
-    .argument('<name>')
+    .argument('<slug>', 'slug of the server')
+    .argument('<name>', 'NAME of {{NAME}}')
     .action(remove);
 }
 

@@ -19,7 +19,7 @@ export function addServers(program: Command): void {
   addConnectionOptions(servers.command('list')).description('list the hosted servers of the workspace').action(list);
   addConnectionOptions(servers.command('get'))
     .description('print a server as a configuration file, secrets masked')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .addHelpText('after', '\nExample:\n  toolhost servers get projects > projects.yaml')
     .action(get);
   addConnectionOptions(servers.command('create'))
@@ -40,7 +40,7 @@ export function addServers(program: Command): void {
     .action((file: string, options: Options) => store('replaceMcpServer', file, options));
   addConnectionOptions(servers.command('delete'))
     .description('delete a server with its secrets; its slug cannot be used again')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .option('--yes', 'do not ask')
     .addHelpText(
       'after',

@@ -14,17 +14,20 @@ type Fields = { [field: string]: unknown };
 
 export function addTools(program: Command): void {
   const tools = program.command('tools').description('manage the tools of a hosted server, one at a time');
-  addConnectionOptions(tools.command('list')).description('list the tools of a server').argument('<slug>').action(list);
+  addConnectionOptions(tools.command('list'))
+    .description('list the tools of a server')
+    .argument('<slug>', 'slug of the server')
+    .action(list);
   addConnectionOptions(tools.command('add'))
     .description('add a tool to a server')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('<file>', 'the tool as JSON or YAML; - reads standard input')
     .addHelpText('after', '\nExample:\n  toolhost tools add projects tool.yaml')
     .action(add);
   addConnectionOptions(tools.command('update'))
     .description('change fields of a tool; the others stay as they are')
-    .argument('<slug>')
-    .argument('<tool>')
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
     .argument('[file]', 'the changed fields as JSON or YAML; - reads standard input')
     .option('--set <field=value>', 'one field; the value is JSON, or else a text; null removes it', collect, [])
     .addHelpText(
@@ -39,8 +42,8 @@ Examples:
     .action(update);
   addConnectionOptions(tools.command('remove'))
     .description('remove a tool from a server; "servers get" and the versions in the dashboard show what it was')
-    .argument('<slug>')
-    .argument('<tool>')
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
     .action(remove);
 }
 

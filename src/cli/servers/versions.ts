@@ -16,18 +16,18 @@ export function addVersions(program: Command): void {
   const versions = program.command('versions').description('show, compare and restore the versions of a hosted server');
   addConnectionOptions(versions.command('list', { isDefault: true }))
     .description('list the stored versions, newest first')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .addHelpText('after', '\nExamples:\n  toolhost versions projects\n  toolhost versions list projects --json')
     .action(list);
   addConnectionOptions(versions.command('show'))
     .description('print one version as a configuration file, secrets masked')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('<version>', 'number of the version', versionOf)
     .addHelpText('after', '\nExample:\n  toolhost versions show projects 3 > projects-3.yaml')
     .action(show);
   refusesUsage(addConnectionOptions(versions.command('diff')))
     .description('compare two versions, field by field')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('<version>', 'number of the older version', versionOf)
     .argument('[other]', 'number of the newer version (default: the current one)', versionOf)
     .addHelpText(
@@ -37,7 +37,7 @@ export function addVersions(program: Command): void {
     .action(diff);
   addConnectionOptions(versions.command('restore'))
     .description('make an older version the current one; it becomes a new version, and secrets stay')
-    .argument('<slug>')
+    .argument('<slug>', 'slug of the server')
     .argument('<version>', 'number of the version', versionOf)
     .addHelpText('after', '\nExample:\n  toolhost versions restore projects 3')
     .action(restore);
