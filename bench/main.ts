@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { imports } from './imports.ts';
 import { measureLatency } from './latency.ts';
 import { type LoadGenerator, loadGenerator, type Target } from './load.ts';
 import { measureManyServers } from './many-servers.ts';
@@ -35,6 +36,7 @@ const { values: options, positionals } = parseArgs({
     write: { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
     reports: { type: 'boolean', default: false },
+    imports: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
@@ -161,6 +163,10 @@ try {
     console.log(`\n${text}`);
     if (positionals[0] === undefined) writeFileSync(join(import.meta.dirname, 'report-reports.md'), text);
     if (failures.length > 0) throw new Error(`too slow:\n${failures.join('\n')}`);
+  } else if (options.imports) {
+    const text = await imports(folder);
+    console.log(`\n${text}`);
+    if (options.write) writeFileSync(join(import.meta.dirname, 'report-imports.md'), text);
   } else {
     const report = options.soak ? await soak(folder, Number(positionals[0] ?? 10)) : await run(folder, loadGenerator());
     console.log(`\n${report}`);

@@ -1,0 +1,91 @@
+/** Calls while the largest public descriptions are imported, beside the same calls alone. */
+import { join } from 'node:path';
+import { readCorpus } from '../test/support/import/corpus.ts';
+import { runAtRate } from './load.ts';
+import { residentMb } from './processes.ts';
+import { startReferences } from './references.ts';
+import { machineItems, table } from './report.ts';
+import { median } from './rounds.ts';
+import { mcpTarget, type Service, slugs, startService, toolName } from './toolhost-process.ts';
+
+const names = ['stripe.com', 'github.com/api.github.com', 'kubernetes.io'];
+const rounds = 5;
+const seconds = 6;
+const perSecond = 500;
+const bounds = { importMs: 5000, megabytes: 500 };
+
+type Imported = { name: string; megabytes: number; ms: number[] };
+
+/** The report as Markdown. A round is calls alone, and then calls while the descriptions are imported in turn. */
+export async function imports(folder: string): Promise<string> {
+  const references = await startReferences(folder);
+  const service = await startService({ dataDir: join(folder, 'data'), upstream: references.upstream.ready });
+  const documents = (await readCorpus()).filter(({ name }) => names.includes(name.replace(/\.json$/, '')));
+  const found = documents.map(({ name, text }): Imported => ({ name, megabytes: text.length / 1e6, ms: [] }));
+  const args = { id: '7', limit: 20, status: 'active' };
+  const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', { name: toolName('1k'), arguments: args });
+  await runAtRate(target, perSecond, seconds);
+  const p99 = { alone: [] as number[], beside: [] as number[] };
+  let [mostMb, failures] = [0, 0];
+  for (let round = 0; round < rounds; round++) {
+    p99.alone.push((await runAtRate(target, perSecond, seconds)).p99Ms);
+    let isOver = false;
+    const importing = async () => {
+      for (let n = 0; !isOver; n = (n + 1) % documents.length) {
+        found[n]?.ms.push(await planMs(service, documents[n]?.text ?? ''));
+        mostMb = Math.max(mostMb, residentMb(service.child.pid));
+      }
+    };
+    const imported = importing();
+    const sample = await runAtRate(target, perSecond, seconds);
+    isOver = true;
+    await imported;
+    p99.beside.push(sample.p99Ms);
+    failures += sample.failures;
+  }
+  await service.child.stop();
+  return textOf(found, p99, { mostMb, failures });
+}
+
+/** Time of the plan of one description with all its operations, in ms. */
+async function planMs({ url, key }: Service, document: string): Promise<number> {
+  const startedAt = performance.now();
+  const response = await fetch(`${url}/api/v1/import`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ document, include: ['*'] }),
+  });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`not imported: ${response.status} ${text.slice(0, 300)}`);
+  return performance.now() - startedAt;
+}
+
+function textOf(
+  found: readonly Imported[],
+  { alone, beside }: { alone: number[]; beside: number[] },
+  { mostMb, failures }: { mostMb: number; failures: number },
+): string {
+  const ratios = beside.map((ms, round) => ms / (alone[round] ?? ms));
+  const range = (values: readonly number[]) =>
+    `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)})`;
+  const lines = found.map(({ name, megabytes, ms }) => [
+    name,
+    megabytes.toFixed(1),
+    String(ms.length),
+    (median(ms) / 1000).toFixed(2),
+    (Math.max(...ms) / 1000).toFixed(2),
+  ]);
+  return [
+    '# Calls while descriptions are imported',
+    '',
+    ...machineItems().map((item) => `- ${item}`),
+    `- ${rounds} rounds: ${seconds} s of ${perSecond} calls/s alone, then the same while the descriptions are imported in turn; the service with its threads on one core`,
+    '',
+    `p99 of calls alone ${range(alone)} ms, while descriptions are imported ${range(beside)} ms: ${range(ratios)} ×. Calls that failed: ${failures}.`,
+    '',
+    table(['description', 'MB', 'imports', 'median s', `slowest s (goal ≤ ${bounds.importMs / 1000})`], lines),
+    '',
+    `Most resident memory of the service: ${mostMb.toFixed(0)} MB (goal ≤ ${bounds.megabytes}).`,
+    '',
+  ].join('\n');
+}
