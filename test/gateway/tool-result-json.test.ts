@@ -142,6 +142,23 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema: /);
   });
 
+  it('[imp 2] a raw file under a type such as application/vnd.github.raw+json is text, unless it is JSON', async () => {
+    const raw = async (body: string | Buffer, tool: Json = {}) => {
+      const path = `/raw-${++routes}`;
+      const headers = { 'content-type': 'application/vnd.github.raw+json; charset=utf-8' };
+      one.upstream.on(`GET ${path}`, () => ({ headers, body }));
+      return one.call(await one.serve({ ...tool, url: path }));
+    };
+    const readme = await raw('# Readme\n\nHello');
+    assert.deepEqual(
+      [textOf(readme), readme.isError, readme.structuredContent],
+      ['# Readme\n\nHello', undefined, undefined],
+    );
+    assert.deepEqual((await raw('{ "a": 1 }')).structuredContent, { a: 1 });
+    assert.match(errorOf(await raw('# Readme', { response_transform: 'a' })), /not valid JSON/);
+    assert.equal((await raw(Buffer.from([0xff, 0xfe, 0]))).content[0]?.type, 'resource');
+  });
+
   it('[behaviour The tool result] invalid JSON under a JSON media type is an error', async () => {
     const not = 'the upstream answered with something that is not valid JSON';
     for (const json of ['{"a":', '{a:1}', "{'a':1}", 'NaN', '[1,]', '{"a":1}{"b":2}', '<html>', '01']) {

@@ -17,6 +17,8 @@ import type { Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
 
+/** With types such as application/vnd.github.raw+json an API sends a file as it is, which is seldom JSON. */
+const rawSuffix = '.raw+json';
 const maxDepth = 1000;
 /**
  * From this length on, decoding bytes into text costs more than writing them separately from the rest of the answer.
@@ -32,7 +34,9 @@ const longBytes = 4096;
 export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
   const { contentType, fileName } = head;
   const type = mediaTypeOf(contentType);
-  if (isJson(type)) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
+  const isRaw = type.endsWith(rawSuffix);
+  if (isJson(type) && !isRaw) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
+  if (isRaw && isUtf8(body)) return perhapsJson(body, head, reading, mostSteps);
   if (reading.transform.length > 0) {
     throw new ToolFailure(
       'transform',
@@ -41,7 +45,7 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
       `response_transform needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
     );
   }
-  if (type === '' && isUtf8(body)) return untyped(body, head, reading, mostSteps);
+  if (type === '' && isUtf8(body)) return perhapsJson(body, head, reading, mostSteps);
   if (isText(type, contentType, body)) return blocks([{ type: 'text', text: textOfBody(body, contentType) }], head);
   const files = new AttachedFiles(reading.mostCharacters);
   const content = type.startsWith('multipart/')
@@ -54,12 +58,12 @@ function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
   return withHeaders({ content: JSON.stringify(content), structured: undefined, isError: false }, head);
 }
 
-/** Content without a media type: JSON if it parses, otherwise text. */
-function untyped(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
+/** Content without a media type or with one of raw files: JSON if it parses, otherwise text. */
+function perhapsJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
   try {
     return jsonResult(body, head, reading, mostSteps);
   } catch (error) {
-    if (!(error instanceof ToolFailure) || error.outcome !== 'malformed') throw error;
+    if (!(error instanceof ToolFailure) || error.outcome !== 'malformed' || reading.transform.length > 0) throw error;
     return blocks([{ type: 'text', text: body.toString('utf8') }], head);
   }
 }
