@@ -92,6 +92,25 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
+  it('can be tried, without the arguments that they fix, and are in the record of the call [agent 2]', async () => {
+    const fixed = { desk: { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }] } };
+    await serve('tried', { views: fixed });
+    await dashboard.at('/servers/tried/try?tool=list_orders', async (page) => {
+      await field(page, 'account').waitFor();
+      await choose(page, 'As agents get it at', 'The view desk');
+      await field(page, 'account').waitFor({ state: 'detached' });
+      await page
+        .getByText(/account=acme/)
+        .first()
+        .waitFor();
+      await button(page, 'Call the tool').click();
+      await page.getByRole('region', { name: 'Result' }).waitFor();
+      await checkPage(page);
+    });
+    const { body } = await dashboard.toolhost.rest('GET', '/servers/tried/calls?view=desk');
+    assert.equal((body.calls as Json[]).length, 1);
+  });
+
   it('stay the limit of a key that is replaced [agent 2]', async () => {
     await serve('kept', { views: { desk: { tools: ['refund'] } } });
     const body = { name: 'Desk', scopes: ['call'], views: ['kept/desk'] };

@@ -23,6 +23,7 @@ function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
         {visible(call.server)}
       </Anchor>,
     ],
+    ...(call.view === undefined ? [] : [['View', visible(call.view)] satisfies [string, ReactNode]]),
     ['Time', exactTime(call.at)],
     ['Took', `${call.duration_ms} ms${waiting}`],
     ['API', upstream ?? 'nothing was sent'],

@@ -10,7 +10,14 @@ import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 import { checkedAgain } from '../editor/findings.ts';
 
-type Wanted = { slug: string; version: number; tool: string; values: JsonObject; isMissing: boolean };
+type Wanted = {
+  slug: string;
+  version: number;
+  view: string | undefined;
+  tool: string;
+  values: JsonObject;
+  isMissing: boolean;
+};
 
 /** The request that some arguments make, or why they make none. */
 type Outcome = { preview: Preview } | { refusal: ApiProblem };
@@ -25,13 +32,13 @@ async function outcomeOf(asked: Promise<Preview>): Promise<Outcome> {
 }
 
 /** The exact request that the arguments make, before anything is sent. `isBehind` while it is for older arguments. */
-export function usePreview({ slug, version, tool, values, isMissing }: Wanted) {
+export function usePreview({ slug, version, view, tool, values, isMissing }: Wanted) {
   const current = JSON.stringify(values);
   const [settled] = useDebouncedValue(current, 250);
   const { data, error, isFetching } = useQuery({
-    queryKey: ['preview', slug, version, tool, settled],
+    queryKey: ['preview', slug, version, view, tool, settled],
     queryFn: ({ signal }) => {
-      const body = { arguments: JSON.parse(settled) as JsonObject };
+      const body = { arguments: JSON.parse(settled) as JsonObject, ...(view !== undefined && { view }) };
       return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
     // An older outcome only keeps space for the next one.

@@ -1,4 +1,4 @@
-import { SimpleGrid, Stack, Text } from '@mantine/core';
+import { Select, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../answers.ts';
 import { api } from '../../api.ts';
@@ -17,6 +17,7 @@ import { TriedResult } from './tried-result.tsx';
 import { TryForm } from './try-form.tsx';
 import { useArguments } from './use-arguments.ts';
 import type { Replayed } from './use-replay.ts';
+import { viewsOfTool } from './views-of-tool.ts';
 
 /** A tool as it was when it was tried, and the arguments that were sent. */
 type Asked = { tool: JsonObject; body: JsonObject };
@@ -33,16 +34,23 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const { server, config } = useShownServer();
   const [token, setToken] = useState('');
   const name = textOf(tool.name);
-  const args = argumentsOf(tool.input_schema);
+  const views = viewsOfTool(config, tool);
+  const [chosenView, setView] = useState(replayed?.view);
+  const at = views.find((one) => one.name === chosenView);
+  const view = at?.name;
+  const args = argumentsOf(tool.input_schema).filter((argument) => !at?.fixed.includes(argument.name));
   const { typed, values, hidden, leaveOutHidden, type } = useArguments(args, replayed?.args);
-  const asked: Asked = { tool, body: { arguments: values, ...(token !== '' && { token }) } };
+  const asked: Asked = {
+    tool,
+    body: { arguments: values, ...(view !== undefined && { view }), ...(token !== '' && { token }) },
+  };
   const call = useAction({
     run: ({ body }: Asked) => api('callTool', { slug: server.slug, tool: name, ...body }),
     refresh: [['calls'], queryKeys.activity],
   });
   const missing = args.filter((argument) => argument.isRequired && values[argument.name] === undefined);
   const isMissing = missing.length > 0;
-  const preview = usePreview({ slug: server.slug, version: server.version, tool: name, values, isMissing });
+  const preview = usePreview({ slug: server.slug, version: server.version, view, tool: name, values, isMissing });
   const [isAsked, setAsked] = useState(false);
   const [isInDoubt, setInDoubt] = useState(false);
   const problems = [
@@ -62,6 +70,18 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
       {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Stack gap="md" miw={0}>
+          {views.length > 0 && (
+            <Select
+              label="As agents get it at"
+              data={[
+                { value: '', label: 'The server' },
+                ...views.map((one) => ({ value: one.name, label: `The view ${one.name}` })),
+              ]}
+              value={view ?? ''}
+              onChange={(next) => setView(next === null || next === '' ? undefined : next)}
+              allowDeselect={false}
+            />
+          )}
           <TryForm
             names={names}
             name={name}

@@ -4,7 +4,7 @@ import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
 
 /** A recorded call that is to be tried again. */
-export type Replayed = { id: string; tool: string; at: string; args: JsonObject };
+export type Replayed = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
 
 /** The recorded call that the address of the page names, or why it cannot be replayed. */
 export type Replay = { isLoading: true } | { isLoading: false; replayed?: Replayed; refusal?: string };
@@ -26,5 +26,6 @@ function replayOf(slug: string, { call, capture }: CallDetail): Replay {
   if (call.server !== slug) return { isLoading: false, refusal: 'The call was of another server.' };
   if (!capture) return { isLoading: false, refusal: 'What the call sent is not kept any more, or was never captured.' };
   if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too long to be kept.' };
-  return { isLoading: false, replayed: { id: call.id, tool: call.tool, at: call.at, args: capture.arguments } };
+  const { id, tool, at, view } = call;
+  return { isLoading: false, replayed: { id, tool, at, view, args: capture.arguments } };
 }
