@@ -21,6 +21,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       since: [time(callDays * dayMs), time(hourMs)],
       until: [time(hourMs / 2)],
       buckets: [500, 1],
+      view: ['reading', 'none'],
       fields: [['name']],
       limit: [200],
       // The second one is among the invitations, where a list has some.

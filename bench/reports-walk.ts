@@ -10,9 +10,12 @@ export type Asker = { name: string; headers: Record<string, string>; knowsAll: b
 
 export type Measured = { operation: string; asker: string; input: object; ms: number };
 
+/** The slowest request of an operation. */
+export type Slow = Measured & { request: Request };
+
 export type Walk = {
   /** The slowest request of each operation and sender. */
-  slowest: Measured[];
+  slowest: Slow[];
   /** For each page of the dashboard, the requests that it makes when it is opened. */
   pages: { page: string; asks: string; ms: number }[];
   requests: number;
@@ -28,7 +31,7 @@ const referenceEach = 20;
 
 export async function walk(url: string, askers: readonly Asker[], known: Known): Promise<Walk> {
   const references: number[] = [];
-  const slowest = new Map<string, Measured>();
+  const slowest = new Map<string, Slow>();
   let requests = 0;
   const reference = requestsOf(operationCalled('getMcpServer'), known)[0] as Request;
   for (const asker of askers) {
@@ -38,7 +41,7 @@ export async function walk(url: string, askers: readonly Asker[], known: Known):
         if (requests++ % referenceEach === 0) references.push(await fastest(url, asker, reference));
         const key = `${op.name} ${asker.name}`;
         if (ms > (slowest.get(key)?.ms ?? 0))
-          slowest.set(key, { operation: op.name, asker: asker.name, input: request.input, ms });
+          slowest.set(key, { operation: op.name, asker: asker.name, input: request.input, ms, request });
       }
     }
   }
@@ -60,21 +63,21 @@ async function fastest(url: string, asker: Asker, request: Request): Promise<num
 }
 
 /** Time from the request to the last byte of its answer, on an open connection. */
-async function timed(
-  url: string,
-  { headers, knowsAll }: Asker,
-  { method, path, body, mayMiss }: Request,
-): Promise<number> {
+async function timed(url: string, asker: Asker, request: Request): Promise<number> {
   const startedAt = performance.now();
-  const response = await fetch(`${url}/api/v1${path}`, {
+  const response = await ask(url, asker, request);
+  const text = await response.text();
+  const ms = performance.now() - startedAt;
+  if (response.status === 200 || ((request.mayMiss || !asker.knowsAll) && response.status === 404)) return ms;
+  throw new Error(`${request.method} ${request.path}: ${response.status} ${text.slice(0, 500)}`);
+}
+
+export function ask(url: string, { headers }: Asker, { method, path, body }: Request): Promise<Response> {
+  return fetch(`${url}/api/v1${path}`, {
     method,
     headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
   });
-  const text = await response.text();
-  const ms = performance.now() - startedAt;
-  if (response.status === 200 || ((mayMiss || !knowsAll) && response.status === 404)) return ms;
-  throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`);
 }
 
 const pagesFolder = join(root, 'web', 'src');

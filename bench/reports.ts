@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Engine } from '../src/store/db.ts';
 import { node, startChild } from './processes.ts';
 import { machineItems, table } from './report.ts';
+import { type BesideCalls, measureBesideCalls } from './reports-beside-calls.ts';
 import { knownOf } from './reports-known.ts';
 import { fillStatements, large, older, worldOf } from './reports-rows.ts';
 import { fillStore } from './reports-store.ts';
@@ -10,18 +11,21 @@ import { type Asker, type Walk, walk } from './reports-walk.ts';
 import { ready } from './toolhost-process.ts';
 
 const boundMs = 300;
+/** Share of the calls of another workspace that ten clients with reports may cost. */
+const mostLost = 0.1;
 /** An upstream to which nothing is sent. */
 const upstream = 'http://127.0.0.1:9';
 const engines: readonly Engine[] = ['sqlite', 'postgres'];
 
-type Result = Walk & { engine: Engine; filledMs: number };
+type Result = Walk & { engine: Engine; filledMs: number; beside: BesideCalls };
 
 /** The report as Markdown, and the requests that took too long. `scale` 1 is a million calls. */
 export async function reports(folder: string, scale: number): Promise<{ text: string; failures: string[] }> {
   if (!(scale > 0)) throw new Error('--reports takes a scale, such as 0.1; 1 is a million calls');
   const results: Result[] = [];
   for (const engine of engines) results.push(await onEngine(engine, folder, scale));
-  const failures = results.flatMap(({ engine, slowest, pages }) => [
+  const failures = results.flatMap(({ engine, slowest, pages, beside }) => [
+    ...(beside.lostCalls > mostLost ? [`${engine}: reports cost ${percent(beside.lostCalls)} of the calls`] : []),
     ...slowest
       .filter(({ ms }) => ms > boundMs)
       .map(({ operation, input, ms }) => `${engine} ${operation} ${JSON.stringify(input)}: ${ms.toFixed(0)} ms`),
@@ -44,12 +48,17 @@ async function onEngine(engine: Engine, folder: string, scale: number): Promise<
   });
   try {
     const walked = await walk(service.ready, [person(large), person(older)], knownOf(world, upstream));
-    return { ...walked, engine, filledMs: store.filledMs };
+    await service.stop();
+    const ofLarge = walked.slowest.filter(({ asker }) => asker === large).toSorted((a, b) => b.ms - a.ms);
+    const beside = await measureBesideCalls(store, person(large), ofLarge);
+    return { ...walked, engine, filledMs: store.filledMs, beside };
   } finally {
     await service.stop();
     await store.stop();
   }
 }
+
+const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
 
 function textOf(results: readonly Result[], scale: number): string {
   const facts = results.map(
@@ -73,12 +82,22 @@ function textOf(results: readonly Result[], scale: number): string {
   const pages = results.flatMap(({ engine, pages: rows, referenceMs }) =>
     rows.map(({ page, asks, ms }) => [engine, page, asks, ms.toFixed(0), (ms / referenceMs).toFixed(1)]),
   );
+  const besides = results.map(({ beside }) => [
+    beside.engine,
+    beside.callsPerSecond.toFixed(0),
+    percent(beside.lostCalls),
+    percent(beside.moreCpu),
+    String(beside.answered),
+    String(beside.refused),
+  ]);
   return [
     '# Reports of a full store',
     [...machineItems(), amounts, ...facts].map((item) => `- ${item}`).join('\n'),
     `The slowest request of each reading operation; ${boundMs} ms at most. The reference is getMcpServer, which reads one row.`,
     table(['engine', 'operation', 'workspace', 'input', 'ms', '× reference'], slowest),
     table(['engine', 'pages in', 'ask for', 'ms', '× reference'], pages),
+    `Calls of another workspace while ten clients repeat the slowest reports of a full one; ${percent(mostLost)} at most are lost.`,
+    table(['engine', 'calls/s without', 'calls lost', 'more CPU a call', 'reports', 'refused'], besides),
     '',
   ].join('\n\n');
 }

@@ -21,11 +21,13 @@ export const ready = /^toolhost ready (\S+)$/m;
 export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
 export const largeTools = 200;
 
-export type ServiceOptions = { dataDir: string; upstream: string; workers?: number };
+/** `databaseUrl` is that of PostgreSQL, undefined for SQLite. */
+export type ServiceOptions = { dataDir: string; upstream: string; workers?: number; databaseUrl?: string | undefined };
 
-export function environment({ dataDir, upstream, workers = 1 }: ServiceOptions): Record<string, string> {
+export function environment({ dataDir, upstream, workers = 1, databaseUrl }: ServiceOptions): Record<string, string> {
   return {
     DATA_DIR: dataDir,
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
     PORT: '0',
     DEMO: '0',
     EGRESS_ALLOW: new URL(upstream).host,
