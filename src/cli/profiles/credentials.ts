@@ -21,7 +21,6 @@ const apiKey = z.object({ url: z.string(), api_key: token });
 const stored = z.union([login, apiKey]);
 const file = z.object({ profiles: z.record(z.string(), stored) });
 
-export type StoredLogin = z.output<typeof login>;
 /** The tokens of a login, or an API key. */
 export type StoredCredential = z.output<typeof stored>;
 
