@@ -34,6 +34,23 @@ describe('toolhost keys', () => {
     toolhostJson<Created>(['keys', 'create', '--name', name, ...more], { env });
   const statusWith = async (key: string) => (await running.rest('GET', '/servers', { key })).status;
 
+  it('limits a key to views, and shows them [agent 2]', async () => {
+    const config = { ...serverAt('viewed', 'https://api.example.com'), views: { desk: { read_only: true } } };
+    await running.createServer(config);
+    const made = await toolhost(['keys', 'create', '--name', 'desk', '--scopes', 'call', '--view', 'viewed/desk'], {
+      env,
+    });
+    assert.match(made.stdout, /Good for the views viewed\/desk\./);
+    assert.match(made.stdout, /claude mcp add --transport http viewed-desk \S+\/mcp\/viewed\/desk /);
+    const listed = await toolhost(['keys', 'list'], { env });
+    assert.match(listed.stdout, /desk +call +viewed\/desk /);
+    const refused = await toolhost(['keys', 'create', '--name', 'x', '--scopes', 'call', '--view', 'viewed/dsk'], {
+      env,
+    });
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stderr, /there is no view "viewed\/dsk".*did you mean `viewed\/desk`/);
+  });
+
   it('prints id, key and scopes; the key works at once, and not two seconds after it was revoked', async () => {
     const made = await create('short-lived', '--scopes', 'manage, call');
     assert.deepEqual(Object.keys(made), ['id', 'key', 'scopes']);
