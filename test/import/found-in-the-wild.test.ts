@@ -83,6 +83,30 @@ describe('descriptions as they are published', () => {
     assert.match(JSON.stringify(planOf(openApi(partly)).findings), /refers to .*list\.yml.*not fetched/);
   });
 
+  it('[imp 1] a script is read with its variables, and a key of one request is an argument (Stripe)', () => {
+    const script = `#!/usr/bin/env bash
+set -e
+export ADDR="https://api.example.com"
+TOKEN="eyJhbGciOiJI"
+curl -v -X POST -H "Content-Type: application/json" -H "Authorization: Bearer \${TOKEN}" \\
+  --data "{\\"body\\":\\"\${BODY}\\",\\"n\\":$N}" "\${ADDR:-x}/v1/secret/$ID?q=$Q"
+curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: KG5LxwFBepaKHyUD"`;
+    const plan = planOf(script, { include: ['*'], answers: { ADDR: 'https://api.example.com', credential: 'none' } });
+    assert.deepEqual(
+      plan.all.map(({ operation }) => [operation.method, operation.path, operation.inputs.map(({ name }) => name)]),
+      [
+        ['POST', '/v1/secret/{ID}', ['ID', 'q']],
+        ['POST', '/v1/charges', ['Idempotency-Key']],
+      ],
+    );
+    assert.doesNotMatch(JSON.stringify(plan), /eyJhbGciOiJI|sk_test|KG5LxwFB/);
+    assert.match(JSON.stringify(plan.all[1]?.operation.body), /\$2000/, 'single quotes keep what is in them');
+    const short = planOf('curl "$ADDR/v1/charges"', { include: ['*'], answers: { ADDR: 'api.example.com' } });
+    assert.equal(configOf(short).base_url, 'https://api.example.com');
+    const host = planOf('curl https://api.stripe.com/v1/charges -d amount=1', { include: ['*'] });
+    assert.equal(configOf(host).slug, 'stripe');
+  });
+
   it('[imp 1] a collection whose addresses have only their parts is read, and no key is shared by requests (Lob)', () => {
     const collection = {
       info: { name: 'Lob' },

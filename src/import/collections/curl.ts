@@ -3,9 +3,15 @@ import { type DescribedRequest, describeRequests } from './described-requests.ts
 import type { BodyField, RequestBody } from './request-bodies.ts';
 import { shellCommands } from './shell-words.ts';
 
-/** Whether a text begins with a curl command, perhaps behind comments or a prompt. */
+/** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
 export function isCurl(text: string): boolean {
-  return /^(?:\s*(?:#[^\n]*\n|\$\s))*\s*curl(?:\.exe)?\s/.test(text.slice(0, 10_000));
+  const start = text.slice(0, 10_000);
+  return (
+    /^(?:\s*(?:#[^\n]*\n|\$\s))*\s*curl(?:\.exe)?\s/.test(start) ||
+    /^(?:\s*(?:#[^\n]*|(?:export\s+)?\w+=[^\n]*|(?:set|echo|cd|source)\s[^\n]*)\n)+\s*(?:\$\s+)?curl(?:\.exe)?\s/.test(
+      start,
+    )
+  );
 }
 
 /** Reads one or several curl commands. */
@@ -16,7 +22,8 @@ export function readCurl(text: string): ApiDescription {
 }
 
 function titleOf([first]: readonly DescribedRequest[]): string {
-  return /^(?:[a-z]+:\/\/)?([^/?#]+)/i.exec(first?.url ?? '')?.[1] ?? 'curl';
+  const host = /^(?:[a-z]+:\/\/)?([^/?#]+)/i.exec(first?.url ?? '')?.[1];
+  return host === undefined || host.includes('{{') ? 'curl' : host;
 }
 
 /** Options with a value that matter, and those whose value is skipped. */

@@ -1,6 +1,6 @@
 /**
- * Commands of a POSIX shell as words: quotes of all three kinds, escapes, continued lines and comments. Nothing is
- * expanded, so `$NAME` stays as it is.
+ * Commands of a POSIX shell as words: quotes of all three kinds, escapes, continued lines and comments. A variable
+ * (`$NAME`, `${NAME}`) becomes `{{NAME}}`; nothing else is expanded.
  */
 export function shellCommands(text: string): string[][] {
   const commands: string[][] = [];
@@ -19,7 +19,7 @@ export function shellCommands(text: string): string[][] {
   };
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
-    const quoted = quotedAt(text, at);
+    const quoted = quotedAt(text, at) ?? variableAt(text, at);
     if (quoted) {
       word = (word ?? '') + quoted.value;
       at = quoted.end;
@@ -43,6 +43,15 @@ function endOfLine(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
+/** A variable that begins here, as the placeholder of a collection, and the position of its last character. */
+function variableAt(text: string, at: number): { value: string; end: number } | undefined {
+  if (text[at] !== '$') return undefined;
+  const found = /^\$(?:([A-Za-z_]\w{0,63})|\{([A-Za-z_]\w{0,63})(?:[:#%/?+=-][^{}\n]{0,200})?\})/.exec(
+    text.slice(at, at + 300),
+  );
+  return found ? { value: `{{${found[1] ?? found[2]}}}`, end: at + found[0].length - 1 } : undefined;
+}
+
 /** The value of a quoted text that begins here, and the position of its last character. */
 function quotedAt(text: string, at: number): { value: string; end: number } | undefined {
   if (text[at] === "'") {
@@ -56,7 +65,11 @@ function quotedAt(text: string, at: number): { value: string; end: number } | un
   for (let from = at + (isAnsi ? 2 : 1); from < text.length; from++) {
     const character = text[from] as string;
     if (character === quote) return { value, end: from };
-    if (character !== '\\') value += character;
+    const variable = isAnsi ? undefined : variableAt(text, from);
+    if (variable) {
+      value += variable.value;
+      from = variable.end;
+    } else if (character !== '\\') value += character;
     else if (isAnsi) {
       const found = ansiEscape(text.slice(from + 1, from + 11));
       value += found.value;

@@ -12,8 +12,9 @@ const generic = new Set(
 
 /** A short slug for a server: the words of its name that say something, or else its host. */
 export function slugOf(name: string, address: string | undefined): string {
-  const words = wordsOf(name).filter((word) => !generic.has(word));
-  const host = hostWord(address);
+  const isHost = /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$/i.test(name);
+  const words = isHost ? [] : wordsOf(name).filter((word) => !generic.has(word));
+  const host = hostWord(isHost ? `https://${name}` : address);
   const slug = joined(words.length > 0 ? words : host === undefined ? wordsOf(name) : [host]);
   const whole = slug.length < 3 || reservedSlugs.has(slug) ? `${slug === '' ? 'imported' : slug}-api` : slug;
   return isSlug(whole) ? whole : 'imported-api';

@@ -110,7 +110,7 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
       : Object.hasOwn(answers, name)
         ? answers[name]
         : undefined;
-    const value = given ?? variable.fallback ?? '';
+    const value = withScheme(given ?? variable.fallback ?? '', base.startsWith(`{${variable.name}}`));
     if (given === undefined) address.questions.push(questionOf(variable));
     // A variable that is the scheme or holds slashes cannot be filled in later.
     if (/^https?$|\/|^$/.test(value) || !secretNamePattern.test(name)) {
@@ -130,6 +130,11 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     };
   }
   return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
+}
+
+/** A host where the address begins with the variable, as in collections and scripts. */
+function withScheme(value: string, isBeginning: boolean): string {
+  return isBeginning && /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/.test(value) ? `https://${value}` : value;
 }
 
 /** A variable of the path that is called like a credential. No secret can stand in a host. */
