@@ -61,6 +61,32 @@ describe('the cost of captures and secrets', () => {
     'numbers that keep their digits': list('1.10', 59_000),
     'a long text': `"${'a\\"'.repeat(300_000)}"`,
   };
+  const items: Record<string, (i: number) => string> = {
+    'small objects': () => '{"a":1}',
+    'names that are all different': (i) => `{"k${i}":{"b":null}}`,
+    'nested objects': () => `${'{"a":'.repeat(14)}1${'}'.repeat(14)}`,
+    'escaped names': (i) => `{"\\u00e9${i % 300}":"https://x"}`,
+  };
+  it('[agent 3] the fields of captured answers are measured and proposed', async () => {
+    for (const [what, item] of Object.entries(items)) {
+      for (const length of [15_000, 3_000_000]) {
+        const count = Math.floor(length / (item(0).length + 3));
+        const body = `[${times(count, item).join(',')}]`;
+        const headers = { 'content-type': 'application/json' };
+        priced.upstream.on('POST /run', () => ({ headers, body }));
+        const called = await priced.costsLittle(`an answer of ${length} bytes of ${what}`, () =>
+          priced.call('few', 'run', '{"a":1}'),
+        );
+        assert.ok(called.body.result, what);
+      }
+    }
+    const { status, text } = await priced.costsLittle('the proposal', () =>
+      priced.rest('POST', '/servers/few/tools/run/response-fields', {}),
+    );
+    assert.equal(status, 200, text);
+    assert.match(text, /"answers":8/);
+  });
+
   for (const slug of ['few', 'many']) {
     it(`[find A2] a call that is captured, on a server with ${slug} secrets`, async () => {
       for (const [what, value] of Object.entries(argumentsOf)) {

@@ -127,7 +127,7 @@ function cutField([name, text, of]: ReadablePart): ReadablePart {
 }
 
 /** Longest answer whose fields are measured, and the longest of which they are on the event loop, in bytes. */
-const mostMeasured = { ofAll: 4 * 1024 * 1024, here: 32 * 1024 };
+const mostMeasured = { ofAll: 4 * 1024 * 1024, here: 16 * 1024 };
 
 /** An answer that agents get, whose fields are worth knowing. Nothing is stored of a call that is only tried out. */
 function measurable({ server, startedAt, answer, tool }: Call, result: ToolResult | undefined): RawCapture['answer'] {
