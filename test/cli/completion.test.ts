@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { needProgram } from '../support/browser/debian-program.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { binary, toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const run = promisify(execFile);
-const folders = (process.env.PATH ?? '').split(':');
-const hasShell = (name: string) => folders.some((folder) => existsSync(join(folder, name)));
 
 describe('toolhost completion', () => {
   let running: TestToolhost;
@@ -102,7 +101,8 @@ describe('toolhost completion', () => {
     }
   });
 
-  it('[ship 7] works in zsh', { skip: !hasShell('zsh') && 'there is no zsh' }, async () => {
+  it('[ship 7] works in zsh', async () => {
+    const zsh = await needProgram(['/usr/bin/zsh', '/bin/zsh'], 'zsh');
     const script = `
       compdef() { :; }; _describe() { print -l -- "\${(@P)4}"; }; _files() { print FILES; }
       source <(toolhost completion zsh)
@@ -110,13 +110,14 @@ describe('toolhost completion', () => {
       words=(toolhost servers create ''); CURRENT=4; _toolhost`;
     const file = join(folder, 'script.zsh');
     writeFileSync(file, script);
-    const { stdout } = await run('zsh', ['-f', file], { env });
+    const { stdout } = await run(zsh, ['-f', file], { env });
     assert.match(stdout, /^versions:.*\nverify:.*\nFILES\n$|^verify:.*\nversions:.*\nFILES\n$/);
   });
 
-  it('[ship 7] works in fish', { skip: !hasShell('fish') && 'there is no fish' }, async () => {
+  it('[ship 7] works in fish', async () => {
+    const fish = await needProgram(['/usr/bin/fish', '/opt/homebrew/bin/fish'], 'fish');
     const script = 'toolhost completion fish | source; complete -C "toolhost servers get th"';
-    const { stdout } = await run('fish', ['--no-config', '-c', script], { env });
+    const { stdout } = await run(fish, ['--no-config', '-c', script], { env });
     assert.match(stdout, /^things\tthings$/m);
   });
 });
