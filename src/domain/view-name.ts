@@ -18,11 +18,6 @@ export const reservedViewNames = [
 const namePattern = /^[a-z0-9][a-z0-9-]{0,39}$/;
 const reserved: ReadonlySet<string> = new Set(reservedViewNames);
 
-/** Whether a view can have this name. */
-export function isViewName(name: string): boolean {
-  return namePattern.test(name) && !reserved.has(name);
-}
-
 /** Why a view cannot have this name, or undefined. */
 export function viewNameProblem(name: string): string | undefined {
   if (reserved.has(name)) return `"${name}" is the path of a page of the login; choose another name for the view`;

@@ -3,6 +3,7 @@ import { IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation } from 'react-router';
 import { Section } from '../../ui/section.tsx';
+import { visible } from '../../ui/visible.ts';
 import { viewsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { Clients } from './clients.tsx';
@@ -37,7 +38,7 @@ export function ConnectTab() {
             label="Connect to"
             data={[
               { value: '', label: 'The server with all tools' },
-              ...views.map((name) => ({ value: name, label: `The view ${name}` })),
+              ...views.map((name) => ({ value: name, label: `The view ${visible(name)}` })),
             ]}
             value={view ?? ''}
             onChange={choose}

@@ -11,6 +11,7 @@ import {
   UnstyledButton,
 } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
+import { visible } from '../../ui/visible.ts';
 import { isObject, textOf, toolsOf, valueAt } from '../config.ts';
 import { ChoiceField, LongTextField, SwitchField, TextField } from './config-fields.tsx';
 import { useEditor, useField } from './editor-context.ts';
@@ -36,16 +37,21 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
             <Text className="th-mono" fw={600} truncate>
-              {name}
+              {visible(name)}
             </Text>
             <Text size="sm" c="dimmed" truncate visibleFrom="sm">
-              {title}
+              {visible(title)}
             </Text>
           </Group>
         </UnstyledButton>
         {!isReadOnly && (
           <Tooltip label="Remove this view">
-            <ActionIcon variant="subtle" color="gray" onClick={onRemove} aria-label={`Remove the view ${name}`}>
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              onClick={onRemove}
+              aria-label={`Remove the view ${visible(name)}`}
+            >
               <IconTrash size={16} />
             </ActionIcon>
           </Tooltip>
@@ -93,6 +99,11 @@ function ViewForm({ name }: { name: string }) {
   );
 }
 
+/** Each text once, as it is shown. */
+function optionsOf(texts: readonly string[]) {
+  return [...new Set(texts)].filter((text) => text !== '').map((value) => ({ value, label: visible(value) }));
+}
+
 /** The name in an entry of `tools`, which is a name or an object. */
 function nameIn(entry: unknown): string {
   return isObject(entry) ? textOf(entry.name) : textOf(entry);
@@ -118,7 +129,7 @@ function ViewTools({ name }: { name: string }) {
           id={field.id}
           label="Tools"
           description="In this order. Type to search."
-          data={[...new Set([...known.filter((one) => one !== ''), ...names])]}
+          data={optionsOf([...known, ...names])}
           value={names}
           onChange={choose}
           onBlur={field.touch}
@@ -137,7 +148,7 @@ function ViewTools({ name }: { name: string }) {
           !isReadOnly && (
             <Group key={nameIn(entry)}>
               <Button variant="subtle" size="compact-sm" onClick={() => change(index)}>
-                Other texts or fixed arguments for {nameIn(entry)}
+                Other texts or fixed arguments for {visible(nameIn(entry))}
               </Button>
             </Group>
           )
@@ -149,17 +160,18 @@ function ViewTools({ name }: { name: string }) {
 
 /** What differs in the view of one of its tools. */
 function ChangedTool({ at, tool }: { at: readonly (string | number)[]; tool: string }) {
+  const shown = visible(tool);
   return (
     <Box component="fieldset" className="th-card" p="sm" m={0}>
       <Text component="legend" size="sm" fw={600} className="th-mono" px={4}>
-        {tool}
+        {shown}
       </Text>
       <Stack gap="sm">
-        <TextField path={[...at, 'title']} label={`Title of ${tool}`} />
-        <LongTextField path={[...at, 'description']} label={`Description of ${tool}`} />
+        <TextField path={[...at, 'title']} label={`Title of ${shown}`} />
+        <LongTextField path={[...at, 'description']} label={`Description of ${shown}`} />
         <JsonField
           path={[...at, 'arguments']}
-          label={`Fixed arguments of ${tool}`}
+          label={`Fixed arguments of ${shown}`}
           text={
             'An object such as {"account": "acme"}: sent in every call, not shown to agents and not taken from them.'
           }
@@ -180,7 +192,7 @@ function ViewTags({ name }: { name: string }) {
       id={field.id}
       label="Tags"
       description="Every tool with one of them is in the view too."
-      data={[...new Set([...known, ...tags])]}
+      data={optionsOf([...known, ...tags])}
       value={tags}
       onChange={(value) => field.set(value.length > 0 ? value : undefined)}
       onBlur={field.touch}

@@ -75,7 +75,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
               label="As agents get it at"
               data={[
                 { value: '', label: 'The server' },
-                ...views.map((one) => ({ value: one.name, label: `The view ${one.name}` })),
+                ...views.map((one) => ({ value: one.name, label: `The view ${visible(one.name)}` })),
               ]}
               value={view ?? ''}
               onChange={(next) => setView(next === null || next === '' ? undefined : next)}
