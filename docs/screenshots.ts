@@ -19,7 +19,7 @@ const tryTool: Picture['prepare'] = async (page) => {
   const token = page.getByLabel('Token of the API');
   if (await token.isVisible()) await token.fill(exampleToken);
   await page.getByRole('button', { name: 'Call the tool' }).click();
-  await page.getByRole('region', { name: 'Result' }).waitFor();
+  await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };
 
 const ofReadme: readonly Picture[] = [
