@@ -3,14 +3,15 @@ import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { Strangers, Visit } from '../domain/visit.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
 import { authenticate, type ManagerCredentials } from '../manage/authenticate.ts';
-import { createWebRouter } from '../manage/router.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { resourceMetadata } from '../oauth/metadata.ts';
 import { createOAuthRouter } from '../oauth/router.ts';
+import { loadOperations } from '../operations/load-operations.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { apiPath } from '../routes.ts';
@@ -44,7 +45,11 @@ type WebParts = {
 
 const loginRequestsPerMinute = 300;
 
-export function createWeb(parts: WebParts): Web {
+/** Loads the operations and the routes, in small steps. */
+export async function createWeb(parts: WebParts): Promise<Web> {
+  await loadOperations();
+  const { createWebRouter } = await import('../manage/router.ts');
+  await nextTurn();
   const { config, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
   const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {

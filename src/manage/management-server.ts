@@ -9,6 +9,7 @@ import {
   type ToolResult,
   textResult,
 } from '../domain/mcp.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
@@ -30,35 +31,21 @@ function annotationsOf(op: Operation): object {
 }
 
 /** The management server: the operations as MCP tools, served by the same protocol core as every hosted server. */
-export function createManagementServer(
+export async function createManagementServer(
   runner: Runner,
   version: string,
   credentials: ManagerCredentials,
   hints: LoginHints,
-): McpEndpoint {
+): Promise<McpEndpoint> {
   const offered = operationList.filter((op) => op.isTool);
   const byName = new Map(offered.map((op) => [op.name, op]));
   const toolNames = [...byName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
-  let tools: Buffer | undefined;
-  const toolsJson = () => {
-    tools ??= Buffer.from(
-      JSON.stringify(
-        offered.map((op) => ({
-          name: op.name,
-          description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
-          inputSchema: inputSchemaOf(op),
-          outputSchema: outputSchemaOf(op),
-          annotations: annotationsOf(op),
-        })),
-      ),
-    );
-    return tools;
-  };
+  const tools = await toolsJson(offered);
   const serverFor = (actor: Actor): McpServer => ({
     info,
     instructions,
-    tools: toolsJson,
+    tools: () => tools,
     toolNames,
     // Which operation a message calls is known only when it was read.
     ...(covers(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
@@ -74,6 +61,23 @@ export function createManagementServer(
     },
     about: { name: 'Toolhost management', description: instructions, access: 'management', tools: offered.length },
   };
+}
+
+/** The list of the tools. Schemas are made in turns: those of all operations take 60 ms together. */
+async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
+  const tools: string[] = [];
+  for (const op of offered) {
+    const tool = {
+      name: op.name,
+      description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
+      inputSchema: inputSchemaOf(op),
+      outputSchema: outputSchemaOf(op),
+      annotations: annotationsOf(op),
+    };
+    tools.push(JSON.stringify(tool));
+    await nextTurn();
+  }
+  return Buffer.from(`[${tools.join(',')}]`);
 }
 
 /** Only configurations may be larger than other bodies. @throws AppError tooLarge */

@@ -1,3 +1,4 @@
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { errorKinds } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import type { Operation } from '../operations/operation.ts';
@@ -5,12 +6,18 @@ import type { Operation } from '../operations/operation.ts';
 type JsonObject = { [key: string]: unknown };
 
 /** The OpenAPI 3.1 document of the REST API, read from the operations. */
-export function openApiDocument(operations: readonly Operation[], baseUrl: string, version: string): JsonObject {
+export async function openApiDocument(
+  operations: readonly Operation[],
+  baseUrl: string,
+  version: string,
+): Promise<JsonObject> {
   const paths: Record<string, JsonObject> = {};
   for (const op of operations) {
     const path = paths[op.route.path] ?? {};
     path[op.route.method.toLowerCase()] = describe(op);
     paths[op.route.path] = path;
+    // The schemas of all operations take more time than calls should wait.
+    await nextTurn();
   }
   return {
     openapi: '3.1.0',

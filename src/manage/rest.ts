@@ -47,7 +47,8 @@ export function createRestApi(parts: RestParts): Hono<Env> {
   );
   const readLimited = createBodyReader();
   for (const op of operationList) {
-    const numeric = numericInputs(op);
+    // Read at the first request: the schemas of all operations take more time than calls should wait.
+    let numeric: ReadonlySet<string> | undefined;
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const actor = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
@@ -55,6 +56,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const limits = bodyLimitsFor(op, actor);
       const read = () => readLimited(c.env.incoming, limits.bytes, actor.workspaceId);
       const body = await bodyOf(c, limits, read);
+      numeric ??= numericInputs(op);
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
       const { version } = (output as { server?: { version?: number } }).server ?? {};

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
+import { loadedOnce } from '../domain/work/loaded-once.ts';
 
 /** Serves a JSON document that never changes while the process runs. It is serialised at the first request. */
-export function staticDocument(make: () => object): (c: Context) => Response {
-  let made: { text: string; etag: string } | undefined;
-  return (c) => {
-    made ??= written(make());
+export function staticDocument(make: () => object | Promise<object>): (c: Context) => Promise<Response> {
+  const read = loadedOnce(async () => written(await make()));
+  return async (c) => {
+    const made = await read();
     // Caches revalidate their copy with the entity tag (RFC 9110, 13.1.2).
     const headers = { ETag: made.etag, 'Cache-Control': 'no-cache' };
     if (isSame(c.req.header('if-none-match'), made.etag)) return c.body(null, 304, headers);

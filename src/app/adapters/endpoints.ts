@@ -42,6 +42,8 @@ export function endpoints(
     scopes: managementLogin.scopes,
   };
   const management = loadedOnce(async () => {
+    const { loadOperations } = await import('../../operations/load-operations.ts');
+    await loadOperations();
     const { createManagementServer } = await import('../../manage/management-server.ts');
     return createManagementServer(runner, version, credentials, hints);
   });

@@ -1,8 +1,11 @@
-/** A part of the program that is loaded when it is first needed. */
+/** A part of the program that is loaded when it is first needed. Where that fails, the next request tries it again. */
 export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
   let loaded: Promise<Part> | undefined;
   return () => {
-    loaded ??= load();
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
     return loaded;
   };
 }

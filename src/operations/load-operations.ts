@@ -1,0 +1,25 @@
+import { nextTurn } from '../domain/work/next-turn.ts';
+
+/** The modules of the catalogue. Evaluated together, their declarations would hold the event loop for 40 ms. */
+const parts: readonly (() => Promise<unknown>)[] = [
+  () => import('./api-keys.ts'),
+  () => import('./applying/apply-server.ts'),
+  () => import('./calls/captures.ts'),
+  () => import('./calls/statistics.ts'),
+  () => import('./calls/try-tool.ts'),
+  () => import('./connection/connection-check.ts'),
+  () => import('./grants.ts'),
+  () => import('./imports/import-api.ts'),
+  () => import('./people/workspaces.ts'),
+  () => import('./servers/servers.ts'),
+  () => import('./servers/tools.ts'),
+  () => import('./index.ts'),
+];
+
+/** Loads the operations in small steps, because calls are served meanwhile. */
+export async function loadOperations(): Promise<void> {
+  for (const load of parts) {
+    await load();
+    await nextTurn();
+  }
+}
