@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { root } from './files.ts';
 
@@ -39,7 +40,9 @@ export async function runInGroups(files: readonly string[], options: readonly st
 
 async function runGroup(files: readonly string[], options: readonly string[]): Promise<Ended> {
   const args = ['--test', '--test-isolation=none', '--test-reporter=spec', ...bounds, ...options, ...files];
-  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  // Compiled code is kept as by bin/toolhost: each group, and each process that its tests start, loads the same sources.
+  const env = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'toolhost'), ...process.env };
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const isPassed = new Promise<boolean>((resolve) => child.once('close', (code) => resolve(code === 0)));
   const output = await text(child.stdout);
   return { files, output, isPassed: await isPassed };
