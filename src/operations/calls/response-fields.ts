@@ -83,11 +83,10 @@ const proposeResponseFields = operation({
     await context.serving?.flushCalls();
     const server = await getServer(context, slug);
     const tool = server.config.tools[indexOfTool(server, name)] as Tool;
-    const uses = await measuredAnswers(context, server, tool);
-    const merged = mergeUses(uses);
+    const { count, merged } = await measuredAnswers(context, server, tool);
     const answers = merged && boundFields(merged);
     const current = tool.response_fields;
-    const sum = { slug, tool: name, answers: uses.length, ...(current && { current }) };
+    const sum = { slug, tool: name, answers: count, ...(current && { current }) };
     if (!answers) return { ...sum, fields: [], tokens: { whole: 0, now: 0 } };
     const proposed = proposeFields(answers, mostPaths);
     const left = (paths: readonly string[]) => tokensOf(keptBytes(answers, paths));
@@ -111,19 +110,26 @@ function tokensOf(bytes: number): number {
   return Math.ceil(bytes / charactersOfToken);
 }
 
-/** The fields of each captured answer, as the tool reads them now. Opens one capture in a turn of the event loop. */
-async function measuredAnswers(context: Context, server: StoredServer, tool: Tool): Promise<FieldUse[]> {
+/** The fields of the captured answers, as the tool reads them now. Each turn of the event loop opens and merges one. */
+async function measuredAnswers(
+  context: Context,
+  server: StoredServer,
+  tool: Tool,
+): Promise<{ count: number; merged: FieldUse | undefined }> {
   const { db, keyring, now } = context;
   const { workspaceId, id: serverId } = server;
   const rows = await findToolCaptures(db, { workspaceId, serverId, tool: tool.name }, now(), mostAnswers);
   const transform = parseDotPath(tool.response_transform).join('.');
-  const uses: FieldUse[] = [];
+  let count = 0;
+  let merged: FieldUse | undefined;
   for (const row of rows) {
     await nextTurn();
     const { fields } = parseJson(openCapture(keyring, workspaceId, row)) as Capture;
-    if (fields?.transform === transform) uses.push(fields.answer);
+    if (fields?.transform !== transform) continue;
+    count++;
+    merged = merged ? mergeUses([merged, fields.answer]) : fields.answer;
   }
-  return uses;
+  return { count, merged };
 }
 
 /** All fields, each after the one that it is in, in the order of the answers. */
