@@ -5,8 +5,10 @@ import type { Json } from './toolhost/toolhost.ts';
 /** The smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {
   const { properties, required } = inputSchemaOf(op) as { properties: Record<string, Json>; required?: string[] };
-  const least = ({ type, minimum }: Json) =>
-    type === 'integer' ? (minimum ?? 1) : type === 'array' ? [] : type === 'object' ? {} : 'x';
+  const least = ({ type, minimum, enum: words }: Json) => {
+    if (Array.isArray(words)) return words[0];
+    return type === 'integer' ? (minimum ?? 1) : type === 'array' ? [] : type === 'object' ? {} : 'x';
+  };
   return Object.fromEntries((required ?? []).map((name) => [name, least(properties[name] ?? {})]));
 }
 

@@ -1,10 +1,8 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
-import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
-import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
@@ -12,7 +10,7 @@ import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
 import { attachFiles } from '../files/attach-files.ts';
 import type { FileAddresses } from '../files/file-addresses.ts';
-import { readOwnFiles, withGivenFiles } from '../files/given-files.ts';
+import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
@@ -115,7 +113,7 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   call.args = args;
   if (asked.bytesIn > longBytes) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
-  const ready = tool.fileArguments.length === 0 ? args : await withFiles(call, args, parts);
+  const ready = tool.fileArguments.length === 0 ? args : await takeGivenFiles(call, args, parts);
   const request = requestOf(call, ready);
   call.host = tool.request.url.host;
   const sentClock = performance.now();
@@ -123,35 +121,12 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
     const answer = await send(call, request, ready, parts);
     call.upstreamMs = performance.now() - sentClock;
     noteAnswer(call, request, answer, parts.onUnexpected);
-    const last = isFollowed(call, answer) ? await follow(call, answer, sentClock, parts) : answer;
+    const last = isFollowed(call, answer) ? await followRedirects(call, answer, sentClock, parts) : answer;
     const result = readCall(call, last, parts.threads);
     return result instanceof Promise ? await result : result;
   } catch (error) {
     throw failureOf(error, call, parts.onUnexpected);
   } finally {
     call.upstreamMs ??= performance.now() - sentClock;
-  }
-}
-
-/** Reads the files that are given by their address. @throws ToolFailure invalid_arguments */
-async function withFiles(call: Call, args: Arguments, parts: CallToolParts): Promise<Arguments> {
-  const given = new Set<unknown>();
-  const readFile = readOwnFiles(call, parts);
-  const ready = await withGivenFiles(call.tool.fileArguments, args, parts.fileAddresses.idIn, async (id, name) => {
-    const file = await readFile(id, name);
-    given.add(file.bytes);
-    return file;
-  });
-  call.args = ready;
-  call.given = given;
-  return ready;
-}
-
-/** The answer at the end of the redirects, whose time counts as that of the upstream. */
-async function follow(call: Call, first: Answer, startedClock: number, parts: CallToolParts): Promise<Answer> {
-  try {
-    return await followRedirects(call, first, startedClock, parts);
-  } finally {
-    call.upstreamMs = performance.now() - startedClock;
   }
 }

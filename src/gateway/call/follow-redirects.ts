@@ -35,6 +35,20 @@ export async function followRedirects(
   call: Call,
   first: Answer,
   startedClock: number,
+  parts: FollowParts,
+): Promise<Answer> {
+  try {
+    return await lastAnswer(call, first, startedClock, parts);
+  } finally {
+    // The time of the redirects is that of the upstream.
+    call.upstreamMs = performance.now() - startedClock;
+  }
+}
+
+async function lastAnswer(
+  call: Call,
+  first: Answer,
+  startedClock: number,
   { http, urlProblem }: FollowParts,
 ): Promise<Answer> {
   const { request, credentialHash } = call.request as CallRequest;

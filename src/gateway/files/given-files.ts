@@ -18,6 +18,26 @@ const unknownFile =
 /** Reads the file of an address, for the argument of this name. @throws ToolFailure invalid_arguments */
 type ReadFile = (id: string, name: string) => Promise<GivenFile>;
 
+/** A call whose arguments may name files. */
+type TakingCall = FileOwner & {
+  tool: { fileArguments: readonly string[] };
+  args: Arguments | undefined;
+  given: ReadonlySet<unknown> | undefined;
+};
+
+/** Puts the files that a caller was given into the arguments of its call. @throws ToolFailure invalid_arguments */
+export async function takeGivenFiles(call: TakingCall, args: Arguments, parts: AttachParts): Promise<Arguments> {
+  const given = new Set<unknown>();
+  const readFile = readOwnFiles(call, parts);
+  call.args = await withGivenFiles(call.tool.fileArguments, args, parts.fileAddresses.idIn, async (id, name) => {
+    const file = await readFile(id, name);
+    given.add(file.bytes);
+    return file;
+  });
+  call.given = given;
+  return call.args;
+}
+
 /**
  * The arguments of a call, with the files themselves in place of their addresses. `names` are the arguments that take a
  * file. The files are read from the store; nothing is sent.
@@ -46,7 +66,7 @@ export async function withGivenFiles(
 }
 
 /** Reads the files that a caller was given itself. */
-export function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): ReadFile {
+function readOwnFiles({ server, caller }: FileOwner, { files }: AttachParts): ReadFile {
   const digest = callerDigest(caller);
   const take = sizeLimit();
   return async (id, name) => {
