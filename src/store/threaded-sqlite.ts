@@ -48,6 +48,7 @@ class ThreadDriver implements Driver {
   readonly #data: ThreadData;
   readonly #lock: WriteLock | undefined;
   #thread: SqliteThread | undefined;
+  /** One at a time: the adapter has Kysely lend the connection of SQLite to one user, until its transaction has ended. */
   #unlock: (() => void) | undefined;
 
   constructor(data: ThreadData, lock: WriteLock | undefined) {

@@ -59,6 +59,29 @@ describe('the thread that runs the transactions of operations', () => {
     );
   });
 
+  it('keeps a statement outside of its transaction out of it, and its lock with it', async () => {
+    const order: string[] = [];
+    const waiting: Promise<unknown>[] = [];
+    const failing = database.transactions.transaction().execute(async (db) => {
+      await insert(db, 'in the transaction');
+      waiting.push(insert(database.transactions, 'beside it').then(() => order.push('beside it')));
+      waiting.push(insert(database.db, 'of the event loop').then(() => order.push('of the event loop')));
+      // Statements run in turn, so one that had joined the transaction would have ended with this one.
+      await insert(db, 'also in the transaction');
+      order.push('end');
+      throw new Error('enough');
+    });
+    await assert.rejects(failing, /enough/);
+    await Promise.all(waiting);
+    assert.equal(order[0], 'end');
+    const rows = await ids();
+    assert.deepEqual(
+      rows.filter((id) => id.includes('transaction')),
+      [],
+    );
+    assert.deepEqual(rows.filter((id) => /^(beside|of)/.test(id)).sort(), ['beside it', 'of the event loop']);
+  });
+
   it('writes nothing into a file that took the place of the one that is open', async () => {
     const other = await stores.newOptions();
     const opened = await openDatabase(other);
