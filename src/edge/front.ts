@@ -35,6 +35,10 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
     return parts.serveWeb(request, response);
   };
+  const serveOther = (incoming: Incoming) => {
+    const file = fileIdIn(incoming.path);
+    return file === undefined ? serveWeb(incoming) : parts.serveFile(incoming, file);
+  };
   return (request, response) => {
     const requestId = newRequestId();
     const url = request.url ?? '/';
@@ -68,9 +72,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       return;
     }
     if (answerProbe(incoming, parts.probes)) return;
-    const file = address === undefined ? fileIdIn(path) : undefined;
-    const serveOther = () => (file === undefined ? serveWeb(incoming) : parts.serveFile(incoming, file));
-    const served = address === undefined ? serveOther() : parts.serveMcp(incoming, address);
+    const served = address === undefined ? serveOther(incoming) : parts.serveMcp(incoming, address);
     served.catch((error: unknown) => {
       parts.onUnexpected(error, requestId);
       response.destroy();

@@ -4,7 +4,7 @@ import { loadedOnce } from '../../domain/work/loaded-once.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
-import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
 import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';
 import type { Runner } from '../../operations/run-operation.ts';
@@ -49,11 +49,9 @@ export function endpoints(
   });
   return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
     if (address === config.managementSlug) return management();
-    if (!address.includes('/'))
-      return whenKnown(caches.servers.find(address, look), (server) => server && endpointOf(server));
-    const { slug, view = '' } = partsOfAddress(address);
+    const { slug, view } = partsOfAddress(address);
     return whenKnown(caches.servers.find(slug, look), (server) => {
-      const served = server?.findView(view);
+      const served = serverOrView(server, view);
       return served && endpointOf(served);
     });
   };

@@ -1,3 +1,4 @@
+import { createBoundedWork } from '../../domain/work/bounded-work.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
@@ -12,7 +13,7 @@ type ImportParts = FetchParts & { threads: ThreadPool };
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
   const { threads } = parts;
-  const inTurn = createTurns();
+  const inTurn = createBoundedWork(most, 'other imports are under way; try again in a few seconds');
   const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
     text ?? String((await fetchDocument(parts, { url: url ?? '', workspaceId })).body);
   return {
@@ -51,28 +52,6 @@ async function checkedDocument(
   const job = { kind: 'import-again' as const, input, workspaceId, limitMs, onGone };
   const { report } = doneOf(await parts.threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
-}
-
-/** Bounds the imports under way. @throws AppError tooMany */
-function createTurns() {
-  const running = new Map<string, number>();
-  let all = 0;
-  return async <Result>(workspaceId: string, work: () => Promise<Result>): Promise<Result> => {
-    const ofWorkspace = running.get(workspaceId) ?? 0;
-    if (all >= most.ofAll || ofWorkspace >= most.ofWorkspace) {
-      throw new AppError('tooMany', 'other imports are under way; try again in a few seconds', { retryAfterS: 5 });
-    }
-    all++;
-    running.set(workspaceId, ofWorkspace + 1);
-    try {
-      return await work();
-    } finally {
-      all--;
-      const left = (running.get(workspaceId) ?? 1) - 1;
-      if (left > 0) running.set(workspaceId, left);
-      else running.delete(workspaceId);
-    }
-  };
 }
 
 /** @throws AppError invalid */

@@ -6,6 +6,7 @@ import { headOf } from '../answer/answer-head.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import type { Call, CallRequest } from './call.ts';
+import { isCallCaptured } from './capture.ts';
 import { jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 
 /**
@@ -31,14 +32,13 @@ export function noteAnswer(
 
 /** Reads a long answer, or one that takes long to check, on a thread. */
 export function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
-  const { tool, server } = call;
+  const { tool } = call;
   try {
     if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, call.sensitive);
   } catch (error) {
     if (!(error instanceof TooMuchWork)) throw error;
   }
   // The bytes are transferred, so the part that a capture needs is copied first.
-  const isKept = server.captureUntil !== undefined || call.caller.kind === 'try_out';
-  const body = !isKept ? answer.body : Buffer.from(answer.body);
+  const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
   return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));
 }

@@ -29,6 +29,6 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     request_id: asked.requestId,
     reason: call.reason ?? null,
     estimated_tokens: result ? tokensOfResult(result) : null,
-    view: server.view === undefined ? null : server.view.name,
+    view: server.view?.name ?? null,
   };
 }

@@ -10,7 +10,7 @@ import type { CallRow } from '../../store/schema.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
-import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import { type HostedServer, type HostedTool, serverOrView } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { isCapturing } from './capture.ts';
@@ -139,7 +139,7 @@ type WantedTool = Pick<TryOutCall, 'slug' | 'view' | 'tool'>;
 /** @throws AppError notFound */
 async function findTool(servers: HostedServers, { slug, view, tool }: WantedTool) {
   const whole = await servers.find(slug);
-  const server = view === undefined ? whole : whole?.findView(view);
+  const server = serverOrView(whole, view);
   if (whole && !server) throw unknownView(whole, String(view));
   const found = server?.tool(tool);
   if (!server || !found) {

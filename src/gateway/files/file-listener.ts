@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { attachment } from '../../domain/files/file-names.ts';
 import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
+import { createBoundedWork } from '../../domain/work/bounded-work.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { byteRange } from '../../http/byte-range.ts';
@@ -12,7 +13,7 @@ import type { FileRow } from '../../store/calls/files.ts';
 import type { CallerOptions } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import { resolveCaller } from '../callers/resolve-caller.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
+import { type HostedServer, serverOrView } from '../hosted/hosted-server.ts';
 import type { FileAddresses } from './file-addresses.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { sendBytes } from './send-bytes.ts';
@@ -31,14 +32,14 @@ export type FileListenerParts = {
 };
 
 /** Downloads at once, in a process and of one workspace. Each holds up to two chunks in memory. */
-const mostDownloads = { all: 100, ofWorkspace: 20 };
+const mostDownloads = { ofWorkspace: 20, ofAll: 100 };
 
 /**
  * `GET /files/{id}`: serves a file of an answer. The address suffices, because a browser that opens it has no credential.
  * A request that has one must come from the caller that got the address.
  */
 export function createFileListener(parts: FileListenerParts) {
-  const slots = createSlots();
+  const download = createBoundedWork(mostDownloads, 'too many files are downloaded at once; try again');
   return async function serveFile(incoming: Incoming, id: string): Promise<void> {
     const { request, response } = incoming;
     try {
@@ -49,12 +50,7 @@ export function createFileListener(parts: FileListenerParts) {
         parts.files.count('missing');
         throw new AppError('notFound', 'there is no file at this address; an address works for ten minutes');
       }
-      const leave = slots.enter(file.workspaceId);
-      try {
-        await serve(incoming, file, parts);
-      } finally {
-        leave();
-      }
+      await download(file.workspaceId, () => serve(incoming, file, parts));
     } catch (error) {
       await refuse(incoming, error, parts);
     } finally {
@@ -70,8 +66,7 @@ async function findFor({ request, ownOrigin }: Incoming, id: string, parts: File
   if (!file) return undefined;
   const { slug, view } = partsOfAddress(file.address);
   if (ownOrigin !== undefined && !parts.fileAddresses.isOwnOrigin(ownOrigin, slug)) return undefined;
-  const whole = await parts.findServer(slug, look);
-  const server = view === undefined ? whole : whole?.findView(view);
+  const server = serverOrView(await parts.findServer(slug, look), view);
   if (server?.id !== file.serverId) return undefined;
   return (await mayRead(server, file, request, { look, callers: parts.callers })) ? file : undefined;
 }
@@ -141,24 +136,4 @@ async function refuse({ request, response, headers, requestId }: Incoming, throw
 function endWith(response: ServerResponse, status: number, headers: string[], text: string): void {
   if (response.destroyed) return;
   response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(text))]).end(text);
-}
-
-/** Counts downloads. @throws AppError tooMany */
-function createSlots(): { enter(workspaceId: string): () => void } {
-  const ofWorkspace = new Map<string, number>();
-  let all = 0;
-  const change = (workspaceId: string, by: 1 | -1) => {
-    all += by;
-    const count = (ofWorkspace.get(workspaceId) ?? 0) + by;
-    if (count === 0) ofWorkspace.delete(workspaceId);
-    else ofWorkspace.set(workspaceId, count);
-  };
-  return {
-    enter(workspaceId) {
-      if (all >= mostDownloads.all || (ofWorkspace.get(workspaceId) ?? 0) >= mostDownloads.ofWorkspace)
-        throw new AppError('tooMany', 'too many files are downloaded at once; try again', { retryAfterS: 5 });
-      change(workspaceId, 1);
-      return () => change(workspaceId, -1);
-    },
-  };
 }

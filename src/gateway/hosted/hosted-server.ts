@@ -125,6 +125,11 @@ export function addressOf({ slug, view }: HostedServer): string {
   return view === undefined ? slug : `${slug}/${view.name}`;
 }
 
+/** The server itself, or its view of this name; undefined where there is none. */
+export function serverOrView(server: HostedServer | undefined, view: string | undefined): HostedServer | undefined {
+  return view === undefined ? server : server?.findView(view);
+}
+
 type NewView = { name: string; view: View; version: number; userAgent: string };
 
 /**

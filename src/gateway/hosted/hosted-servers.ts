@@ -97,11 +97,11 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   let invalidated = 0;
 
   async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
-    const forgottenBefore = invalidated;
+    const invalidatedBefore = invalidated;
     const stored = await findServingServer(db, slug);
     if (!stored) {
       // A server created while the store was read must not be remembered as absent.
-      if (invalidated === forgottenBefore) absent.set(slug, true);
+      if (invalidated === invalidatedBefore) absent.set(slug, true);
       return undefined;
     }
     const secrets = await openSecrets(db, keyring, stored);
