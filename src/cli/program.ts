@@ -70,7 +70,8 @@ Examples:
   toolhost import https://api.example.com/openapi.json --plan
   toolhost call projects list_projects --arg status=eq.active
 
-Exit codes: 0 done, 1 failed or refused, 2 not understood (of apply and diff: something differs).`,
+Exit codes: 0 done, 1 failed or refused, 2 not understood. Commands that
+compare end with 2 when something differs; their --help says so.`,
     );
   for (const [heading, adders] of Object.entries(commandGroups)) {
     for (const add of adders) {

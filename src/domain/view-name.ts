@@ -22,11 +22,10 @@ const reserved: ReadonlySet<string> = new Set(reservedViewNames);
 export function viewNameProblem(name: string): string | undefined {
   if (reserved.has(name)) return `"${name}" is the path of a page of the login; choose another name for the view`;
   if (namePattern.test(name)) return undefined;
-  const near = didYouMean(name, [
-    name
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9]+/g, '-')
-      .replaceAll(/^-|-$/g, ''),
-  ]);
+  const repaired = name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+  const near = didYouMean(name, isViewName(repaired) ? [repaired] : []);
   return `not a name of a view; allowed: 1 to 40 lower-case letters, digits and hyphens, a letter or digit first${near}`;
 }

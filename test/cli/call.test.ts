@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
@@ -111,6 +112,33 @@ describe('toolhost call', () => {
     assert.equal((await call(['forwarding', 'fetch'], { env: { ...env, TOOLHOST_TOKEN: 'from-env' } })).code, 0);
     const bearers = upstream.take().map((request) => request.headers.authorization);
     assert.deepEqual(bearers, ['Bearer from-option', 'Bearer from-env']);
+  });
+
+  it('[ship 7] calls and previews a tool as a view has it, and lists the calls at the view', async () => {
+    const done = {
+      name: 'send',
+      description: 'Sends.',
+      method: 'POST',
+      url: `${upstream.url}/send`,
+      input_schema: inputSchema,
+    };
+    const views = { desk: { tools: [{ name: 'send', arguments: { done: true } }] } };
+    await running.createServer({ name: 'Viewed', slug: 'viewed', views, tools: [done] });
+    const inView = ['viewed', 'send', '--view', 'desk', '--arg', 'id=7'];
+    upstream.take();
+    assert.equal((await call(inView)).code, 0);
+    assert.deepEqual(sent(), [{ id: 7, done: true }]);
+    const previewed = await toolhost(['preview', ...inView], { env });
+    assert.match(previewed.stdout, /"done":true/);
+    assert.match((await call([...inView, '--arg', 'done=false'])).stdout, /done/);
+    assert.match((await call(['viewed', 'send', '--view', 'dsk'])).stderr, /no view "dsk"; .*desk/);
+    const listed = await eventually(async () => {
+      const { stdout } = await toolhost(['calls', '--server', 'viewed', '--view', 'desk', '--outcome', 'ok'], { env });
+      assert.match(stdout, /viewed\/desk send$/m);
+      return stdout;
+    });
+    assert.equal(listed.trimEnd().split('\n').length, 1);
+    assert.match((await toolhost(['calls', '--view', 'other'], { env })).stdout, /No calls/);
   });
 
   it('helps with names', async () => {

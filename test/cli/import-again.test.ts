@@ -41,6 +41,11 @@ describe('toolhost import-again', () => {
     const changed = await run('import-again', 'pets', '--check');
     assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
     assert.match((await run('servers', 'list')).stdout, /changed/);
+    assert.match(changed.stdout, /Next: .*toolhost import-again pets$/m);
+    const { stdout: planned } = await run('import-again', 'pets');
+    assert.match(planned, /: 1 tool changes; edits that stay: 0, unchanged tools: 0, /);
+    assert.match(planned, /^list_pets: from the description: description$/m);
+    assert.match(planned, /^Next: .*toolhost import-again pets --apply/m);
     assert.equal((await run('import-again', 'pets', '--apply')).code, 0);
     assert.equal((await run('import-again', 'pets', '--check')).code, 0);
     upstream.on('GET /api.json', () => ({ status: 404, body: {} }));

@@ -47,8 +47,11 @@ describe('the views of a configuration', () => {
     ]);
     const [wrong = ''] = await problems({ 'Nightly Job': view });
     assert.match(wrong, /^views\.Nightly Job: not a name of a view; allowed: 1 to 40 .*did you mean `nightly-job`/);
-    for (const name of ['-a', 'a_b', 'a.b', 'ä', '', 'x'.repeat(41)]) {
-      assert.equal((await problems({ [name]: view })).length, 1, name);
+    for (const name of ['-a', 'a_b', 'a.b', 'ä', '', 'x'.repeat(41), `${'x'.repeat(40)}-`, 'Token']) {
+      const found = await problems({ [name]: view });
+      assert.equal(found.length, 1, name);
+      const proposed = /did you mean `(.*)`/.exec(found.join())?.[1];
+      if (proposed !== undefined) assert.deepEqual(await problems({ [proposed]: view }), [], name);
     }
     assert.deepEqual(await problems({ '0': view, ['x'.repeat(40)]: view }), []);
   });

@@ -27,6 +27,7 @@ Exits with 1 when the tool reports an error.
 
 Examples:
   toolhost call weather forecast --arg city=Oslo --arg days=3
+  toolhost call shop get_order --view support --arg id=42
   toolhost call projects create_task --args '{"project_id": "42", "title": "Dig"}'
   TOOLHOST_TOKEN=local-example-key toolhost call projects list_projects --arg status=eq.active`,
     )
@@ -39,6 +40,7 @@ async function call(slug: string, tool: string, options: Options): Promise<void>
   const outcome = await run(client, {
     slug,
     tool,
+    ...(options.view !== undefined && { view: options.view }),
     arguments: await givenArguments(client, { slug, tool }, options),
     ...(token && { token }),
   });

@@ -3,16 +3,17 @@ import { AppError, messageOf } from '../../errors.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { jsonArguments, type NamedText, namedText, typedArguments } from '../input/tool-arguments.ts';
 
-export type ArgumentOptions = { arg?: NamedText[]; args?: { [name: string]: unknown } };
+export type ArgumentOptions = { arg?: NamedText[]; args?: { [name: string]: unknown }; view?: string };
 
-/** The options for the arguments of a tool. */
+/** The options for the arguments of a tool, and for the view that has it. */
 export function addArgumentOptions(command: Command): Command {
   return command
     .option('--arg <name=value>', 'an argument of the tool; may be repeated', (text, before: NamedText[] = []) => [
       ...before,
       parsed(namedText, text),
     ])
-    .option('--args <json>', 'arguments as one JSON object; --arg overrules it', (text) => parsed(jsonArguments, text));
+    .option('--args <json>', 'arguments as one JSON object; --arg overrules it', (text) => parsed(jsonArguments, text))
+    .option('--view <view>', 'name of a view of the server: the tool as agents get it there');
 }
 
 function parsed<T>(parse: (text: string) => T, text: string): T {

@@ -24,8 +24,13 @@ Examples:
 
 async function preview(slug: string, tool: string, options: Options): Promise<void> {
   const client = await connect(options, process.env);
-  const input = { slug, tool, arguments: await givenArguments(client, { slug, tool }, options) };
-  const shown = await client.run('previewToolCall', input);
+  const { view } = options;
+  const shown = await client.run('previewToolCall', {
+    slug,
+    tool,
+    ...(view !== undefined && { view }),
+    arguments: await givenArguments(client, { slug, tool }, options),
+  });
   if (options.json) return printJson(shown);
   if (options.curl) return print(shown.curl);
   const { method, url, headers, body } = shown.request;

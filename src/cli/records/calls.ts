@@ -10,6 +10,7 @@ import { addRecordOptions, type RecordOptions, runRecords } from './record-comma
 type Call = Output<'listCalls'>['calls'][number];
 type Options = RecordOptions & {
   server?: string;
+  view?: string;
   tool?: string;
   outcome?: Outcome;
   caller?: (typeof callerKinds)[number];
@@ -20,6 +21,7 @@ export function addCalls(program: Command): void {
   addRecordOptions(program.command('calls'), 'calls')
     .description('list the recorded calls of agents, newest first, or follow them')
     .option('--server <slug>', 'only calls of this server')
+    .option('--view <view>', 'only calls at the address of this view')
     .option('--tool <name>', 'only calls of this tool')
     .addOption(new Option('--outcome <outcome>', 'only calls that ended like this').choices(outcomes))
     .addOption(new Option('--caller <kind>', 'only calls of this kind of caller').choices(callerKinds))
@@ -42,11 +44,12 @@ Examples:
     );
 }
 
-function pagesOf(client: ConnectedClient, { server, tool, outcome, caller, keyId }: Options): ReadPage<Call> {
+function pagesOf(client: ConnectedClient, { server, view, tool, outcome, caller, keyId }: Options): ReadPage<Call> {
   return async ({ since, cursor, limit }) => {
     const { calls, next_cursor } = await client.run('listCalls', {
       limit,
       ...(server !== undefined && { slug: server }),
+      ...(view !== undefined && { view }),
       ...(tool !== undefined && { tool }),
       ...(outcome !== undefined && { outcome }),
       ...(caller !== undefined && { caller_kind: caller }),
@@ -63,13 +66,13 @@ const outcomeWidth = Math.max(...outcomes.map(({ length }) => length));
 /** One line for each call. Columns have fixed widths, because calls that are followed come one by one. */
 function lines(calls: readonly Call[]): string[] {
   const paint = painter(process.stdout, process.env);
-  return calls.map(({ at, outcome, upstream_status, duration_ms, server, tool, reason }) =>
+  return calls.map(({ at, outcome, upstream_status, duration_ms, server, view, tool, reason }) =>
     [
       paint(at, 'dim'),
       paint(outcome.padEnd(outcomeWidth), outcome === 'ok' ? 'green' : 'red'),
       String(upstream_status ?? '').padStart(3),
       `${duration_ms} ms`.padStart(9),
-      `${server} ${tool}`,
+      `${server}${view === undefined ? '' : `/${view}`} ${tool}`,
       ...(reason === undefined ? [] : [paint(`(${reason})`, 'dim')]),
     ].join('  '),
   );

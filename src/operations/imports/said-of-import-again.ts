@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { changesText } from '../import-changes.ts';
 import type { stored } from '../servers/stored-answer.ts';
 import type { againOutput } from './again-shapes.ts';
 
@@ -9,16 +10,18 @@ const mostLines = 60;
 /** What importing again changes, as text for an agent; the structured answer has everything. */
 export function saidOfImportAgain(output: Said): string {
   const { counts, title, same_document: isSame, changed_server: changed } = output;
+  const changes = changesText({ ...counts, changed: counts.changed - counts.gone, server: output.server.length });
   const lines = [
-    `${title}: ${counts.changed} tools change, ${counts.conflicts} conflicts, ${counts.edits} edits stay, ${counts.new} new operations, ${counts.gone} gone, ${counts.unchanged} unchanged; ${counts.offered} operations without a tool${isSame ? '; the document is the same as at the last import' : ''}.`,
+    `${title}: ${changes || 'nothing changes'}; edits that stay: ${counts.edits}, unchanged tools: ${counts.unchanged}, operations without a tool: ${counts.offered}${isSame ? '; the description is the same as at the last import' : ''}.`,
     ...output.server.map(
       ({ path, before, after }) => `Server: ${path}: ${before ?? 'nothing'} → ${after ?? 'nothing'}`,
     ),
-    ...output.changed.map(
-      ({ tool, fields }) => `${tool}: ${fields.map(({ path }) => path).join(', ')} follow the document`,
-    ),
+    ...output.changed
+      .filter(({ tool }) => !output.gone.includes(tool))
+      .map(({ tool, fields }) => `${tool}: from the description: ${fields.map(({ path }) => path).join(', ')}`),
     ...output.conflicts.map(
-      ({ key, yours, document }) => `Conflict ${key}: yours ${yours ?? 'nothing'}; document ${document ?? 'nothing'}`,
+      ({ key, yours, document }) =>
+        `Conflict ${key}: yours ${yours ?? 'nothing'}; description ${document ?? 'nothing'}`,
     ),
     ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
     ...output.views.map((sentence) => `View ${sentence}`),
@@ -32,10 +35,10 @@ export function saidOfImportAgain(output: Said): string {
   return [...shown, nextLine(output, changed)].join('\n');
 }
 
-function nextLine({ mode, counts }: Said, changed: Said['changed_server']): string {
+function nextLine({ mode, slug, counts }: Said, changed: Said['changed_server']): string {
   if (changed) return `Stored as version ${changed.server.version}; restoreVersion undoes it.`;
   if (mode === 'apply') return 'Nothing changes.';
-  const take = counts.conflicts > 0 ? ', with take for conflicts in which the document is right' : '';
+  const take = counts.conflicts > 0 ? ', with take for conflicts in which the description is right' : '';
   const add = counts.offered > 0 ? ', with add for operations that are wanted' : '';
-  return `Next: importAgain with mode "apply"${take}${add}.`;
+  return `Next: importAgain with mode "apply", or: toolhost import-again ${slug} --apply${take}${add}.`;
 }

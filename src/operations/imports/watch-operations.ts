@@ -52,7 +52,7 @@ const compareImport = operation({
   say: ({ slug, imported }) =>
     [
       `${slug}: ${saidOfState(imported)}`,
-      ...(imported.changed ? ['Next: importAgain shows the changes, and applies them with mode "apply".'] : []),
+      ...(imported.changed ? [`Next: importAgain shows the changes, or: toolhost import-again ${slug}`] : []),
     ].join('\n'),
 });
 
