@@ -26,6 +26,6 @@ export function viewNameProblem(name: string): string | undefined {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
-  const near = didYouMean(name, isViewName(repaired) ? [repaired] : []);
+  const near = didYouMean(name, namePattern.test(repaired) && !reserved.has(repaired) ? [repaired] : []);
   return `not a name of a view; allowed: 1 to 40 lower-case letters, digits and hyphens, a letter or digit first${near}`;
 }
