@@ -143,10 +143,11 @@ class SqliteThread implements DatabaseConnection {
   #ask(question: ThreadQuestion): Promise<ThreadAnswer> {
     if (!this.isAlive) return Promise.reject(this.#failure);
     const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
+    // Sent first: a value that cannot be copied throws here, and must not take the answer of the next question.
+    this.#worker.postMessage(question);
     this.#waiting.push({ resolve, reject });
     // The process must not end before a pending answer.
     this.#worker.ref();
-    this.#worker.postMessage(question);
     return promise;
   }
 }

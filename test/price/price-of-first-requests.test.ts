@@ -25,7 +25,9 @@ describe('the first requests to the parts that a start does not load', () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-first-'));
       const env = { DATA_DIR: dataDir, LOG_LEVEL: 'info', NODE_OPTIONS: `--import=${watchLoop}` };
       const service = await startChildToolhost(env);
-      const { key } = await toolhostJson<{ key: string }>(['keys', 'create', '--name', 'first', '--scopes', 'manage'], { env });
+      const { key } = await toolhostJson<{ key: string }>(['keys', 'create', '--name', 'first', '--scopes', 'manage'], {
+        env,
+      });
       let count = 0;
       const held = async () => {
         service.signal('SIGUSR2');

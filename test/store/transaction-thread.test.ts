@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, renameSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
+import { CompiledQuery } from 'kysely';
 import type { Database, DatabaseOptions } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { StoreFault } from '../../src/store/engine/faults.ts';
@@ -80,6 +82,52 @@ describe('the thread that runs the transactions of operations', () => {
       [],
     );
     assert.deepEqual(rows.filter((id) => /^(beside|of)/.test(id)).sort(), ['beside it', 'of the event loop']);
+  });
+
+  it('goes on after a value that cannot be sent to it, and each question gets its own answer', async () => {
+    const one = (value: unknown) => database.transactions.executeQuery(CompiledQuery.raw('select ? as value', [value]));
+    await assert.rejects(
+      one(() => 1),
+      /could not be cloned/,
+    );
+    const answers = await Promise.all([one('a'), one('b')]);
+    assert.deepEqual(
+      answers.map(({ rows }) => ({ ...(rows[0] as object) })),
+      [{ value: 'a' }, { value: 'b' }],
+    );
+  });
+
+  it('runs concurrent transactions one after the other, whatever becomes of each', async () => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 30 }, (_, n) =>
+        database.transactions.transaction().execute(async (db) => {
+          await insert(db, `many-${n}`);
+          if (n % 3 === 1) throw new Error('enough');
+          // The id is taken, so this statement fails.
+          if (n % 3 === 2) await insert(db, `many-${n}`);
+        }),
+      ),
+    );
+    const kept = (await ids()).filter((id) => id.startsWith('many-'));
+    const expected = Array.from({ length: 10 }, (_, n) => `many-${n * 3}`);
+    assert.deepEqual(kept.sort(), expected.sort());
+    assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 20);
+  });
+
+  it('waits while another process writes, and changes nothing where that takes too long', async () => {
+    const other = new DatabaseSync(options.file);
+    const change = (id: string) => database.transactions.transaction().execute((db) => insert(db, id));
+    other.exec('begin immediate');
+    const waiting = change('waited');
+    setTimeout(() => other.exec('commit'), 300);
+    await waiting;
+    other.exec('begin immediate');
+    await assert.rejects(change('never'), (error) => error instanceof StoreFault && error.fault === 'busy');
+    other.exec('commit');
+    other.close();
+    await change('afterwards');
+    const found = (await ids()).filter((id) => ['waited', 'never', 'afterwards'].includes(id));
+    assert.deepEqual(found.sort(), ['afterwards', 'waited']);
   });
 
   it('writes nothing into a file that took the place of the one that is open', async () => {
