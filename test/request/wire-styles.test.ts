@@ -169,6 +169,26 @@ describe('how arguments reach the upstream', () => {
       assert.match(await refused(tool, { o: { [key]: 'x' } }), /^o: a property has the name of another parameter/);
   });
 
+  it('[conf 1] [agent 2] no property name can be taken for a constant, also one with brackets', async () => {
+    const constant = (wire_name: string) => ({ ...text, value: 'mine', wire_name });
+    const cases: [style: string, wireName: string, keys: string[]][] = [
+      ['repeat', 'f[account]', ['f', 'F', 'f.account', 'f_account', 'f account']],
+      ['repeat', 'f[a][b]', ['f', 'f.a.b', 'f_a_b']],
+      ['deep', 'o.account', ['account', 'Account']],
+      ['indices', 'o_account', ['account', 'Account']],
+      ['brackets', 'O_Account', ['account']],
+    ];
+    for (const [style, wireName, keys] of cases) {
+      for (const more of [{ url: '/q' }, { method: 'POST', body: 'form' }]) {
+        const tool = { ...more, input_schema: { c: constant(wireName), o: { ...object, style } } };
+        for (const key of keys)
+          assert.match(await refused(tool, { o: { [key]: 'x' } }), /^o: a property has the name of another/, key);
+        const got = await sent(tool, { o: { other: 'x' } });
+        assert.match(decodeURIComponent(got.url + got.body), /mine/);
+      }
+    }
+  });
+
   it('[conf 1] [find B5] no property name can be taken for the credential in the query', async () => {
     const authentication = { type: 'QueryParam', query_key: 'api_key' };
     for (const [style, key] of [

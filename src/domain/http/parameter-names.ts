@@ -71,8 +71,15 @@ function readings(name: string): Set<string> {
 export type OwnedNames = { folded: ReadonlySet<string>; letters: readonly string[] };
 
 export function ownedNames(names: readonly string[]): OwnedNames {
-  const folded = new Set(names.map(foldedName));
+  const folded = new Set(names.map(foldedName).flatMap(asReceiversHold));
   return { folded, letters: [...folded].map(lettersOf) };
+}
+
+/** PHP holds `a[b]` as a part of `a`, so `a` would replace it; others hold it as `a.b`, which readings write as `a_b`. */
+function asReceiversHold(name: string): string[] {
+  const bracket = name.indexOf('[');
+  if (bracket <= 0) return [name];
+  return [name, name.slice(0, bracket), name.replaceAll('[', '_').replaceAll(']', '')];
 }
 
 function lettersOf(text: string): string {

@@ -57,12 +57,13 @@ export function compileRequest(
   const bodyTemplate = kind === 'template' ? parseBodyTemplate(tool.body_template, names) : undefined;
   const credential = credentialQueryNames(authentication);
   const url = { ...template, query: template.query.filter((pair) => !holdsCredential(pair, credential)) };
+  const constants = constantsOf(tool.input_schema);
+  const fixed = new Set(constants.map(({ name }) => name));
   const sent = sentArguments(tool, declared, { inUrl: template.names, inBody: bodyTemplate?.names ?? [] })
     .filter((one) => !isCredential(one, kind, credential))
-    .map((one, _, all) => withReserved(one, all, url, credential));
+    .map((one, _, all) => withReserved(one, all, { query: url.query, fixed }, credential));
   const ofBody = sent.filter(({ location }) => location === 'body');
   const arrayFormat = tool.array_format ?? 'repeat';
-  const constants = constantsOf(tool.input_schema);
   return {
     method: tool.method,
     url: keepingSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
@@ -129,19 +130,23 @@ function sentArgument({ name, wire }: Argument, location: SentArgument['location
   };
 }
 
-/** With `repeat` the properties of an object are parameters beside all others; otherwise their names begin with its own. */
+/**
+ * With `repeat` the properties of an object are parameters beside all others; otherwise their names begin with its own,
+ * and only what callers must not set is compared with them.
+ */
 function withReserved(
   one: SentArgument,
   all: readonly SentArgument[],
-  { query }: Pick<UrlTemplate, 'query'>,
+  { query, fixed }: Pick<UrlTemplate, 'query'> & { fixed: ReadonlySet<string> },
   credential: OwnedNames,
 ): SentArgument {
   const { style } = one;
-  if (style === 'brackets' || style === 'indices' || style === 'deep') return { ...one, reserved: credential };
-  if (style !== 'repeat') return one;
+  const isNested = style === 'brackets' || style === 'indices' || style === 'deep';
+  if (!isNested && style !== 'repeat') return one;
+  const beside = all.filter((other) => other !== one && (!isNested || fixed.has(other.name)));
   const others = ownedNames([
-    ...all.filter((other) => other !== one).map(({ wireName }) => wireName),
-    ...query.map(({ name }) => name),
+    ...beside.map(({ wireName }) => wireName),
+    ...(isNested ? [] : query.map(({ name }) => name)),
   ]);
   const reserved = {
     folded: credential.folded.union(others.folded),
