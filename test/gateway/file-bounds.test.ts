@@ -59,6 +59,28 @@ describe('the bounds of files of answers', () => {
     next.destroy();
   });
 
+  it('[agent 4] however many downloads some workspaces begin, another one can begin its own', async () => {
+    const { toolhost, upstream } = one;
+    const urlOf = async (workspace: string) => {
+      const key = await toolhost.key({ workspace });
+      const run = { name: 'run', description: 'Gets the file.', method: 'GET', url: `${upstream.url}/file` };
+      const config = { name: 'Files', slug: workspace, authentication: { type: 'Bearer', token: 'x' }, tools: [run] };
+      const made = await toolhost.rest('POST', '/servers', { key, body: config });
+      assert.equal(made.status, 201, made.text);
+      return addressOf(await toolhost.callTool(workspace, key, 'run'));
+    };
+    answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(10 * megabyte).fill(0, 0, 1) };
+    const open: IncomingMessage[] = [];
+    for (let n = 0; n < 6; n++) {
+      const url = await urlOf(`greedy-${n}`);
+      for (let count = 0; count < 20; count++) open.push(await begin(url));
+    }
+    assert.ok(open.filter(({ statusCode }) => statusCode === 200).length <= 100);
+    const other = await begin(await urlOf('modest'));
+    assert.equal(other.statusCode, 200);
+    for (const response of [...open, other]) response.destroy();
+  });
+
   it('[agent 4] a workspace without space gets a sentence instead of a link, and it is counted', async () => {
     const { db } = one.toolhost.running.app.runner;
     const row = { workspace_id: localWorkspace.id, server_id: 'srv', address: 'x', caller: 'x', sealed_head: '' };
