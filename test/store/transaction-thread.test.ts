@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { copyFileSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
+import type { Worker } from 'node:worker_threads';
 import { CompiledQuery } from 'kysely';
 import type { Database, DatabaseOptions } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -128,6 +130,39 @@ describe('the thread that runs the transactions of operations', () => {
     await change('afterwards');
     const found = (await ids()).filter((id) => ['waited', 'never', 'afterwards'].includes(id));
     assert.deepEqual(found.sort(), ['afterwards', 'waited']);
+  });
+
+  it('that dies in a transaction undoes it, and a new one runs the next', async () => {
+    const started: Worker[] = [];
+    const onThread = (message: unknown) => started.push((message as { worker: Worker }).worker);
+    subscribe('worker_threads', onThread);
+    const opened = await openDatabase(await stores.newOptions());
+    const change = (id: string, then?: () => Promise<unknown>) =>
+      opened.transactions.transaction().execute(async (db) => {
+        await insert(db, id);
+        await then?.();
+        await insert(db, `${id} again`);
+      });
+    await change('before');
+    assert.equal(started.length, 1);
+    const isDown = (error: unknown) => error instanceof StoreFault && error.fault === 'unavailable';
+    const outcomes = await Promise.allSettled([
+      change('lost', () => started[0]?.terminate() ?? assert.fail()),
+      change('behind it'),
+      insert(opened.db, 'of the event loop'),
+    ]);
+    const [lost, behind, other] = outcomes;
+    assert.ok(lost?.status === 'rejected' && isDown(lost.reason), String(lost));
+    assert.ok(behind?.status === 'fulfilled' || isDown(behind?.reason));
+    assert.equal(other?.status, 'fulfilled');
+    await change('after');
+    unsubscribe('worker_threads', onThread);
+    const kept = await ids(opened);
+    assert.deepEqual(
+      kept.filter((id) => !id.startsWith('behind')).sort(),
+      ['after', 'after again', 'before', 'before again', 'of the event loop'].sort(),
+    );
+    await opened.close();
   });
 
   it('writes nothing into a file that took the place of the one that is open', async () => {
