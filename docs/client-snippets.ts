@@ -27,12 +27,22 @@ function sectionOf({ name, snippet, documentation }: DeclaredClient): string {
   const notes = [
     given === undefined ? 'Only for servers with a login.' : '',
     shown.after ?? '',
-    given && login?.after && login.after !== given.after ? `With a login: ${login.after}` : '',
+    given && login?.after && login.after !== given.after ? `With a login: ${continued(login.after)}` : '',
     login?.install ? 'The connect page has a link that installs it.' : '',
     `Compared with its [documentation](${documentation.url}) on ${documentation.checked}.`,
   ];
-  const note = notes.filter((text) => text !== '').join(' ');
-  return `### ${name}\n\n${shown.where}\n\n${fenced(shown)}\n${note}\n`;
+  const note = notes.filter((text) => text !== '').map((text) => `- ${withCode(text)}`);
+  return `### ${name}\n\n${withCode(shown.where)}\n\n${fenced(shown)}\n${note.join('\n')}\n`;
+}
+
+/** A sentence after a colon; a name in capitals stays as it is. */
+function continued(text: string): string {
+  return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
+}
+
+/** Sets a command as code: at the end of a sentence after a colon, or where it is the whole text. */
+function withCode(text: string): string {
+  return text.replace(/: ((?:export|codex) .+)$/, ': `$1`').replace(/^((?:npm|pip) install .+)$/, '`$1`');
 }
 
 const words: Partial<Record<Snippet['format'], string>> = { address: 'text' };

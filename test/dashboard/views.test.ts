@@ -103,6 +103,9 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
         .getByText(/account=acme/)
         .first()
         .waitFor();
+      await button(page, 'Copy as MCP request or code').click();
+      await page.getByText('curl', { exact: true }).last().click();
+      await page.getByText(/\/mcp\/tried\/desk/).waitFor();
       await button(page, 'Call the tool').click();
       await page.getByRole('region', { name: 'Result' }).waitFor();
       await checkPage(page);

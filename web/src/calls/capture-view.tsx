@@ -50,7 +50,7 @@ export function CaptureView({ call, capture }: Props) {
           {result ? <Got result={result} /> : null}
         </Sides>
       )}
-      <CallCode slug={call.server} tool={call.tool} args={capture.arguments ?? {}} />
+      <CallCode slug={call.server} view={call.view} tool={call.tool} args={capture.arguments ?? {}} />
     </Stack>
   );
 }

@@ -7,7 +7,7 @@ import { CodeBlock } from '../ui/code-block.tsx';
 import { Folded } from '../ui/folded.tsx';
 import { Loaded } from '../ui/loaded.tsx';
 
-type Props = { slug: string; tool: string; args: JsonObject };
+type Props = { slug: string; view: string | undefined; tool: string; args: JsonObject };
 
 /** A call in the forms in which an agent or a program makes it. */
 export function CallCode(props: Props) {
@@ -18,13 +18,14 @@ export function CallCode(props: Props) {
   );
 }
 
-function Forms({ slug, tool, args }: Props) {
+function Forms({ slug, view, tool, args }: Props) {
   const query = useServer(slug);
   const [form, setForm] = useState('mcp');
   return (
     <Loaded query={query}>
       {({ server }) => {
-        const snippets = callSnippets({ url: server.url, tool, arguments: args, credential: credentialOf(server) });
+        const url = view === undefined ? server.url : `${server.url}/${view}`;
+        const snippets = callSnippets({ url, tool, arguments: args, credential: credentialOf(server) });
         const shown = snippets.find(({ id }) => id === form);
         return (
           <Stack gap="xs" align="stretch">

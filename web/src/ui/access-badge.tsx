@@ -29,7 +29,9 @@ export function AccessBadge({ server: { access, open } }: { server: ServerRecord
   const kind = kinds[open ? 'open' : access];
   return (
     <Tooltip label={kind.text} multiline maw={280}>
-      <Badge color={kind.color}>{kind.name}</Badge>
+      <Badge color={kind.color} miw="max-content">
+        {kind.name}
+      </Badge>
     </Tooltip>
   );
 }

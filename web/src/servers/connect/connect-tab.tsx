@@ -62,7 +62,7 @@ export function ConnectTab() {
           token: isLogin ? undefined : credential || placeholder,
         }}
       />
-      <ConnectionCheckSection slug={server.slug} />
+      <ConnectionCheckSection slug={server.slug} isOfView={view !== undefined} />
     </Stack>
   );
 }

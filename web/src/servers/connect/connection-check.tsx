@@ -7,7 +7,7 @@ import { useAction } from '../../ui/use-action.ts';
 import { visible } from '../../ui/visible.ts';
 
 /** Sends the first requests of a client and shows which would fail, and why. */
-export function ConnectionCheckSection({ slug }: { slug: string }) {
+export function ConnectionCheckSection({ slug, isOfView }: { slug: string; isOfView: boolean }) {
   const check = useAction({
     run: () => api('checkConnection', { slug }),
   });
@@ -15,7 +15,7 @@ export function ConnectionCheckSection({ slug }: { slug: string }) {
   return (
     <Section
       title="Connection check"
-      text="Plays the first requests of a client against the address and says what would fail."
+      text={`Plays the first requests of a client against the address${isOfView ? ' of the whole server' : ''} and says what would fail.`}
       actions={
         <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
           Check the connection

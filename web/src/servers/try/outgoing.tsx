@@ -61,9 +61,15 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
   };
 }
 
-type Props = { preview: ReturnType<typeof usePreview>; slug: string; tool: string; args: JsonObject };
+type Props = {
+  preview: ReturnType<typeof usePreview>;
+  slug: string;
+  view: string | undefined;
+  tool: string;
+  args: JsonObject;
+};
 
-export function Outgoing({ preview, slug, tool, args }: Props) {
+export function Outgoing({ preview, slug, view, tool, args }: Props) {
   const { request, failure, isMissing, isBehind } = preview;
   return (
     <Section
@@ -89,7 +95,7 @@ export function Outgoing({ preview, slug, tool, args }: Props) {
       )}
       {!isMissing && (
         <Box mt="xs">
-          <CallCode slug={slug} tool={tool} args={args} />
+          <CallCode slug={slug} view={view} tool={tool} args={args} />
         </Box>
       )}
     </Section>

@@ -99,7 +99,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
           />
         </Stack>
         <Stack gap="md" miw={0}>
-          <Outgoing preview={preview} slug={server.slug} tool={name} args={values} />
+          <Outgoing preview={preview} slug={server.slug} view={view} tool={name} args={values} />
         </Stack>
       </SimpleGrid>
       {call.data && call.variables && (
