@@ -70,18 +70,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
       {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Stack gap="md" miw={0}>
-          {views.length > 0 && (
-            <Select
-              label="As agents get it at"
-              data={[
-                { value: '', label: 'The server' },
-                ...views.map((one) => ({ value: one.name, label: `The view ${visible(one.name)}` })),
-              ]}
-              value={view ?? ''}
-              onChange={(next) => setView(next === null || next === '' ? undefined : next)}
-              allowDeselect={false}
-            />
-          )}
+          <ChooseView views={views} chosen={view} onChoose={setView} />
           <TryForm
             names={names}
             name={name}
@@ -111,22 +100,59 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
         />
       )}
       <SaveTokens tool={name} />
-      <Confirm
-        opened={isInDoubt}
-        title="Send this call again?"
-        action="Send it again"
-        isPending={false}
-        error={undefined}
+      <SendAgain
+        tool={name}
+        isAsked={isInDoubt}
         onClose={() => setInDoubt(false)}
-        onConfirm={() => {
-          setInDoubt(false);
-          call.mutate(asked);
-        }}
-      >
-        <Text size="sm">
-          {visible(name)} does not only read: what the call changed at the API may be changed once more.
-        </Text>
-      </Confirm>
+        onConfirm={() => call.mutate(asked)}
+      />
     </>
+  );
+}
+
+type ChooseViewProps = {
+  views: readonly { name: string }[];
+  chosen: string | undefined;
+  onChoose: (view: string | undefined) => void;
+};
+
+/** The server itself, or one of the views that have the tool. */
+function ChooseView({ views, chosen, onChoose }: ChooseViewProps) {
+  if (views.length === 0) return null;
+  return (
+    <Select
+      label="As agents get it at"
+      data={[
+        { value: '', label: 'The server' },
+        ...views.map(({ name }) => ({ value: name, label: `The view ${visible(name)}` })),
+      ]}
+      value={chosen ?? ''}
+      onChange={(next) => onChoose(next === null || next === '' ? undefined : next)}
+      allowDeselect={false}
+    />
+  );
+}
+
+type SendAgainProps = { tool: string; isAsked: boolean; onClose: () => void; onConfirm: () => void };
+
+/** The question before a recorded call of a tool that may write is sent once more. */
+function SendAgain({ tool, isAsked, onClose, onConfirm }: SendAgainProps) {
+  return (
+    <Confirm
+      opened={isAsked}
+      title="Send this call again?"
+      action="Send it again"
+      isPending={false}
+      error={undefined}
+      onClose={onClose}
+      onConfirm={() => {
+        onClose();
+        onConfirm();
+      }}
+    >
+      <Text size="sm">
+        {visible(tool)} does not only read: what the call changed at the API may be changed once more.
+      </Text>
+    </Confirm>
   );
 }
