@@ -147,6 +147,16 @@ describe('exploring a call in the dashboard', () => {
     });
   });
 
+  it('[agent 5] says that the service cannot be reached, and not that the call is gone', async () => {
+    const id = await called('write', { name: 'n' });
+    await dashboard.at(`/servers/seen/try?replay=${id}`, async (page) => {
+      await page.route(`**/api/v1/calls/${id}`, (route) => route.abort());
+      await page.reload();
+      await page.getByText('The service cannot be reached').first().waitFor();
+      assert.equal(await page.getByText('no such call any more').count(), 0);
+    });
+  });
+
   it('[agent 5] is copied as an MCP request and as code, without a credential', async () => {
     await dashboard.at('/servers/seen/try?tool=read', async (page, context) => {
       await context.grantPermissions(['clipboard-read', 'clipboard-write']);

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { CallDetail, JsonObject } from '../../answers.ts';
-import { api } from '../../api.ts';
+import { ApiProblem, api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { messageOf } from '../../ui/problem-alert.tsx';
 
 /** A recorded call that is to be tried again. */
 export type Replayed = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
@@ -18,8 +19,13 @@ export function useReplay(slug: string, id: string | null): Replay {
   });
   if (id === null) return { isLoading: false };
   if (query.data) return replayOf(slug, query.data);
-  if (query.error) return { isLoading: false, refusal: 'There is no such call any more.' };
+  if (query.error) return { isLoading: false, refusal: whyNotRead(query.error) };
   return { isLoading: true };
+}
+
+function whyNotRead(error: Error): string {
+  const isGone = error instanceof ApiProblem && error.status === 404;
+  return isGone ? 'There is no such call any more.' : messageOf(error);
 }
 
 function replayOf(slug: string, { call, capture }: CallDetail): Replay {
