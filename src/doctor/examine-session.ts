@@ -1,3 +1,4 @@
+import { tokensOfLength } from '../domain/pieces/tokens.ts';
 import { type Fields, problem } from './check.ts';
 import { checkCall } from './check-call.ts';
 import { checkHints, checkSchemas, checkTokens, checkToolCount, checkToolList, checkToolNames } from './check-tools.ts';
@@ -45,7 +46,7 @@ function reportTools(tools: readonly Fields[], address: string, report: ReportCh
   report('tool_names', 'The names of the tools are usable', checkToolNames(names, nameOf(address)));
   report('tool_hints', 'The tools say what they do', checkHints(tools));
   report('tool_schemas', 'The schemas of the tools are taken by every client', checkSchemas(tools));
-  report('token_estimate', 'The list of tools is affordable', checkTokens(Math.ceil(JSON.stringify(cost).length / 4)));
+  report('token_estimate', 'The list of tools is affordable', checkTokens(tokensOfLength(JSON.stringify(cost).length)));
 }
 
 /** The name that people would give the server in their client. */

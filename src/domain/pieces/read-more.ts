@@ -25,9 +25,6 @@ export const readMoreDefinition: ToolDefinition = {
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
 
-/** Characters that are estimated as one token. */
-export const charactersOfToken = 4;
-
 /** The limit that new servers start with (`max_answer_tokens`): clients cut or refuse answers above 25,000 tokens. */
 export const startAnswerTokens = 20_000;
 

@@ -7,6 +7,7 @@ import { enabledTools, type Tool } from '../config/tool.ts';
 import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
+import { tokensOfLength } from '../pieces/tokens.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
@@ -26,7 +27,7 @@ const limitsOfClients = knownClients
 
 /** Cost of the list of tools for an agent: current models take about four characters of JSON as a token. */
 export function estimatedTokens(config: ServerConfig): number {
-  return Math.ceil(lengthOf(toolList(config)) / 4);
+  return tokensOfLength(lengthOf(toolList(config)));
 }
 
 /** Tools whose definitions are written in one turn of the event loop. */
@@ -45,7 +46,7 @@ export async function estimatedTokensInTurns(config: ServerConfig): Promise<numb
     // A comma instead of the two brackets.
     length += lengthOf(part.map((tool) => toolDefinition(tool, config))) - 1;
   }
-  return Math.ceil(length / 4);
+  return tokensOfLength(length);
 }
 
 function lengthOf(list: readonly ToolDefinition[]): number {

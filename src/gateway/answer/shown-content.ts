@@ -1,4 +1,5 @@
 import type { ContentBlock } from '../../domain/mcp.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 
 /** The beginning of a long result's content, as a try-out shows it. */
 export type ShownContent = { content: ContentBlock[]; estimatedTokens: number };
@@ -32,7 +33,7 @@ export function tokensOfContent(content: readonly ContentBlock[]): number {
     if (block.type === 'text') return sum + block.text.length;
     return block.type === 'resource' && 'text' in block.resource ? sum + block.resource.text.length : sum;
   }, 0);
-  return Math.ceil(characters / 4);
+  return tokensOfLength(characters);
 }
 
 /** A file if it fits, otherwise its description: half a file is useless. */

@@ -1,6 +1,7 @@
 import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
@@ -192,6 +193,6 @@ async function shownBeginning({ content }: ToolResult, threads: ThreadWork, work
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
     const left_out = `The result is ${bytes} bytes long and is not shown here: ${error.message}. An agent gets all of it.`;
-    return { content: [], estimated_tokens: Math.ceil(bytes / 4), left_out };
+    return { content: [], estimated_tokens: tokensOfLength(bytes), left_out };
   }
 }

@@ -1,5 +1,6 @@
 import type { JsonText } from '../../domain/mcp.ts';
-import { charactersOfToken, cutNote } from '../../domain/pieces/read-more.ts';
+import { cutNote } from '../../domain/pieces/read-more.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { type CutResult, fitResult } from '../answer/fit-answer.ts';
 import type { AnswerOwner, AnswerRests } from './answer-rests.ts';
 
@@ -19,7 +20,7 @@ export async function fitCall(call: LimitedCall, result: CutResult, rests: Answe
   const kept = isTriedOut ? undefined : await rests.keep(call, rest, call.asked.requestId);
   const note = cutNote(rest, isTriedOut ? 'tried out' : kept);
   const content = withLast(cut.content, { type: 'text', text: note });
-  return { ...cut, content, tokens: Math.ceil((rest.characters + note.length) / charactersOfToken) };
+  return { ...cut, content, tokens: tokensOfLength(rest.characters + note.length) };
 }
 
 function withLast(content: JsonText, block: object): JsonText {

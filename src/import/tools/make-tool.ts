@@ -1,5 +1,6 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { maxUrlLength, methods, mostTags, mostTagText } from '../../domain/config/tool.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
@@ -176,5 +177,5 @@ function requiredOf(definitions: readonly { name: string; required: boolean }[])
 
 /** Current models take about four characters of JSON as a token. */
 function tokensOf({ name, description, input_schema }: ImportedTool): number {
-  return Math.ceil(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length / 4);
+  return tokensOfLength(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length);
 }

@@ -10,7 +10,7 @@ import {
 import type { Tool } from '../../domain/config/tool.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { parseDotPath } from '../../domain/json/response-transform.ts';
-import { charactersOfToken } from '../../domain/pieces/read-more.ts';
+import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { type Capture, findToolCaptures, openCapture } from '../../store/calls/captures.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
@@ -89,8 +89,8 @@ const proposeResponseFields = operation({
     const sum = { slug, tool: name, answers: count, ...(current && { current }) };
     if (!answers) return { ...sum, fields: [], tokens: { whole: 0, now: 0 } };
     const proposed = proposeFields(answers, mostPaths);
-    const left = (paths: readonly string[]) => tokensOf(keptBytes(answers, paths));
-    const whole = tokensOf(answers.bytes);
+    const left = (paths: readonly string[]) => tokensOfLength(keptBytes(answers, paths));
+    const whole = tokensOfLength(answers.bytes);
     return {
       ...sum,
       fields: shownFields(answers),
@@ -105,10 +105,6 @@ const proposeResponseFields = operation({
   },
   say,
 });
-
-function tokensOf(bytes: number): number {
-  return Math.ceil(bytes / charactersOfToken);
-}
 
 /** The fields of the captured answers, as the tool reads them now. Each turn of the event loop opens and merges one. */
 async function measuredAnswers(

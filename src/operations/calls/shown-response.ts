@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { charactersOfToken } from '../../domain/pieces/read-more.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { CapturedResponse } from '../../store/calls/captures.ts';
 import { headersShape } from './shown-request.ts';
 
@@ -19,7 +19,7 @@ export function shownResponse({ status, headers, body, bodyBytes }: CapturedResp
   return {
     status,
     headers,
-    ...(body !== undefined && { body, estimated_tokens: Math.ceil(bodyBytes / charactersOfToken) }),
+    ...(body !== undefined && { body, estimated_tokens: tokensOfLength(bodyBytes) }),
     body_bytes: bodyBytes,
   };
 }

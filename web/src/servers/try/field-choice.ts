@@ -1,3 +1,4 @@
+import { charactersOfToken } from '../../../../src/domain/pieces/tokens.ts';
 import type { Proposal } from '../../answers.ts';
 
 type Field = Proposal['fields'][number];
@@ -76,5 +77,5 @@ export function largestFirst(fields: readonly Field[]): Field[] {
 export function tokensLeft({ fields, tokens }: Proposal, out: LeftOut): number {
   // A field also takes the comma beside it.
   const left = fields.filter(({ path }) => out.has(path)).reduce((sum, { bytes, times }) => sum + bytes + times, 0);
-  return Math.max(0, tokens.whole - Math.floor(left / 4));
+  return Math.max(0, tokens.whole - Math.floor(left / charactersOfToken));
 }

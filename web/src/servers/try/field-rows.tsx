@@ -1,5 +1,6 @@
 import { Badge, Button, Checkbox, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
+import { tokensOfLength } from '../../../../src/domain/pieces/tokens.ts';
 import type { Proposal } from '../../answers.ts';
 import { visible } from '../../ui/visible.ts';
 import { type LeftOut, largestFirst, stateOf } from './field-choice.ts';
@@ -47,7 +48,7 @@ function FieldRow({ field, whole, out, onToggle }: RowProps) {
   const { path, bytes, useless, always } = field;
   const names = path.split('.');
   const state = stateOf(path, out);
-  const tokens = Math.ceil(bytes / 4);
+  const tokens = tokensOfLength(bytes);
   return (
     <Group gap="sm" wrap="wrap" pl={`${Math.min(names.length - 1, 6) * 1.25}rem`}>
       <Checkbox

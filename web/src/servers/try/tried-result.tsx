@@ -1,4 +1,5 @@
 import { Badge, Group, Stack, Text } from '@mantine/core';
+import { tokensOfLength } from '../../../../src/domain/pieces/tokens.ts';
 import type { ContentBlock, JsonObject, Tried } from '../../answers.ts';
 import { Sides } from '../../explore/sides.tsx';
 import { Folded } from '../../ui/folded.tsx';
@@ -71,9 +72,8 @@ function filesText({ content }: Tried): string {
     .join(' and ');
 }
 
-/** About four characters make a token. */
 function roughTokens({ content }: Tried): number {
-  return Math.ceil(content.reduce((sum, block) => sum + textOf(block).length, 0) / 4);
+  return tokensOfLength(content.reduce((sum, block) => sum + textOf(block).length, 0));
 }
 
 function textOf(block: ContentBlock | undefined): string {
