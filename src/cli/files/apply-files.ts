@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
-import type { Input, Output } from '../../operations/index.ts';
+import type { Input } from '../../operations/index.ts';
+import { type ListedServer, listedServers } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { type Plan, type PlannedServer, wantedOf } from './plan-files.ts';
 import type { FileProblem } from './read-files.ts';
@@ -61,27 +62,17 @@ export async function applyServer(
   }
 }
 
-type Listed = Output<'listMcpServers'>['servers'][number];
-
 /** Servers with this label that no file describes. */
-export async function strayServers(client: RestClient, label: string, slugs: ReadonlySet<string>): Promise<Listed[]> {
+export async function strayServers(
+  client: RestClient,
+  label: string,
+  slugs: ReadonlySet<string>,
+): Promise<ListedServer[]> {
   return (await listedServers(client)).filter((server) => server.label === label && !slugs.has(server.slug));
 }
 
-/** All servers that the key may see. */
-export async function listedServers(client: RestClient): Promise<Listed[]> {
-  const found: Listed[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.run('listMcpServers', cursor === undefined ? {} : { cursor });
-    found.push(...page.servers);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
-  return found;
-}
-
 /** Deletes a server that no file describes any more, unless it was changed since it was listed. */
-export async function pruneServer(client: RestClient, { slug, version }: Listed): Promise<ServerOutcome> {
+export async function pruneServer(client: RestClient, { slug, version }: ListedServer): Promise<ServerOutcome> {
   const outcome = { slug, changes: [], warnings: [] };
   try {
     await client.run('deleteMcpServer', { slug, expected_version: version });

@@ -4,6 +4,7 @@ import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts
 import { messageOf } from '../../errors.ts';
 import { fieldsOf } from '../../operations/limit-fields.ts';
 import { environmentUrl } from '../connection/environment-url.ts';
+import { mostOfPage, readList } from '../connection/lists.ts';
 import { wholeOrNone, wholeUpTo } from '../input/whole-number.ts';
 import { print, printJson, table } from '../print/print.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
@@ -146,16 +147,11 @@ function goodFor({ servers, views }: KeyRecord): string {
 
 async function list(options: OperatorOptions): Promise<void> {
   await asOperator(options, async (operator) => {
-    const keys: KeyRecord[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = (await operator.run('listApiKeys', { limit: 200, ...(cursor !== undefined && { cursor }) })) as {
-        keys: KeyRecord[];
-        next_cursor?: string;
-      };
-      keys.push(...page.keys);
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
+    const keys = await readList(async (from) => {
+      const page = await operator.run('listApiKeys', { limit: mostOfPage, ...from });
+      const { keys: entries, next_cursor: next } = page as { keys: KeyRecord[]; next_cursor?: string };
+      return { entries, next };
+    });
     if (options.json) printJson({ keys });
     else if (keys.length === 0) print('There are no API keys in this workspace yet.');
     else

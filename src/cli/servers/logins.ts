@@ -1,13 +1,10 @@
 import type { Command } from 'commander';
-import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import { mostOfPage, readList } from '../connection/lists.ts';
 import { print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
-type Login = Output<'listGrants'>['grants'][number];
-
-const pageSize = 200;
 
 export function addLogins(program: Command): void {
   const logins = program
@@ -27,17 +24,11 @@ export function addLogins(program: Command): void {
 
 async function list({ server, json, ...options }: Options & { server?: string }): Promise<void> {
   const client = await connect(options, process.env);
-  const grants: Login[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.run('listGrants', {
-      limit: pageSize,
-      ...(server !== undefined && { slug: server }),
-      ...(cursor !== undefined && { cursor }),
-    });
-    grants.push(...page.grants);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+  const wanted = { limit: mostOfPage, ...(server !== undefined && { slug: server }) };
+  const grants = await readList(async (from) => {
+    const page = await client.run('listGrants', { ...wanted, ...from });
+    return { entries: page.grants, next: page.next_cursor };
+  });
   if (json) return printJson({ grants });
   if (grants.length === 0) return print('There are no logins.');
   const rows = grants.map((one) => [

@@ -5,14 +5,13 @@ import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import { listedServers } from '../connection/lists.ts';
 import { ask } from '../input/ask.ts';
 import { readConfigFile } from '../input/config-file.ts';
 import { note, print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type Shown = Output<'getMcpServer'>;
-
-const pageSize = 200;
 
 export function addServers(program: Command): void {
   const servers = program.command('servers').description('manage the hosted servers of a running service');
@@ -51,13 +50,7 @@ export function addServers(program: Command): void {
 
 async function list(options: Options): Promise<void> {
   const client = await connect(options, process.env);
-  const servers: Shown['server'][] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.run('listMcpServers', { limit: pageSize, ...(cursor !== undefined && { cursor }) });
-    servers.push(...page.servers);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+  const servers = await listedServers(client);
   if (options.json) return printJson({ servers });
   if (servers.length === 0)
     return print(`There are no servers yet; create one with: ${programName} servers create server.yaml`);
