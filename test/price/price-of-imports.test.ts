@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { readCorpus } from '../support/import/corpus.ts';
 import { hostileDocuments, referringTo } from '../support/import/hostile-documents.ts';
-import { planOf } from '../support/import/plan-of.ts';
+import { openApi, planOf } from '../support/import/plan-of.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 describe('the price of imports', () => {
@@ -60,6 +60,23 @@ describe('the price of imports', () => {
       .rest('POST', '/import', `{"document":"${'x'.repeat(100 * 1024 * 1024)}"}`)
       .catch(() => ({ status: 413 }));
     assert.equal(status, 413);
+  });
+
+  it('[imp 1] a document of 30 MB costs calls nothing when it is fetched, for a plan or for a comparison', async () => {
+    let turn = 0;
+    const answer = () => {
+      const summary = `List the things of turn ${++turn}`;
+      const paths = { '/things': { get: { operationId: 'listThings', summary } } };
+      const small = openApi(paths, { servers: [{ url: 'https://things.example.com' }] });
+      return { body: JSON.stringify({ ...small, 'x-filler': 'ü'.repeat(14 * 1024 * 1024) }) };
+    };
+    priced.upstream.on('GET /large.json', answer);
+    const asked = { url: `${priced.upstream.url}/large.json`, slug: 'large', include: ['*'] };
+    const plan = await priced.costsLittle('plan', () => priced.rest('POST', '/import', { ...asked, mode: 'plan' }));
+    assert.equal(plan.status, 200, plan.text.slice(0, 300));
+    assert.equal((await priced.rest('POST', '/import', { ...asked, mode: 'create' })).status, 200);
+    const compared = await priced.costsLittle('compare', () => priced.rest('POST', '/servers/large/import/compare'));
+    assert.equal((compared.body.imported as { changed: boolean }).changed, true, compared.text.slice(0, 300));
   });
 
   it('[imp 1] the description of GitHub costs calls nothing', async () => {

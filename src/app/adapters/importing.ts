@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
 import { createBoundedWork } from '../../domain/work/bounded-work.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { type FetchParts, fetchDocument } from './fetch-document.ts';
+import { ownMemory } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
 const most = { ofWorkspace: 2, ofAll: 6 };
@@ -15,19 +18,22 @@ export function createImporting(parts: ImportParts): Importing {
   const { threads } = parts;
   const inTurn = createBoundedWork(most, 'other imports are under way; try again in a few seconds');
   const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
-    text ?? String((await fetchDocument(parts, { url: url ?? '', workspaceId })).body);
+    text ?? (await fetchDocument(parts, { url: url ?? '', workspaceId })).body ?? '';
   return {
     plan: (request, workspaceId) =>
       inTurn(workspaceId, async () => {
         const { choices, report } = request;
-        const input = { text: await documentOf(request, workspaceId), choices, report };
-        return doneOf(await threads.run({ kind: 'plan-import', input, workspaceId, limitMs }).catch(refusedJob));
+        const document = await documentOf(request, workspaceId);
+        const job = { input: { document, choices, report }, transfer: memoryOf(document), workspaceId, limitMs };
+        return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
       inTurn(workspaceId, async () => {
         const { choices, imported, again } = request;
-        const input = { text: await documentOf(request, workspaceId), choices, imported, again };
-        return doneOf(await threads.run({ kind: 'import-again', input, workspaceId, limitMs }).catch(refusedJob));
+        const document = await documentOf(request, workspaceId);
+        const input = { document, choices, imported, again };
+        const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
+        return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
       }),
     check: (request, workspaceId) => inTurn(workspaceId, () => checkedDocument(parts, request, workspaceId)),
   };
@@ -42,16 +48,32 @@ async function checkedDocument(
   const { url, choices, imported, known, signal } = request;
   const { body, validators } = await fetchDocument(parts, { url, workspaceId, validators: known.validators, signal });
   if (!body) return { documentHash: known.documentHash ?? '', validators };
-  // Hashed off the event loop: a document of 32 MB takes tens of milliseconds.
-  const documentHash = Buffer.from(await crypto.subtle.digest('SHA-256', new Uint8Array(body))).toString('base64url');
+  const documentHash = await hashOf(body);
   if (documentHash === known.documentHash || documentHash === imported.documentHash)
     return { documentHash, validators };
   const again = { add: [], take: [], offered: 'new' as const };
-  const input = { text: body.toString('utf8'), choices, imported, again };
+  const input = { document: body, choices, imported, again };
   const onGone = signal && ((cancel: () => void) => signal.addEventListener('abort', cancel, { once: true }));
-  const job = { kind: 'import-again' as const, input, workspaceId, limitMs, onGone };
+  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs, onGone };
   const { report } = doneOf(await parts.threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
+}
+
+/** A fetched document goes to the thread as it is: to decode and copy 32 MB would hold the event loop for 60 ms. */
+function memoryOf(document: string | Uint8Array): ArrayBuffer[] {
+  return typeof document === 'string' ? [] : ownMemory(document);
+}
+
+const hashedAtOnce = 2 * 1024 * 1024;
+
+/** SHA-256 in Base64url, in turns: a document of 32 MB takes tens of milliseconds. */
+async function hashOf(body: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < body.length; at += hashedAtOnce) {
+    hash.update(body.subarray(at, at + hashedAtOnce));
+    await nextTurn();
+  }
+  return hash.digest('base64url');
 }
 
 /** @throws AppError invalid */

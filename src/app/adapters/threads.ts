@@ -51,7 +51,7 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
 }
 
 /** The buffer of `bytes` for a transfer to the thread, only when nothing else shares it. */
-function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+export function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 

@@ -13,23 +13,28 @@ type Refused = { refused: string; problems: readonly Problem[] };
 
 /** Planning of an import on a thread. A refusal is an output, because errors lose their class between threads. */
 export type ImportJob = {
-  input: { text: string; choices: ImportChoices; report: ReportKind };
+  input: { document: string | Uint8Array; choices: ImportChoices; report: ReportKind };
   output: { done: PlannedImport } | Refused;
 };
 
 /** Reading a document again, and merging it into a server. */
 export type ImportAgainJob = {
-  input: { text: string; choices: ImportChoices; imported: ImportedServer; again: AgainChoices };
+  input: { document: string | Uint8Array; choices: ImportChoices; imported: ImportedServer; again: AgainChoices };
   output: { done: ImportedAgain } | Refused;
 };
 
-export function runImport({ text, choices, report }: ImportJob['input']): { output: ImportJob['output'] } {
-  return outputOf(() => importDocument(text, choices, report));
+export function runImport({ document, choices, report }: ImportJob['input']): { output: ImportJob['output'] } {
+  return outputOf(() => importDocument(textOf(document), choices, report));
 }
 
 export function runImportAgain(input: ImportAgainJob['input']): { output: ImportAgainJob['output'] } {
-  const { text, choices, imported, again } = input;
-  return outputOf(() => mergeImport(text, choices, imported, again));
+  const { document, choices, imported, again } = input;
+  return outputOf(() => mergeImport(textOf(document), choices, imported, again));
+}
+
+function textOf(document: string | Uint8Array): string {
+  if (typeof document === 'string') return document;
+  return Buffer.from(document.buffer, document.byteOffset, document.byteLength).toString('utf8');
 }
 
 function outputOf<Done>(work: () => Done): { output: { done: Done } | Refused } {
