@@ -82,7 +82,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
       await page.getByText(/1 to add, about \d+/).waitFor();
       await checkPage(page);
       await button(page, 'Review').click();
-      await page.getByText('2 tools change, 1 are added, 1 are disabled.').waitFor();
+      await page.getByText('Tools that change: 2, are added: 1, are disabled: 1.').waitFor();
       await button(page, 'Store as one new version').click();
       await page.getByText('Stored as version 5').waitFor();
       assert.equal(await descriptionOf('merged', 'get_thing0'), 'My own words for thing 0.');
@@ -128,7 +128,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
         await checkPage(page);
         await button(page, 'Review').focus();
         await page.keyboard.press('Enter');
-        await page.getByText('200 tools change, 1 are added, 0 are disabled.').waitFor();
+        await page.getByText('Tools that change: 200, are added: 1, are disabled: 0.').waitFor();
       },
       { options: { viewport: { width: 400, height: 800 } } },
     );

@@ -95,7 +95,7 @@ export function Merge({ plan, source, version, onStored }: Props) {
 
 function Summary({ plan: { title, counts, same_document: isSameDocument } }: { plan: ImportAgainPlan }) {
   const parts: [number, string, string][] = [
-    [counts.changed - counts.gone, 'change', 'blue'],
+    [counts.changed - counts.gone, counts.changed - counts.gone === 1 ? 'tool changes' : 'tools change', 'blue'],
     [counts.conflicts, counts.conflicts === 1 ? 'conflict' : 'conflicts', 'yellow'],
     [counts.new, counts.new === 1 ? 'new operation' : 'new operations', 'green'],
     [counts.gone, 'gone', 'red'],
@@ -142,7 +142,7 @@ function Reviewed({ plan: { changed, counts, server, added }, isPending, onApply
       <Text size="sm" role="status">
         {total === 0
           ? 'No tool changes.'
-          : `${counts.changed - counts.gone} tools change, ${counts.added} are added, ${counts.gone} are disabled.`}
+          : `Tools that change: ${counts.changed - counts.gone}, are added: ${counts.added}, are disabled: ${counts.gone}.`}
       </Text>
       {server.length > 0 && <FieldChanges changes={server} signs={followed} />}
       {counts.changed > 0 && (
