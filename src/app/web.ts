@@ -6,7 +6,7 @@ import type { Strangers, Visit } from '../domain/visit.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
-import { authenticate, type ManagerCredentials } from '../manage/authenticate.ts';
+import { authenticate } from '../manage/authenticate.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { resourceMetadata } from '../oauth/metadata.ts';
@@ -16,7 +16,7 @@ import type { Actor } from '../operations/operation.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
-import { findPerson } from './adapters/management-login.ts';
+import { managerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Logins } from './logins.ts';
@@ -79,16 +79,11 @@ export async function createWeb(parts: WebParts): Promise<Web> {
 
 /** Finds the actor of a REST request, by its session, its API key or a token of the sign-in at the management server. */
 function restActor({ caches, logins, observability, strangers }: WebParts) {
-  const { grants, managementLogin, oauthParts } = logins;
-  const login = { login: managementLogin, grants, db: oauthParts.db };
-  const credentials: ManagerCredentials = {
-    verifyApiKey: caches.keys.verify,
-    findPerson: (bearer, look) => findPerson(bearer, look, login),
-  };
+  const credentials = managerCredentials(caches, logins);
   return async (request: IncomingMessage): Promise<Actor> => {
     const look = strangers.lookFor(request);
     const person =
-      request.headers.authorization === undefined ? await sessionActor(request, oauthParts, look) : undefined;
+      request.headers.authorization === undefined ? await sessionActor(request, logins.oauthParts, look) : undefined;
     if (person) return person;
     return authenticate(request.headers, credentials, look).catch((error: unknown) => {
       if (error instanceof Unauthenticated) observability.ofMcpListener.onRefused(error.refusal);

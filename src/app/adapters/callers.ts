@@ -1,7 +1,12 @@
+import type { Scope } from '../../domain/credentials/scopes.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
 import { createTokenIds } from '../../gateway/callers/token-ids.ts';
 import type { Log } from '../../log.ts';
+import type { ManagerCredentials } from '../../manage/authenticate.ts';
+import { actorOfPerson } from '../../manage/people.ts';
+import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { Logins } from '../logins.ts';
 
@@ -33,4 +38,25 @@ export function callersOf(
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };
+}
+
+/** The credentials that the management server and the REST API take. */
+export function managerCredentials({ keys }: Pick<Caches, 'keys'>, logins: Logins): ManagerCredentials {
+  return { verifyApiKey: keys.verify, findPerson: (bearer, look) => findPerson(bearer, look, logins) };
+}
+
+/** Finds the person behind a token of the management server's sign-in. */
+async function findPerson(
+  bearer: string,
+  look: Lookup,
+  { grants, managementLogin, oauthParts }: Logins,
+): Promise<Actor | undefined> {
+  const open = await grants.open(managementLogin, bearer, look);
+  if (!open || open.grant.user_id === null) return undefined;
+  const granted = open.grant.scope.split(' ') as Scope[];
+  return actorOfPerson(oauthParts.db, {
+    userId: open.grant.user_id,
+    workspaceId: open.grant.workspace_id,
+    granted,
+  });
 }

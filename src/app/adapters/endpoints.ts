@@ -6,14 +6,13 @@ import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
 import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
-import type { ManagerCredentials } from '../../manage/authenticate.ts';
 import type { Runner } from '../../operations/run-operation.ts';
 import { partsOfAddress, routes, urlOf } from '../../routes.ts';
 import { version } from '../../version.ts';
 import type { Caches } from '../caches.ts';
 import type { FullConfig } from '../full-config.ts';
 import type { Logins } from '../logins.ts';
-import { findPerson } from './management-login.ts';
+import { managerCredentials } from './callers.ts';
 
 /** Creates the endpoint of a hosted server, once per compiled server. */
 export function hosting(config: FullConfig, callers: CallerOptions, callParts: CallToolParts) {
@@ -32,14 +31,10 @@ export function endpoints(
   { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: Runner },
   endpointOf: (server: HostedServer) => McpEndpoint,
 ) {
-  const { grants, managementLogin } = logins;
-  const credentials: ManagerCredentials = {
-    verifyApiKey: caches.keys.verify,
-    findPerson: (bearer, look) => findPerson(bearer, look, { login: managementLogin, grants, db: runner.db }),
-  };
+  const credentials = managerCredentials(caches, logins);
   const hints = {
     resourceMetadata: urlOf(config.baseUrl, routes.resourceMetadata, config.managementSlug),
-    scopes: managementLogin.scopes,
+    scopes: logins.managementLogin.scopes,
   };
   const management = loadedOnce(async () => {
     const { loadOperations } = await import('../../operations/load-operations.ts');

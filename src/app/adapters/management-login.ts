@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Scope } from '../../domain/credentials/scopes.ts';
-import type { Lookup } from '../../domain/visit.ts';
 import { AppError, OAuthError } from '../../errors.ts';
 import { causeOf, type Identity, type IdentityProvider } from '../../manage/identity.ts';
-import { actorOfPerson } from '../../manage/people.ts';
 import { shownCode } from '../../oauth/login/error-codes.ts';
 import type { LoginServer } from '../../oauth/login-server.ts';
-import type { GrantUse } from '../../oauth/tokens/use-grant.ts';
-import type { Actor } from '../../operations/operation.ts';
-import type { Db } from '../../store/db.ts';
 
 export type ManagementLoginOptions = {
   slug: string;
@@ -73,16 +67,4 @@ function asOAuthError(error: unknown): never {
     error.message,
     causeOf(error),
   );
-}
-
-/** Finds the person behind a token of the management server's sign-in. */
-export async function findPerson(
-  bearer: string,
-  look: Lookup,
-  { login, grants, db }: { login: LoginServer; grants: GrantUse; db: Db },
-): Promise<Actor | undefined> {
-  const open = await grants.open(login, bearer, look);
-  if (!open || open.grant.user_id === null) return undefined;
-  const granted = open.grant.scope.split(' ') as Scope[];
-  return actorOfPerson(db, { userId: open.grant.user_id, workspaceId: open.grant.workspace_id, granted });
 }
