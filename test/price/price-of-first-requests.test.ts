@@ -10,7 +10,7 @@ import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 const watchLoop = join(import.meta.dirname, '..', 'support', 'toolhost', 'watch-loop.mjs');
 /** A first request happens once in a process, so another attempt needs another process. */
-const attempts = 4;
+const attempts = 8;
 
 describe('the first requests to the parts that a start does not load', () => {
   it('hold the event loop no longer than any request: management server, REST API and its document [find A1]', async () => {
