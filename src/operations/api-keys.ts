@@ -206,7 +206,8 @@ async function refuseUnknownViews(
     const near = nearestOrAll(
       wanted,
       [...known].map((name) => `${slug}/${name}`),
-    ).replace('; it has none', '');
+      { none: '', all: '; it has: ' },
+    );
     problems.push({
       path: `views[${index}]`,
       message: `there is no view ${JSON.stringify(wanted)} in this workspace; allowed: slug/view${near}`,

@@ -83,10 +83,10 @@ function checkNames(view: View, { byName, byTag }: ToolsByName, problems: Proble
   }
   for (const [index, tag] of (view.tags ?? []).entries()) {
     if (byTag.has(tag)) continue;
-    const near = () => nearestOrAll(tag, [...byTag.keys()]).replace('; it has none', '; no tool has a tag');
+    const near = () => nearestOrAll(tag, [...byTag.keys()], { none: '; no tool has a tag', all: '; tags: ' });
     problems.add(() => ({
       path: `tags[${index}]`,
-      message: `no tool has the tag ${JSON.stringify(tag)}${near().replace('it has:', 'tags:')}`,
+      message: `no tool has the tag ${JSON.stringify(tag)}${near()}`,
     }));
   }
 }

@@ -22,9 +22,13 @@ function beginsAlike(name: string, names: readonly string[]): string {
   return found === undefined ? '' : `; did you mean \`${found}\`?`;
 }
 
-/** The same for names that are few enough to list them all, such as the tools of a server. */
-export function nearestOrAll(name: string, names: readonly string[]): string {
-  return nearest(name, names, names.length === 0 ? '; it has none' : `; it has: ${listed(names)}`);
+/** The same for names that are few enough to list them all, such as the tools of a server. `none` and `all` lead to the list. */
+export function nearestOrAll(
+  name: string,
+  names: readonly string[],
+  { none, all } = { none: '; it has none', all: '; it has: ' },
+): string {
+  return nearest(name, names, names.length === 0 ? none : all + listed(names));
 }
 
 export function listed(names: readonly string[]): string {
