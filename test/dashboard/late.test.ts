@@ -79,7 +79,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       await answer();
       await result.getByText('its arguments were others').waitFor();
       await field(page, 'count').fill('1');
-      await result.getByText('As the agent sees it').waitFor();
+      await result.getByText('What the API answered, and what the agent gets of it').waitFor();
     });
   });
 
