@@ -10,7 +10,10 @@ const filesWith = (pattern: RegExp) => files.filter((name) => pattern.test(textO
 
 describe('the sources of the dashboard', () => {
   it('[find D1] keep an older answer only where it carries what it answers', () => {
-    assert.deepEqual(filesWith(/keepPreviousData/), ['servers/editor/use-verdict.ts', 'servers/try/outgoing.tsx']);
+    assert.deepEqual(filesWith(/keepPreviousData/), [
+      'servers/editor/model/use-verdict.ts',
+      'servers/try/outgoing.tsx',
+    ]);
   });
 
   it('[find D2] leave a field only through what waits for the pointer', () => {

@@ -11,7 +11,7 @@ import { ViewerNote } from '../ui/viewer-note.tsx';
 import { type Config, unchecked } from './config.ts';
 import { ConflictNotice } from './editor/conflict-notice.tsx';
 import { Editor } from './editor/editor.tsx';
-import { useBase } from './editor/use-base.ts';
+import { useBase } from './editor/model/use-base.ts';
 import { useShownServer } from './server-page.tsx';
 
 /** A change that comes from another page, for example a response_transform that was picked from an answer. */

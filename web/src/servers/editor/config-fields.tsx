@@ -2,8 +2,8 @@ import { NumberInput, Select, Switch, Textarea, TextInput } from '@mantine/core'
 import type { ReactNode } from 'react';
 import { TagsInput } from '../../ui/tags-input.tsx';
 import { type PathPart, textOf } from '../config.ts';
-import { useField } from './editor-context.ts';
 import { errorText, Warnings } from './field-messages.tsx';
+import { useField } from './model/editor-context.ts';
 
 type Props = {
   path: readonly PathPart[];

@@ -1,13 +1,13 @@
 import { SimpleGrid, Stack } from '@mantine/core';
 import { Section } from '../../ui/section.tsx';
 import { slugFrom, textOf } from '../config.ts';
-import { AccessSection } from './access-section.tsx';
 import { LongTextField, TextField } from './config-fields.tsx';
-import { useEditor } from './editor-context.ts';
+import { useEditor } from './model/editor-context.ts';
 import { NameField } from './name-field.tsx';
-import { ServerWideSection } from './server-wide-section.tsx';
-import { ToolsSection } from './tools-section.tsx';
-import { ViewsSection } from './views-section.tsx';
+import { AccessSection } from './server/access-section.tsx';
+import { ServerWideSection } from './server/server-wide-section.tsx';
+import { ToolsSection } from './tools/tools-section.tsx';
+import { ViewsSection } from './views/views-section.tsx';
 
 export function ConfigForm() {
   const { isNew, config } = useEditor();

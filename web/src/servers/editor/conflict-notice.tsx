@@ -6,7 +6,7 @@ import { messageOf } from '../../ui/problem-alert.tsx';
 import { useAction } from '../../ui/use-action.ts';
 import type { Config } from '../config.ts';
 import { Diff } from '../diff.tsx';
-import type { Base } from './use-base.ts';
+import type { Base } from './model/use-base.ts';
 
 type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };
 

@@ -7,18 +7,18 @@ import { usePress } from '../../ui/press.ts';
 import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
-import { type EditorModel, EditorProvider } from './editor-context.ts';
-import { isCertain, type Known } from './findings.ts';
-import { goToField } from './go-to-field.ts';
-import { JsonView } from './json-view.tsx';
+import { JsonView } from './json/json-view.tsx';
+import { type EditorModel, EditorProvider } from './model/editor-context.ts';
+import { isCertain, type Known } from './model/findings.ts';
+import { goToField } from './model/go-to-field.ts';
+import { useBlocks } from './model/use-blocks.ts';
+import { useEditorModel, withoutStored } from './model/use-editor-model.ts';
+import { useKnown } from './model/use-known.ts';
+import { useVerdict } from './model/use-verdict.ts';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
-import { useBlocks } from './use-blocks.ts';
-import { useEditorModel, withoutStored } from './use-editor-model.ts';
-import { useKnown } from './use-known.ts';
-import { useVerdict } from './use-verdict.ts';
-import { useView, ViewSwitch } from './view-switch.tsx';
+import { useView, ViewSwitch } from './views/view-switch.tsx';
 
 type Props = {
   initial: Config;

@@ -1,7 +1,7 @@
 import { TextInput } from '@mantine/core';
 import { slugFrom, textOf } from '../config.ts';
-import { useEditor, useField } from './editor-context.ts';
 import { errorText } from './field-messages.tsx';
+import { useEditor, useField } from './model/editor-context.ts';
 
 /** The display name; the slug of a new server follows it until the slug is edited. */
 export function NameField() {

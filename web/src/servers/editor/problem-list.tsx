@@ -2,8 +2,8 @@ import { Alert, Anchor, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { FieldProblem } from '../../answers.ts';
 import { visible } from '../../ui/visible.ts';
-import { useEditor } from './editor-context.ts';
-import { goToField } from './go-to-field.ts';
+import { useEditor } from './model/editor-context.ts';
+import { goToField } from './model/go-to-field.ts';
 
 /** All problems, each with a link to its field. */
 export function ProblemList({

@@ -8,7 +8,7 @@ import { Loading } from '../../ui/loading.tsx';
 import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
-import { checkedAgain } from '../editor/findings.ts';
+import { checkedAgain } from '../editor/model/findings.ts';
 
 type Wanted = {
   slug: string;

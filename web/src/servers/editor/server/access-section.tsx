@@ -1,0 +1,87 @@
+import { Radio, Stack } from '@mantine/core';
+import type { JsonObject } from '../../../answers.ts';
+import { Section } from '../../../ui/section.tsx';
+import { type Config, isObject, textOf } from '../../config.ts';
+import { useEditor } from '../model/editor-context.ts';
+import { CredentialList, isStoredCredential } from './credential-list.tsx';
+import { OAuthFields } from './oauth-fields.tsx';
+
+type Kind = 'none' | 'stored' | 'forwarded' | 'login';
+
+const kinds: { value: Kind; label: string; text: string }[] = [
+  {
+    value: 'none',
+    label: "No credential, or one in the tools' headers",
+    text: 'Nothing is added to the requests. With {{NAME}} in a header, callers use an API key of this workspace.',
+  },
+  {
+    value: 'stored',
+    label: 'A stored credential',
+    text: 'Callers use an API key of this workspace; the API receives the credential that you store.',
+  },
+  {
+    value: 'forwarded',
+    label: "The caller's own token",
+    text: 'Callers send their own token of the API, and it is passed on.',
+  },
+  { value: 'login', label: 'A login (OAuth)', text: 'People log in at the provider when their agent connects.' },
+];
+
+function kindOf({ oauth, authentication }: Config): Kind {
+  if (oauth !== undefined) return 'login';
+  if (Array.isArray(authentication)) return 'stored';
+  if (!isObject(authentication)) return 'none';
+  return isStoredCredential(authentication) ? 'stored' : 'forwarded';
+}
+
+/** Who may call, explained by the credential that the API receives. */
+export function AccessSection() {
+  const { config, set, isReadOnly } = useEditor();
+  const kind = kindOf(config);
+  const first = Array.isArray(config.authentication) ? config.authentication[0] : config.authentication;
+  const before: JsonObject = isObject(first) ? first : { type: 'Bearer' };
+  const change = (next: Kind) => {
+    const emptyLogin = { authorization_url: '', token_url: '', client_id: '', client_secret: '', scopes: [] };
+    set(['oauth'], next === 'login' ? emptyLogin : undefined);
+    if (next === 'none') set(['authentication'], undefined);
+    else if (next === 'stored') {
+      const isKept = isStoredCredential(before) && kind !== 'login';
+      set(['authentication'], isKept ? before : { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
+    } else if (kind !== 'login' || next !== 'login') set(['authentication'], withoutCredential(before));
+  };
+  return (
+    <Section title="Access" text="How the API knows who calls, and with that who may call the server.">
+      <Stack gap="md">
+        <Radio.Group
+          value={kind}
+          onChange={(next) => change(next as Kind)}
+          aria-label="What the API receives"
+          readOnly={isReadOnly}
+        >
+          <Stack gap="xs">
+            {kinds.map(({ value, label, text }) => (
+              <Radio
+                key={value}
+                value={value}
+                label={label}
+                description={text}
+                disabled={isReadOnly && value !== kind}
+              />
+            ))}
+          </Stack>
+        </Radio.Group>
+        {kind === 'login' && <OAuthFields />}
+        {kind !== 'none' && <CredentialList isStored={kind === 'stored'} />}
+      </Stack>
+    </Section>
+  );
+}
+
+const sent = new Set<unknown>(['Bearer', 'ApiKey', 'Basic', 'QueryParam', 'Cookie']);
+
+/** How a token is sent, without the token; Bearer where the type has a credential of its own. */
+function withoutCredential(one: JsonObject): JsonObject {
+  if (!sent.has(one.type)) return { type: 'Bearer' };
+  const { token: _token, user: _user, password: _password, ...rest } = one;
+  return rest;
+}

@@ -1,0 +1,92 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
+import { useState } from 'react';
+import { viewNameProblem } from '../../../../../src/domain/view-name.ts';
+import type { JsonObject } from '../../../answers.ts';
+import { Section } from '../../../ui/section.tsx';
+import { visible } from '../../../ui/visible.ts';
+import { viewsOf } from '../../config.ts';
+import { Errors, Warnings } from '../field-messages.tsx';
+import { useEditor, useField } from '../model/editor-context.ts';
+import { ViewItem } from './view-item.tsx';
+
+/** The views: parts of the tools, each at an address of its own. One is open at a time. */
+export function ViewsSection() {
+  const { config, set, isReadOnly } = useEditor();
+  const field = useField(['views']);
+  const views = viewsOf(config);
+  const [open, setOpen] = useState<string>();
+  const store = (next: JsonObject) => set(['views'], Object.keys(next).length > 0 ? next : undefined);
+  const add = (name: string) => {
+    store({ ...views, [name]: { tools: [] } });
+    setOpen(name);
+  };
+  const remove = (name: string) => {
+    const { [name]: _, ...rest } = views;
+    store(rest);
+    setOpen(undefined);
+  };
+  return (
+    <Section
+      title="Views"
+      text="A view has some of the tools at an address of its own, for one group of agents. Keys can be limited to views."
+    >
+      <Stack gap="xs" id={field.id} tabIndex={-1}>
+        {Object.keys(views).length === 0 && (
+          <Text size="sm" c="dimmed">
+            No views yet: every agent gets all tools.
+          </Text>
+        )}
+        {Object.keys(views).map((name) => (
+          <ViewItem
+            key={name}
+            name={name}
+            isOpen={open === name}
+            onToggle={() => setOpen((now) => (now === name ? undefined : name))}
+            onRemove={() => remove(name)}
+          />
+        ))}
+        {!isReadOnly && <NewView taken={Object.keys(views)} onAdd={add} />}
+        <Errors list={field.errors} />
+        <Warnings list={field.warnings} />
+      </Stack>
+    </Section>
+  );
+}
+
+function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: string) => void }) {
+  const [name, setName] = useState('');
+  const [isAsked, setAsked] = useState(false);
+  const problem = taken.includes(name) ? 'is the name of a view already' : viewNameProblem(name);
+  const add = () => {
+    setAsked(problem !== undefined);
+    if (problem !== undefined) return;
+    onAdd(name);
+    setName('');
+  };
+  return (
+    <Group gap="xs" align="flex-start">
+      <TextInput
+        aria-label="Name of a new view"
+        placeholder="support"
+        description="The last part of its address."
+        inputWrapperOrder={['input', 'description', 'error']}
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter') return;
+          event.preventDefault();
+          add();
+        }}
+        error={isAsked && problem !== undefined && visible(problem)}
+        className="th-mono"
+        flex="1 1 10rem"
+        autoComplete="off"
+        spellCheck={false}
+      />
+      <Button variant="default" leftSection={<IconPlus size={14} />} onClick={add}>
+        Add a view
+      </Button>
+    </Group>
+  );
+}
