@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { leftOutBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/field-choice.ts';
+import { leftOutBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/save-tokens/field-choice.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
 const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));

@@ -10,7 +10,7 @@ import { RouterProvider } from 'react-router/dom';
 import { createQueryClient } from './query-client.ts';
 import { createRouter } from './router.tsx';
 import { cssVariablesResolver, theme } from './theme.ts';
-import { PressProvider, watchPress } from './ui/press.ts';
+import { PressProvider, watchPress } from './ui/actions/press.ts';
 
 /** The Content-Security-Policy allows the style elements that carry it; see `src/manage/router.ts`. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';

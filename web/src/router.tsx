@@ -2,34 +2,37 @@ import { createBrowserRouter, type RouteObject } from 'react-router';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
 import { returnPath } from './servers/login-check/channel.ts';
-import { LoadingPage } from './ui/loading.tsx';
+import { LoadingPage } from './ui/states/loading.tsx';
 
 const serverTabs: RouteObject[] = [
   {
     index: true,
-    lazy: async () => ({ Component: (await import('./servers/configuration-tab.tsx')).ConfigurationTab }),
+    lazy: async () => ({ Component: (await import('./servers/tabs/configuration-tab.tsx')).ConfigurationTab }),
   },
   { path: 'try', lazy: async () => ({ Component: (await import('./servers/try/try-tab.tsx')).TryTab }) },
   {
     path: 'connect',
     lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }),
   },
-  { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/secrets-tab.tsx')).SecretsTab }) },
-  { path: 'logins', lazy: async () => ({ Component: (await import('./servers/logins-tab.tsx')).LoginsTab }) },
+  { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/tabs/secrets-tab.tsx')).SecretsTab }) },
+  { path: 'logins', lazy: async () => ({ Component: (await import('./servers/tabs/logins-tab.tsx')).LoginsTab }) },
   {
     path: 'import',
     lazy: async () => ({ Component: (await import('./servers/import-again/import-tab.tsx')).ImportTab }),
   },
-  { path: 'versions', lazy: async () => ({ Component: (await import('./servers/versions-tab.tsx')).VersionsTab }) },
-  { path: 'options', lazy: async () => ({ Component: (await import('./servers/options-tab.tsx')).OptionsTab }) },
+  {
+    path: 'versions',
+    lazy: async () => ({ Component: (await import('./servers/tabs/versions-tab.tsx')).VersionsTab }),
+  },
+  { path: 'options', lazy: async () => ({ Component: (await import('./servers/tabs/options-tab.tsx')).OptionsTab }) },
 ];
 
 const pages: RouteObject[] = [
-  { index: true, lazy: async () => ({ Component: (await import('./servers/servers-page.tsx')).ServersPage }) },
-  { path: 'servers', lazy: async () => ({ Component: (await import('./servers/servers-page.tsx')).ServersPage }) },
+  { index: true, lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
+  { path: 'servers', lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
   {
     path: 'servers/new',
-    lazy: async () => ({ Component: (await import('./servers/new-server-page.tsx')).NewServerPage }),
+    lazy: async () => ({ Component: (await import('./servers/new/new-server-page.tsx')).NewServerPage }),
   },
   {
     path: 'servers/new/gallery',

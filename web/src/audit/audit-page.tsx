@@ -5,13 +5,13 @@ import { Link } from 'react-router';
 import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Empty } from '../ui/empty.tsx';
-import { Loaded } from '../ui/loaded.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
-import { PersonName } from '../ui/person-name.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { ClockTime } from '../ui/time.tsx';
-import { visible } from '../ui/visible.ts';
+import { Empty } from '../ui/states/empty.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { PersonName } from '../ui/text/person-name.tsx';
+import { ClockTime } from '../ui/text/time.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { detailText, operationText } from './operation-text.ts';
 
 const columns: Column<AuditEvent>[] = [

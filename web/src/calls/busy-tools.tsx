@@ -2,7 +2,7 @@ import { Box, Text } from '@mantine/core';
 import type { Statistics } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { visible } from '../ui/visible.ts';
+import { visible } from '../ui/text/visible.ts';
 
 type Row = Statistics['by_tool'][number];
 

@@ -6,8 +6,8 @@ import type { ReactNode } from 'react';
 import type { Statistics } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Loaded } from '../ui/loaded.tsx';
-import { Loading } from '../ui/loading.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { Loading } from '../ui/states/loading.tsx';
 import { BusyTools } from './busy-tools.tsx';
 import { type CallFilter, queryOf } from './call-filter.ts';
 

@@ -3,8 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import type { Call } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Loaded } from '../ui/loaded.tsx';
-import { visible } from '../ui/visible.ts';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { CallFacts } from './call-facts.tsx';
 import { CaptureView } from './capture-view.tsx';
 

@@ -2,10 +2,10 @@ import { Anchor, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, CallDetail } from '../answers.ts';
-import { PersonName } from '../ui/person-name.tsx';
-import { sizeText } from '../ui/size-text.ts';
-import { exactTime } from '../ui/time.tsx';
-import { visible } from '../ui/visible.ts';
+import { PersonName } from '../ui/text/person-name.tsx';
+import { sizeText } from '../ui/text/size-text.ts';
+import { exactTime } from '../ui/text/time.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { callerText } from './caller-text.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
 

@@ -1,8 +1,8 @@
 import { Text, UnstyledButton } from '@mantine/core';
 import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { ClockTime } from '../ui/time.tsx';
-import { visible } from '../ui/visible.ts';
+import { ClockTime } from '../ui/text/time.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { callerText } from './caller-text.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
 

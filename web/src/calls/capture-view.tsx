@@ -5,11 +5,11 @@ import type { Call, Capture } from '../answers.ts';
 import { CallCode } from '../explore/call-code.tsx';
 import { ReplayButton } from '../explore/replay-button.tsx';
 import { Sides } from '../explore/sides.tsx';
-import { CodeBlock } from '../ui/code-block.tsx';
-import { indented } from '../ui/indented.ts';
 import { RequestView } from '../ui/request-view.tsx';
-import { Time } from '../ui/time.tsx';
-import { visibleJson } from '../ui/visible.ts';
+import { CodeBlock } from '../ui/text/code-block.tsx';
+import { indented } from '../ui/text/indented.ts';
+import { Time } from '../ui/text/time.tsx';
+import { visibleJson } from '../ui/text/visible.ts';
 
 type Props = { call: Call; capture: Capture | undefined };
 

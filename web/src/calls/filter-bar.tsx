@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
-import { visible } from '../ui/visible.ts';
+import { visible } from '../ui/text/visible.ts';
 import { type CallFilter, isNarrowed, outcomes, periods } from './call-filter.ts';
 import { callerKinds } from './caller-text.ts';
 

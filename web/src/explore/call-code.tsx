@@ -3,9 +3,9 @@ import { useState } from 'react';
 import { type CallCredential, callSnippets } from '../../../src/domain/snippets/call-snippets.ts';
 import type { JsonObject, ServerRecord } from '../answers.ts';
 import { useServer } from '../servers/server-queries.ts';
-import { CodeBlock } from '../ui/code-block.tsx';
 import { Folded } from '../ui/folded.tsx';
-import { Loaded } from '../ui/loaded.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
 
 type Props = { slug: string; view: string | undefined; tool: string; args: JsonObject };
 

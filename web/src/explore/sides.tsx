@@ -1,10 +1,10 @@
 import { Badge, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 import type { UpstreamAnswer } from '../answers.ts';
-import { CodeBlock } from '../ui/code-block.tsx';
 import { Folded } from '../ui/folded.tsx';
-import { indented } from '../ui/indented.ts';
-import { sizeText } from '../ui/size-text.ts';
+import { CodeBlock } from '../ui/text/code-block.tsx';
+import { indented } from '../ui/text/indented.ts';
+import { sizeText } from '../ui/text/size-text.ts';
 import { headerLines, splitHeaders } from './telling-headers.ts';
 
 type Props = {

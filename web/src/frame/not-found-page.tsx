@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { IconMapOff } from '@tabler/icons-react';
 import { Link } from 'react-router';
-import { Empty } from '../ui/empty.tsx';
+import { Empty } from '../ui/states/empty.tsx';
 
 export function NotFoundPage() {
   useDocumentTitle('Not found – Toolhost');

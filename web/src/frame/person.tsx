@@ -1,6 +1,6 @@
 import { Avatar, Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { IconLogout } from '@tabler/icons-react';
-import { visible } from '../ui/visible.ts';
+import { visible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 
 /** Uses fetch, because a form would be sent without an origin: our pages send no referrer. */

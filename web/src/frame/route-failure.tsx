@@ -1,6 +1,6 @@
 import { Container } from '@mantine/core';
 import { useRouteError } from 'react-router';
-import { ProblemAlert } from '../ui/problem-alert.tsx';
+import { ProblemAlert } from '../ui/states/problem-alert.tsx';
 
 /** A page that could not be drawn or loaded, for example because a newer version was installed meanwhile. */
 export function RouteFailure() {

@@ -2,8 +2,8 @@ import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { IconCheck, IconSelector } from '@tabler/icons-react';
 import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
-import { useAction } from '../ui/use-action.ts';
-import { visible } from '../ui/visible.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+import { visible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 
 /** The workspace that is shown; where there are several, a choice of them. */

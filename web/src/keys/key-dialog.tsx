@@ -3,8 +3,8 @@ import { useState } from 'react';
 import type { ApiKey, NewApiKey } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { useAction } from '../ui/use-action.ts';
-import { visible } from '../ui/visible.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+import { visible } from '../ui/text/visible.ts';
 import { KeyForm, type KeyValues, wantedOf } from './key-form.tsx';
 import { NewKey } from './new-key.tsx';
 

@@ -3,10 +3,10 @@ import { useForm } from '@mantine/form';
 import type { UseMutationResult } from '@tanstack/react-query';
 import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
-import { ProblemAlert, sentence } from '../ui/problem-alert.tsx';
-import { refusalOf } from '../ui/refusal.ts';
+import { refusalOf } from '../ui/actions/refusal.ts';
+import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
 import { TagsInput } from '../ui/tags-input.tsx';
-import { visible } from '../ui/visible.ts';
+import { visible } from '../ui/text/visible.ts';
 
 type Props = {
   replaced: ApiKey | undefined;

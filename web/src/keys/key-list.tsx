@@ -2,8 +2,8 @@ import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { ApiKey } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { Time } from '../ui/time.tsx';
-import { visible } from '../ui/visible.ts';
+import { Time } from '../ui/text/time.tsx';
+import { visible } from '../ui/text/visible.ts';
 
 type Act = ((key: ApiKey) => void) | undefined;
 type Props = { keys: readonly ApiKey[]; onRevoke: Act; onReplace: Act };

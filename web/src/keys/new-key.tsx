@@ -3,8 +3,8 @@ import { IconEyeOff } from '@tabler/icons-react';
 import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
 import type { NewApiKey } from '../answers.ts';
 import { useSession } from '../frame/session.ts';
-import { CodeBlock } from '../ui/code-block.tsx';
-import { ProblemAlert } from '../ui/problem-alert.tsx';
+import { ProblemAlert } from '../ui/states/problem-alert.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
 
 type Props = {
   made: NewApiKey;

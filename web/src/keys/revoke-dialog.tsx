@@ -2,9 +2,9 @@ import { Text } from '@mantine/core';
 import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/confirm.tsx';
-import { useAction } from '../ui/use-action.ts';
-import { visible } from '../ui/visible.ts';
+import { Confirm } from '../ui/actions/confirm.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
+import { visible } from '../ui/text/visible.ts';
 
 type Props = { apiKey: ApiKey | undefined; onClose: () => void };
 

@@ -5,11 +5,11 @@ import { Link, NavLink, Outlet, useLocation, useOutletContext, useParams } from 
 import type { ServerDetail } from '../answers.ts';
 import { ApiProblem } from '../api.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
-import { AccessBadge } from '../ui/access-badge.tsx';
-import { CopyButton } from '../ui/copy-button.tsx';
-import { Loaded } from '../ui/loaded.tsx';
+import { CopyButton } from '../ui/actions/copy-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
-import { visible } from '../ui/visible.ts';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { AccessBadge } from '../ui/text/access-badge.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { useServer } from './server-queries.ts';
 
 /** The server that the tabs are about. */

@@ -1,8 +1,8 @@
 import { Text } from '@mantine/core';
 import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
 import { useSession } from '../frame/session.ts';
-import { CodeBlock } from '../ui/code-block.tsx';
 import { Section } from '../ui/section.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
 
 /** The management server, by which agents can do everything that people do here. */
 export function AgentsSection() {

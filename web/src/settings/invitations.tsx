@@ -4,12 +4,12 @@ import type { Invitation, Role } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { messageOf, sentence } from '../ui/problem-alert.tsx';
-import { isSame, refusalOf } from '../ui/refusal.ts';
+import { isSame, refusalOf } from '../ui/actions/refusal.ts';
+import { useAction } from '../ui/actions/use-action.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { Time } from '../ui/time.tsx';
-import { useAction } from '../ui/use-action.ts';
-import { visible } from '../ui/visible.ts';
+import { messageOf, sentence } from '../ui/states/problem-alert.tsx';
+import { Time } from '../ui/text/time.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { roleChoices } from './roles.ts';
 
 type Invited = { email: string; role: Role };

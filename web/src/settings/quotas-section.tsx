@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { Quotas } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Loaded } from '../ui/loaded.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
 
 const names: [name: keyof Quotas, label: string][] = [
   ['servers', 'Servers'],

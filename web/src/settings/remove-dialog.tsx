@@ -4,9 +4,9 @@ import { useState } from 'react';
 import type { Member } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/confirm.tsx';
-import { useAction } from '../ui/use-action.ts';
-import { visible } from '../ui/visible.ts';
+import { Confirm } from '../ui/actions/confirm.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
+import { visible } from '../ui/text/visible.ts';
 
 type Props = { member: Member | undefined; onClose: () => void };
 type Removal = { member: Member; revokes: boolean };

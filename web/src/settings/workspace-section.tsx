@@ -3,10 +3,10 @@ import { useForm } from '@mantine/form';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { messageOf, sentence } from '../ui/problem-alert.tsx';
-import { refusalOf } from '../ui/refusal.ts';
+import { refusalOf } from '../ui/actions/refusal.ts';
+import { useAction } from '../ui/actions/use-action.ts';
 import { Section } from '../ui/section.tsx';
-import { useAction } from '../ui/use-action.ts';
+import { messageOf, sentence } from '../ui/states/problem-alert.tsx';
 
 export function WorkspaceSection() {
   const { workspace } = useSession();

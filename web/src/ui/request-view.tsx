@@ -1,7 +1,7 @@
 import { SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import type { WireRequest } from '../answers.ts';
-import { CodeBlock } from './code-block.tsx';
+import { CodeBlock } from './text/code-block.tsx';
 
 function asHttp({ method, url, headers, body }: WireRequest): string {
   const address = new URL(url);

@@ -1,6 +1,6 @@
 import { TagsInput as MantineTagsInput, type TagsInputProps } from '@mantine/core';
 import { useState } from 'react';
-import { usePress } from './press.ts';
+import { usePress } from './actions/press.ts';
 
 type Props = Omit<TagsInputProps, 'value' | 'onChange' | 'onBlur' | 'searchValue' | 'onSearchChange'> & {
   value: string[];

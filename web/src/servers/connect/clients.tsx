@@ -2,8 +2,8 @@ import { Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import type { ClientConnection } from '../../../../src/domain/clients/client.ts';
 import { type ClientSnippet, snippetsFor } from '../../../../src/domain/clients/clients.ts';
-import { CodeBlock } from '../../ui/code-block.tsx';
 import { Section } from '../../ui/section.tsx';
+import { CodeBlock } from '../../ui/text/code-block.tsx';
 
 export function Clients({ connection }: { connection: ClientConnection }) {
   const snippets = snippetsFor(connection);

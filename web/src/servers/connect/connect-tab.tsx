@@ -3,7 +3,7 @@ import { IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation } from 'react-router';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { viewsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { Clients } from './clients.tsx';

@@ -1,10 +1,10 @@
 import { Badge, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconCircleX } from '@tabler/icons-react';
 import { ApiProblem, api } from '../../api.ts';
-import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
-import { useAction } from '../../ui/use-action.ts';
-import { visible } from '../../ui/visible.ts';
+import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
+import { visible } from '../../ui/text/visible.ts';
 
 /** Sends the first requests of a client and shows which would fail, and why. */
 export function ConnectionCheckSection({ slug, isOfView }: { slug: string; isOfView: boolean }) {

@@ -2,11 +2,11 @@ import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { ProblemAlert } from '../../ui/problem-alert.tsx';
+import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
-import { useAction } from '../../ui/use-action.ts';
-import { ViewerNote } from '../../ui/viewer-note.tsx';
+import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { LoginCheck } from '../login-check/login-check.tsx';
 import { useShownServer } from '../server-page.tsx';
 

@@ -2,10 +2,10 @@ import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconGitMerge } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api.ts';
-import { messageOf } from '../../ui/problem-alert.tsx';
-import { useAction } from '../../ui/use-action.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { messageOf } from '../../ui/states/problem-alert.tsx';
 import type { Config } from '../config.ts';
-import { Diff } from '../diff.tsx';
+import { Diff } from '../tabs/diff.tsx';
 import type { Base } from './model/use-base.ts';
 
 type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };

@@ -1,6 +1,6 @@
 import { Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { sentence } from '../../ui/problem-alert.tsx';
+import { sentence } from '../../ui/states/problem-alert.tsx';
 
 /** The warnings of a field, below it. */
 export function Warnings({ list }: { list: readonly string[] }) {

@@ -1,7 +1,7 @@
 import { Alert, Anchor, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { FieldProblem } from '../../answers.ts';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { useEditor } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
 

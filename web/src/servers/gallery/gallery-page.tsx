@@ -2,8 +2,8 @@ import { Anchor, Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
 import { useCanEdit } from '../../frame/session.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
-import { ViewerNote } from '../../ui/viewer-note.tsx';
-import { NewServer } from '../new-server-page.tsx';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { NewServer } from '../new/new-server-page.tsx';
 import { type GalleryExample, galleryExamples } from './examples.ts';
 
 const here = '/servers/new/gallery';

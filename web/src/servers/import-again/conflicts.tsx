@@ -1,7 +1,7 @@
 import { Button, Group, Radio, Stack, Text } from '@mantine/core';
 import type { ImportAgainPlan } from '../../answers.ts';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { MoreOf } from './more-of.tsx';
 
 type Conflict = ImportAgainPlan['conflicts'][number];

@@ -1,6 +1,6 @@
 import { Box, Text } from '@mantine/core';
 import type { ImportAgainPlan } from '../../answers.ts';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { MoreOf } from './more-of.tsx';
 
 export type FieldChange = ImportAgainPlan['server'][number];

@@ -2,7 +2,7 @@ import { Badge, Stack } from '@mantine/core';
 import type { ImportAgainPlan } from '../../answers.ts';
 import { Folded } from '../../ui/folded.tsx';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { groupsOf, tokensOf } from '../import/picking.ts';
 import { SearchedOperations } from '../import/searched-operations.tsx';
 import { MoreOf } from './more-of.tsx';

@@ -4,11 +4,11 @@ import type { ServerDetail } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
+import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
-import { Time } from '../../ui/time.tsx';
-import { useAction } from '../../ui/use-action.ts';
-import { visible } from '../../ui/visible.ts';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { visible } from '../../ui/text/visible.ts';
 
 type Props = { detail: ServerDetail; url: string | undefined };
 

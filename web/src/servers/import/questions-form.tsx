@@ -2,7 +2,7 @@ import { Select, Stack, TextInput } from '@mantine/core';
 import type { ImportPlan } from '../../answers.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 
 export type Answers = { [name: string]: string };
 

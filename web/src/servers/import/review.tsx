@@ -1,9 +1,9 @@
 import { Alert, Button, Group, List, Stack, Text } from '@mantine/core';
 import type { ImportPlan } from '../../answers.ts';
-import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
-import type { Refusal } from '../../ui/refusal.ts';
+import type { Refusal } from '../../ui/actions/refusal.ts';
 import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 
 export type SecretValues = { [name: string]: string };
 

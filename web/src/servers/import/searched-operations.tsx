@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconSearch } from '@tabler/icons-react';
 import { type ReactNode, useState } from 'react';
-import { visible } from '../../ui/visible.ts';
+import { visible } from '../../ui/text/visible.ts';
 import { changed, type Operation, type PickGroup, searched } from './picking.ts';
 
 /** Operations of a group that are shown at once, and operations in groups that a search opens. */

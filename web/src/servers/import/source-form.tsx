@@ -1,9 +1,9 @@
 import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { type DragEvent, type FormEvent, useState } from 'react';
-import { ProblemAlert, sentence } from '../../ui/problem-alert.tsx';
-import type { Refusal } from '../../ui/refusal.ts';
+import type { Refusal } from '../../ui/actions/refusal.ts';
 import { Section } from '../../ui/section.tsx';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 
 /** Where the description comes from: an address, or a text. */
 export type Source = { url?: string; document?: string };

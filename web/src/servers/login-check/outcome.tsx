@@ -1,8 +1,8 @@
 import { Alert, Anchor, Badge, Button, Group, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { sentence } from '../../ui/problem-alert.tsx';
-import { visible } from '../../ui/visible.ts';
+import { sentence } from '../../ui/states/problem-alert.tsx';
+import { CodeBlock } from '../../ui/text/code-block.tsx';
+import { visible } from '../../ui/text/visible.ts';
 import { adviceOn } from './advice.ts';
 import type { GivenLogin, LoginCheck } from './use-login-check.ts';
 

@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { messageOf } from '../../ui/problem-alert.tsx';
+import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { type Attempt, beginLogin } from './begin-login.ts';
 import { type LoginMessage, openChannel } from './channel.ts';
 

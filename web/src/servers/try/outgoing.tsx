@@ -4,10 +4,10 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { FieldProblem, JsonObject, Preview } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
 import { CallCode } from '../../explore/call-code.tsx';
-import { Loading } from '../../ui/loading.tsx';
-import { messageOf } from '../../ui/problem-alert.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
+import { Loading } from '../../ui/states/loading.tsx';
+import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { checkedAgain } from '../editor/model/findings.ts';
 
 type Wanted = {

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconRepeat } from '@tabler/icons-react';
-import { Time } from '../../ui/time.tsx';
-import { visible } from '../../ui/visible.ts';
+import { Time } from '../../ui/text/time.tsx';
+import { visible } from '../../ui/text/visible.ts';
 import type { Replayed } from './use-replay.ts';
 
 type Props = {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { CallDetail, JsonObject } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { messageOf } from '../../ui/problem-alert.tsx';
+import { messageOf } from '../../ui/states/problem-alert.tsx';
 
 /** A recorded call that is to be tried again. */
 export type Replayed = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };

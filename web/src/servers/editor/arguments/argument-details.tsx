@@ -1,10 +1,10 @@
 import { Select, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
-import { usePress } from '../../../ui/press.ts';
-import { sentence } from '../../../ui/problem-alert.tsx';
+import { usePress } from '../../../ui/actions/press.ts';
+import { sentence } from '../../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../../ui/tags-input.tsx';
-import { visibleJson } from '../../../ui/visible.ts';
+import { visibleJson } from '../../../ui/text/visible.ts';
 import { isObject, type PathPart, textOf } from '../../config.ts';
 import { useBlock } from '../model/editor-context.ts';
 import { ArgumentSending } from './argument-sending.tsx';

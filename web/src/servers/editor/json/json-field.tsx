@@ -1,7 +1,7 @@
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
-import { usePress } from '../../../ui/press.ts';
-import { visible, visibleJson } from '../../../ui/visible.ts';
+import { usePress } from '../../../ui/actions/press.ts';
+import { visible, visibleJson } from '../../../ui/text/visible.ts';
 import type { PathPart } from '../../config.ts';
 import { errorText, Warnings } from '../field-messages.tsx';
 import { useBlock, useField } from '../model/editor-context.ts';

@@ -1,6 +1,6 @@
 import { createContext, useContext, useEffect } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
-import { usePress } from '../../../ui/press.ts';
+import { usePress } from '../../../ui/actions/press.ts';
 import { type Config, type PathPart, pathText, valueAt } from '../../config.ts';
 
 export type EditorModel = {

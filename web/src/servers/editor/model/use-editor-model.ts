@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import { foreignText } from '../../../../../src/domain/mistakes/foreign-document.ts';
 import type { FieldProblem } from '../../../answers.ts';
-import { visible, visibleJson } from '../../../ui/visible.ts';
+import { visible, visibleJson } from '../../../ui/text/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../../config.ts';
 
 type State = {

@@ -1,9 +1,9 @@
 import { Alert, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useSession } from '../../../frame/session.ts';
-import { CodeBlock } from '../../../ui/code-block.tsx';
 import { Folded } from '../../../ui/folded.tsx';
 import { SecretInput } from '../../../ui/secret-input.tsx';
+import { CodeBlock } from '../../../ui/text/code-block.tsx';
 import { slugFrom, textOf } from '../../config.ts';
 import { mask } from '../../declared.ts';
 import { LoginCheck } from '../../login-check/login-check.tsx';

@@ -10,7 +10,7 @@ import {
   IconTrash,
 } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
-import { visible } from '../../../ui/visible.ts';
+import { visible } from '../../../ui/text/visible.ts';
 import { isDisabled, textOf, valueAt } from '../../config.ts';
 import { useEditor, useField } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';

@@ -11,7 +11,7 @@ import {
   UnstyledButton,
 } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
-import { visible } from '../../../ui/visible.ts';
+import { visible } from '../../../ui/text/visible.ts';
 import { isObject, textOf, toolsOf, valueAt } from '../../config.ts';
 import { ChoiceField, LongTextField, SwitchField, TextField } from '../config-fields.tsx';
 import { Errors, errorText, Warnings } from '../field-messages.tsx';

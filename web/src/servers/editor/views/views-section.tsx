@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { viewNameProblem } from '../../../../../src/domain/view-name.ts';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { visible } from '../../../ui/visible.ts';
+import { visible } from '../../../ui/text/visible.ts';
 import { viewsOf } from '../../config.ts';
 import { Errors, Warnings } from '../field-messages.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';

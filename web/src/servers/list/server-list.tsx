@@ -1,0 +1,74 @@
+import { Anchor, Box, Group, Text } from '@mantine/core';
+import { Link, useNavigate } from 'react-router';
+import type { Activity, ServerRecord } from '../../answers.ts';
+import { type Column, Rows } from '../../ui/rows.tsx';
+import { AccessBadge } from '../../ui/text/access-badge.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { visible } from '../../ui/text/visible.ts';
+import { ImportBadge } from '../import-again/import-badge.tsx';
+import { useActivity } from '../server-queries.ts';
+import { Sparkline } from './sparkline.tsx';
+
+const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
+  {
+    label: 'Server',
+    cell: (server) => (
+      <Box maw={420}>
+        <Group gap={6}>
+          <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
+            {visible(server.name)}
+          </Anchor>
+          <ImportBadge server={server} />
+        </Group>
+        <Text size="xs" c="dimmed" className="th-mono">
+          /mcp/{server.slug}
+        </Text>
+      </Box>
+    ),
+  },
+  { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
+  { label: 'Tools', cell: (server) => server.tool_count, end: true },
+  { label: 'Calls, 24 h', cell: (server) => <Calls activity={activityOf(server.slug)} /> },
+  { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
+];
+
+type Listed = {
+  servers: readonly ServerRecord[];
+  /** From the pages in which the servers came. */
+  cursors: readonly (string | undefined)[];
+};
+
+export function ServerList({ servers, cursors }: Listed) {
+  const navigate = useNavigate();
+  const activities = useActivity(cursors);
+  const columns = columnsWith((slug) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet });
+  return (
+    <div className="th-card">
+      <Rows
+        label="Servers"
+        columns={columns}
+        rows={servers}
+        keyOf={(server) => server.id}
+        onOpen={(server) => navigate(`/servers/${server.slug}`)}
+      />
+    </div>
+  );
+}
+
+const quiet = Array.from({ length: 24 }, () => 0);
+
+function Calls({ activity }: { activity: Activity }) {
+  return (
+    <Group gap="sm" wrap="nowrap">
+      <Sparkline activity={activity} />
+      <Box miw={48}>
+        <Text size="sm">{activity.calls.toLocaleString('en')}</Text>
+        {activity.errors > 0 && (
+          <Text size="xs" c="var(--th-bad)">
+            {activity.errors} failed
+          </Text>
+        )}
+      </Box>
+    </Group>
+  );
+}

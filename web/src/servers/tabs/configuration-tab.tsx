@@ -1,0 +1,63 @@
+import { Stack } from '@mantine/core';
+import { useRef } from 'react';
+import { useLocation } from 'react-router';
+import type { JsonObject } from '../../answers.ts';
+import { api } from '../../api.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { isSame } from '../../ui/actions/refusal.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { type Config, unchecked } from '../config.ts';
+import { ConflictNotice } from '../editor/conflict-notice.tsx';
+import { Editor } from '../editor/editor.tsx';
+import { useBase } from '../editor/model/use-base.ts';
+import { useShownServer } from '../server-page.tsx';
+
+/** A change that comes from another page, for example a response_transform that was picked from an answer. */
+type Brought = { tool: string; fields: JsonObject };
+
+function withBrought(config: Config, brought: Brought | undefined): Config | undefined {
+  if (!brought || !Array.isArray(config.tools)) return undefined;
+  const tools = config.tools.map((tool: JsonObject) =>
+    tool.name === brought.tool ? { ...tool, ...brought.fields } : tool,
+  );
+  return { ...config, tools };
+}
+
+export function ConfigurationTab() {
+  const detail = useShownServer();
+  const canEdit = useCanEdit();
+  const { slug } = detail.server;
+  const brought = (useLocation().state as { change?: Brought } | null)?.change;
+  const base = useBase(detail);
+  const onScreen = useRef<Config>(undefined);
+  const save = useAction({
+    run: (config: Config) => api('replaceMcpServer', { ...unchecked(config), slug }, { version: base.version }),
+    done: ({ server }) => `Saved as version ${server.version}`,
+    onDone: (_, sent) => base.saved(() => !isSame(onScreen.current, sent)),
+    refresh: [queryKeys.servers],
+  });
+  const editor = (
+    <Editor
+      key={base.generation}
+      initial={base.config}
+      changed={base.kept ?? withBrought(base.config, brought)}
+      saving={save}
+      onScreen={onScreen}
+      isNew={false}
+      isReadOnly={!canEdit}
+      storedSecrets={detail.secrets}
+      callbackUrl={detail.callback_url}
+      conflict={(mine) => (
+        <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
+      )}
+    />
+  );
+  return (
+    <Stack gap="sm">
+      <ViewerNote>Only editors and owners change a configuration.</ViewerNote>
+      {editor}
+    </Stack>
+  );
+}

@@ -1,0 +1,109 @@
+import { Button, Group, Select, Stack, Text } from '@mantine/core';
+import { IconPlayerPlay } from '@tabler/icons-react';
+import type { FieldProblem } from '../../../answers.ts';
+import { useCanEdit } from '../../../frame/session.ts';
+import { SecretInput } from '../../../ui/secret-input.tsx';
+import { Section } from '../../../ui/section.tsx';
+import { ProblemAlert, sentence } from '../../../ui/states/problem-alert.tsx';
+import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
+import { visible } from '../../../ui/text/visible.ts';
+import { ArgumentInput } from './argument-input.tsx';
+import type { Argument, Typed } from './arguments.ts';
+
+type Props = {
+  names: readonly string[];
+  name: string;
+  description: string;
+  args: readonly Argument[];
+  typed: Typed;
+  problems: readonly FieldProblem[];
+  failure: Error | undefined;
+  isCalling: boolean;
+  /** The token of a server that forwards its caller's; undefined where none is needed. */
+  token: string | undefined;
+  onToken: (token: string) => void;
+  onType: (argument: string, value: string | string[] | undefined) => void;
+  onChoose: (name: string) => void;
+  onCall: () => void;
+};
+
+function messageOf(problem: FieldProblem | undefined): string | undefined {
+  return problem && sentence(problem.message);
+}
+
+function isAt(path: string, field: string): boolean {
+  return path === field || (path.startsWith(field) && /^[.[]/.test(path.slice(field.length)));
+}
+
+export function TryForm(props: Props) {
+  const {
+    names,
+    name,
+    description,
+    args,
+    typed,
+    problems,
+    failure,
+    isCalling,
+    token,
+    onToken,
+    onType,
+    onChoose,
+    onCall,
+  } = props;
+  const canEdit = useCanEdit();
+  const errorOf = (field: string) => messageOf(problems.find(({ path }) => isAt(path, field)));
+  return (
+    <Section title="Call" text="Sends the real request, as an agent's call would.">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const form = event.currentTarget;
+          onCall();
+          requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+        }}
+      >
+        <Stack gap="sm">
+          <Select
+            label="Tool"
+            data={names.map((value) => ({ value, label: visible(value) }))}
+            value={name}
+            onChange={(next) => next && onChoose(next)}
+            allowDeselect={false}
+            searchable={names.length > 8}
+            className="th-mono"
+          />
+          <Text size="sm" c="dimmed">
+            {visible(description)}
+          </Text>
+          {args.map((argument) => (
+            <ArgumentInput
+              key={argument.name}
+              argument={argument}
+              value={typed[argument.name]}
+              onChange={(value) => onType(argument.name, value)}
+              error={errorOf(`arguments.${argument.name}`)}
+            />
+          ))}
+          {token !== undefined && (
+            <SecretInput
+              label="Token of the API"
+              description="This server sends its caller's token on. It is used for this call and not stored."
+              value={token}
+              onChange={(event) => onToken(event.currentTarget.value)}
+              error={errorOf('token')}
+              autoComplete="off"
+            />
+          )}
+          {failure && <ProblemAlert error={failure} title="Not called" />}
+          <Group>
+            <Button type="submit" loading={isCalling} disabled={!canEdit} leftSection={<IconPlayerPlay size={16} />}>
+              Call the tool
+            </Button>
+            <ViewerNote>You can see the request but not send it.</ViewerNote>
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
+}

@@ -1,0 +1,37 @@
+import type { ContentBlock } from '../../../answers.ts';
+import { sizeText } from '../../../ui/text/size-text.ts';
+import { visible } from '../../../ui/text/visible.ts';
+
+/** The content of a block that is not text. */
+export type File = { type: string; bytes: number; name: string | undefined };
+
+/** The file in a block; undefined for text, also that of an embedded resource. */
+export function fileIn(block: ContentBlock): File | undefined {
+  if (block.type === 'text') return undefined;
+  if (block.type === 'resource_link') return { type: block.mimeType, bytes: block.size, name: block.name };
+  if (block.type !== 'resource') return { type: block.mimeType, bytes: sizeOf(block.data), name: nameIn(block) };
+  const { resource } = block;
+  return 'text' in resource
+    ? undefined
+    : { type: resource.mimeType, bytes: sizeOf(resource.blob), name: nameIn(resource) };
+}
+
+/** The text in a block; nothing for a file. */
+export function textIn(block: ContentBlock): string {
+  if (block.type === 'text') return block.text;
+  return block.type === 'resource' && 'text' in block.resource ? block.resource.text : '';
+}
+
+function nameIn({ _meta }: { _meta?: { 'toolhost/file_name': string } }): string | undefined {
+  return _meta?.['toolhost/file_name'];
+}
+
+function sizeOf(base64: string): number {
+  const padding = /=*$/.exec(base64)?.[0].length ?? 0;
+  return (base64.length / 4) * 3 - padding;
+}
+
+/** `report.pdf, application/pdf, 12.3 KiB` */
+export function fileText({ type, bytes, name }: File): string {
+  return [...(name === undefined ? [] : [visible(name)]), visible(type), sizeText(bytes)].join(', ');
+}

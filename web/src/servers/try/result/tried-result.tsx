@@ -1,0 +1,89 @@
+import { Badge, Group, Stack, Text } from '@mantine/core';
+import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
+import type { ContentBlock, JsonObject, Tried } from '../../../answers.ts';
+import { Sides } from '../../../explore/sides.tsx';
+import { Folded } from '../../../ui/folded.tsx';
+import { RequestView } from '../../../ui/request-view.tsx';
+import { Section } from '../../../ui/section.tsx';
+import { ContentView } from './content-view.tsx';
+import { fileIn, fileText } from './file-in.ts';
+import { PickTransform } from './pick-transform.tsx';
+import { TimingBar } from './timing-bar.tsx';
+
+type Props = {
+  tried: Tried;
+  tool: JsonObject;
+  slug: string;
+  /** Whether the arguments on screen have changed since. */
+  isOfOthers: boolean;
+};
+
+/** The result as the agent sees it. */
+export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
+  const answer = tried.is_error ? undefined : (tried.structured_content ?? jsonOf(tried));
+  return (
+    <Section
+      title="Result"
+      text={
+        isOfOthers
+          ? 'Of the call before: its arguments were others.'
+          : 'What the API answered, and what the agent gets of it.'
+      }
+      actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
+    >
+      <Stack gap="md">
+        <Group gap="lg">
+          {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
+        </Group>
+        <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)}>
+          {tried.content.map((block, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
+            <ContentView key={index} block={block} isError={tried.is_error} />
+          ))}
+          {tried.left_out !== undefined && (
+            <Text size="sm" c="dimmed">
+              {tried.left_out}
+            </Text>
+          )}
+        </Sides>
+        {answer !== undefined && typeof answer === 'object' && answer !== null && (
+          <PickTransform answer={answer} tool={tool} slug={slug} />
+        )}
+        {tried.request && (
+          <Folded label="The request that was sent">
+            <RequestView request={tried.request} curl={tried.curl} />
+          </Folded>
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+/** Estimated tokens of the text of the result; undefined when it has only files, whose tokens are not known. */
+function tokensOf(tried: Tried): number | undefined {
+  const tokens = tried.estimated_tokens ?? roughTokens(tried);
+  return tokens === 0 && tried.content.some(fileIn) ? undefined : tokens;
+}
+
+function filesText({ content }: Tried): string {
+  return content
+    .flatMap((block) => fileIn(block) ?? [])
+    .map((file) => fileText(file))
+    .join(' and ');
+}
+
+function roughTokens({ content }: Tried): number {
+  return tokensOfLength(content.reduce((sum, block) => sum + textOf(block).length, 0));
+}
+
+function textOf(block: ContentBlock | undefined): string {
+  return block?.type === 'text' ? block.text : '';
+}
+
+function jsonOf({ content }: Tried): unknown {
+  try {
+    return JSON.parse(textOf(content[0]));
+  } catch {
+    return undefined;
+  }
+}

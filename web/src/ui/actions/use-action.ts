@@ -1,0 +1,47 @@
+import { notifications } from '@mantine/notifications';
+import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
+import { ApiProblem } from '../../api.ts';
+import { messageOf } from '../states/problem-alert.tsx';
+import { visible } from '../text/visible.ts';
+import { usePress } from './press.ts';
+
+type Action<Input, Output> = {
+  run: (input: Input) => Promise<Output>;
+  /** Text of the toast after success. */
+  done?: (output: Output, input: Input) => string;
+  /** Query keys to read again after success. */
+  refresh?: readonly QueryKey[];
+  onDone?: (output: Output, input: Input) => void;
+  /** Whether failures are shown as a toast; a form shows them itself. */
+  toastFailure?: boolean;
+};
+
+/** An action of a person: runs it, confirms it, and reads changed data again. */
+export function useAction<Input = void, Output = unknown>(
+  action: Action<Input, Output>,
+): UseMutationResult<Output, Error, Input> {
+  const client = useQueryClient();
+  const { afterClick } = usePress();
+  return useMutation<Output, Error, Input>({
+    mutationFn: action.run,
+    onSuccess: (output, input) =>
+      afterClick(() => {
+        for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+        if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
+        action.onDone?.(output, input);
+      }),
+    onError: (error) =>
+      afterClick(() => {
+        // Another person was first: the data on this page is old, and a second try must not fail for that.
+        if (error instanceof ApiProblem && error.status === 409)
+          for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+        if (action.toastFailure)
+          notifications.show({
+            title: 'This did not work',
+            message: messageOf(error),
+            color: 'red',
+            autoClose: 10_000,
+          });
+      }),
+  });
+}

@@ -1,0 +1,38 @@
+import { Alert, Button, Group, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { ApiProblem } from '../../api.ts';
+import { visible } from '../text/visible.ts';
+
+export function sentence(text: string): string {
+  const shown = visible(text);
+  const start = shown.charAt(0).toUpperCase() + shown.slice(1);
+  return /[.!?]$/.test(start) ? start : `${start}.`;
+}
+
+export function messageOf(error: unknown): string {
+  return sentence(error instanceof Error ? error.message : String(error));
+}
+
+/** An error, with a button to try again. */
+export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetry?: () => void; title?: string }) {
+  const requestId = error instanceof ApiProblem ? error.requestId : undefined;
+  return (
+    <Alert color="red" icon={<IconAlertTriangle size={18} />} title={title ?? 'This did not work'} role="alert">
+      <Text size="sm">{messageOf(error)}</Text>
+      {(onRetry || requestId) && (
+        <Group mt="xs" gap="sm">
+          {onRetry && (
+            <Button size="xs" variant="default" onClick={onRetry}>
+              Try again
+            </Button>
+          )}
+          {requestId && (
+            <Text size="xs" c="dimmed">
+              Request {requestId}
+            </Text>
+          )}
+        </Group>
+      )}
+    </Alert>
+  );
+}

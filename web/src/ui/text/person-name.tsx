@@ -1,0 +1,20 @@
+import { useQuery } from '@tanstack/react-query';
+import { api } from '../../api.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { visible } from './visible.ts';
+
+export function usePeople() {
+  return useQuery({
+    queryKey: queryKeys.members,
+    queryFn: ({ signal }) => api('listMembers', {}, { signal }),
+    staleTime: 60_000,
+  });
+}
+
+/** A person: by the name that came with the data, else by the name of the member, else by id. */
+export function PersonName({ id, name }: { id: string; name?: string | undefined }) {
+  const { data } = usePeople();
+  const member = data?.members.find((candidate) => candidate.id === id);
+  if (id === 'operator') return <span title="at the machine itself">the operator</span>;
+  return <span title={visible(id)}>{visible(name ?? member?.name ?? member?.email ?? id)}</span>;
+}
