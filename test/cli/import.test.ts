@@ -106,7 +106,7 @@ describe('toolhost import', () => {
     writeFileSync(changed, stringify(later));
     const plan = await run('import-again', 'again', changed);
     assert.deepEqual([plan.code, plan.stderr], [2, '']);
-    assert.match(plan.stdout, /list_pets: description follow/);
+    assert.match(plan.stdout, /list_pets: from the description: description\n/);
     assert.match(plan.stdout, /Gone: create_pet/);
     assert.match(plan.stdout, /New: GET \/shops/);
     const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');

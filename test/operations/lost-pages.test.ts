@@ -9,7 +9,7 @@ import { wire } from '../support/upstreams/wire.ts';
 const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 const programs = [undefined, '*/*', 'application/json', 'text/event-stream, application/json'];
 
-const nowhere = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper', '/<script>alert(1)</script>', '/keyss?a=1'];
+const nowhere = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper/still', '/<script>alert(1)</script>', '/keyss?a=1'];
 
 describe('an address where nothing is', () => {
   let toolhost: TestToolhost;
