@@ -74,6 +74,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
 
   it('is told at the JSON where there is no form beside it, and its place is selected', async () => {
     await dashboard.at('/servers/new?from=json', async (page) => {
+      await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       const typed = JSON.stringify(
         { ...dashboard.config('in-json'), tools: [{ name: 'ok' }, { url: 'nowhere' }] },

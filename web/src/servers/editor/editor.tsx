@@ -18,7 +18,7 @@ import { useVerdict } from './model/use-verdict.ts';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
-import { useView, ViewSwitch } from './views/view-switch.tsx';
+import { useView, ViewSwitch } from './view-switch.tsx';
 
 type Props = {
   initial: Config;
