@@ -9,15 +9,16 @@ const list = (item: string, count: number) => `[${times(count, () => item).join(
 
 describe('the cost of captures and secrets', () => {
   let priced: PricedToolhost;
+  const runTool = (): Json => ({
+    name: 'run',
+    description: 'Takes what this test sends.',
+    method: 'POST',
+    url: `${priced.upstream.url}/run`,
+    input_schema: { type: 'object', properties: { a: {} } },
+  });
   before(async () => {
     priced = await startPricedToolhost();
-    const run = {
-      name: 'run',
-      description: 'Takes what this test sends.',
-      method: 'POST',
-      url: `${priced.upstream.url}/run`,
-      input_schema: { type: 'object', properties: { a: {} } },
-    };
+    const run = runTool();
     const headers = (i: number) =>
       Object.fromEntries(times(70, (j) => [`X-${j}`, `{{S${j}}}{{A${i}_${j}}}{{B${i}_${j}}}`]));
     const servers: Json[] = [
@@ -85,6 +86,21 @@ describe('the cost of captures and secrets', () => {
     );
     assert.equal(status, 200, text);
     assert.match(text, /"answers":8/);
+  });
+
+  it('[agent 3] the fields of 50 answers that have none in common are merged and proposed', async () => {
+    const made = await priced.rest('POST', '/servers', { name: 'Apart', slug: 'apart', tools: [runTool()] });
+    assert.equal(made.status, 201, made.text);
+    await priced.rest('POST', '/servers/apart/capture', { hours: 1 });
+    for (const answer of times(50, (i) => i)) {
+      const fields = times(110, (i) => [`f${answer}_${i}`, { a: 1, b: 2 }]);
+      priced.upstream.on('POST /run', () => ({ body: Object.fromEntries(fields) }));
+      await priced.call('apart', 'run', '{"a":1}');
+    }
+    const { text } = await priced.costsLittle('the proposal', () =>
+      priced.rest('POST', '/servers/apart/tools/run/response-fields', {}),
+    );
+    assert.match(text, /"answers":50/);
   });
 
   for (const slug of ['few', 'many']) {
