@@ -33,6 +33,7 @@ export async function fetchDocument(
 ): Promise<FetchedDocument> {
   let { url } = wanted;
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    wanted.signal?.throwIfAborted();
     if (!URL.canParse(url)) throw refused('not a URL; allowed: the https address of a description');
     const target = new URL(url);
     target.hash = '';
@@ -47,6 +48,11 @@ export async function fetchDocument(
     url = redirectOf(answer, url);
   }
   throw refused(`the document could not be fetched: more than ${mostRedirects} redirects`);
+}
+
+/** Cancels what it is given when a signal that has not been aborted yet is. */
+export function goneWith(signal: AbortSignal | undefined): ((cancel: () => void) => void) | undefined {
+  return signal && ((cancel) => signal.addEventListener('abort', cancel, { once: true }));
 }
 
 function exchangeOf(target: URL, { workspaceId, signal }: WantedDocument, known: Validators | undefined) {
@@ -65,7 +71,7 @@ function exchangeOf(target: URL, { workspaceId, signal }: WantedDocument, known:
     body: undefined,
     timeoutMs: fetchMs,
     limitBytes: fetchedBytes,
-    onGone: signal && ((cancel: () => void) => signal.addEventListener('abort', cancel, { once: true })),
+    onGone: goneWith(signal),
   };
 }
 

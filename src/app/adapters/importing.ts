@@ -4,7 +4,7 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { type FetchParts, fetchDocument } from './fetch-document.ts';
+import { type FetchParts, fetchDocument, goneWith } from './fetch-document.ts';
 import { ownMemory } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
@@ -53,7 +53,8 @@ async function checkedDocument(
     return { documentHash, validators };
   const again = { add: [], take: [], offered: 'new' as const };
   const input = { document: body, choices, imported, again };
-  const onGone = signal && ((cancel: () => void) => signal.addEventListener('abort', cancel, { once: true }));
+  signal?.throwIfAborted();
+  const onGone = goneWith(signal);
   const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs, onGone };
   const { report } = doneOf(await parts.threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
