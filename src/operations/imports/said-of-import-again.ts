@@ -18,7 +18,7 @@ export function saidOfImportAgain(output: Said): string {
     ),
     ...output.changed
       .filter(({ tool }) => !output.gone.includes(tool))
-      .map(({ tool, fields }) => `${tool}: from the description: ${fields.map(({ path }) => path).join(', ')}`),
+      .map(({ tool, fields }) => `${tool} changes: ${fields.map(({ path }) => path).join(', ')}`),
     ...output.conflicts.map(
       ({ key, yours, document }) =>
         `Conflict ${key}: yours ${yours ?? 'nothing'}; description ${document ?? 'nothing'}`,
@@ -35,9 +35,11 @@ export function saidOfImportAgain(output: Said): string {
   return [...shown, nextLine(output, changed)].join('\n');
 }
 
-function nextLine({ mode, slug, counts }: Said, changed: Said['changed_server']): string {
+function nextLine({ mode, slug, counts, server }: Said, changed: Said['changed_server']): string {
   if (changed) return `Stored as version ${changed.server.version}; restoreVersion undoes it.`;
   if (mode === 'apply') return 'Nothing changes.';
+  if (server.length + counts.changed + counts.conflicts + counts.gone + counts.offered === 0)
+    return 'Nothing to apply.';
   const take = counts.conflicts > 0 ? ', with take for conflicts in which the description is right' : '';
   const add = counts.offered > 0 ? ', with add for operations that are wanted' : '';
   return `Next: importAgain with mode "apply", or: toolhost import-again ${slug} --apply${take}${add}.`;
