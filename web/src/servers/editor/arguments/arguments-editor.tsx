@@ -1,11 +1,10 @@
-import { Button, Group, Input, Stack } from '@mantine/core';
-import { IconPlus } from '@tabler/icons-react';
 import type { JsonObject } from '../../../answers.ts';
 import { isObject, type PathPart } from '../../config.ts';
-import { Errors, errorText, Warnings } from '../field-messages.tsx';
+import { errorText } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
 import { useBlock, useField } from '../model/editor-context.ts';
 import { useNamedRows } from '../model/use-named-rows.ts';
+import { NamedRows } from '../named-rows.tsx';
 import { ArgumentRow } from './argument-row.tsx';
 
 /** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
@@ -27,41 +26,28 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
     return <JsonField path={path} label="Arguments" text="A JSON Schema object; edited as JSON." minRows={6} />;
   }
   return (
-    <Input.Wrapper
+    <NamedRows
       label="Arguments"
-      description="A :name in the URL is replaced by the argument of that name; the others go to the query or the body."
-      labelElement="div"
+      text="A :name in the URL is replaced by the argument of that name; the others go to the query or the body."
+      field={field}
+      rows={rows}
+      addLabel="Add an argument"
+      onAdd={() => add({ type: 'string' })}
     >
-      <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
-        {rows.map(({ name, value }, index) => (
-          <ArgumentRow
-            // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-            key={index}
-            index={index}
-            name={name}
-            field={isObject(value) ? value : {}}
-            path={[...path, name]}
-            error={nameProblem(index) ?? errorText(field.errorsOfRow(name))}
-            isReadOnly={field.isReadOnly}
-            onChange={(row) => update(index, row)}
-            onRemove={() => remove(index)}
-          />
-        ))}
-        {!field.isReadOnly && (
-          <Group>
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              leftSection={<IconPlus size={14} />}
-              onClick={() => add({ type: 'string' })}
-            >
-              Add an argument
-            </Button>
-          </Group>
-        )}
-        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
-        <Warnings list={field.warnings} />
-      </Stack>
-    </Input.Wrapper>
+      {rows.map(({ name, value }, index) => (
+        <ArgumentRow
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
+          key={index}
+          index={index}
+          name={name}
+          field={isObject(value) ? value : {}}
+          path={[...path, name]}
+          error={nameProblem(index) ?? errorText(field.errorsOfRow(name))}
+          isReadOnly={field.isReadOnly}
+          onChange={(row) => update(index, row)}
+          onRemove={() => remove(index)}
+        />
+      ))}
+    </NamedRows>
   );
 }

@@ -1,9 +1,9 @@
-import { ActionIcon, Button, Group, Input, Stack, TextInput } from '@mantine/core';
-import { IconPlus, IconX } from '@tabler/icons-react';
+import { Group, TextInput } from '@mantine/core';
 import { type PathPart, textOf } from '../../config.ts';
-import { Errors, errorText, Warnings } from '../field-messages.tsx';
+import { errorText } from '../field-messages.tsx';
 import { useBlock, useField } from '../model/editor-context.ts';
 import { useNamedRows } from '../model/use-named-rows.ts';
+import { NamedRows, RemoveRow } from '../named-rows.tsx';
 
 type Props = { path: readonly PathPart[]; noun?: string; text?: string };
 
@@ -18,57 +18,39 @@ export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' 
   );
   useBlock(path, firstProblem && `the name of a header ${firstProblem}`);
   return (
-    <Input.Wrapper
+    <NamedRows
       label={noun === 'header' ? 'Headers' : `${noun[0]?.toUpperCase()}${noun.slice(1)}s`}
-      description={`${text.replace(/\.$/, '')}; {{NAME}} is filled from variables and secrets.`}
-      labelElement="div"
+      text={`${text.replace(/\.$/, '')}; {{NAME}} is filled from variables and secrets.`}
+      field={field}
+      rows={rows}
+      addLabel={`Add a ${noun}`}
+      onAdd={() => add('')}
     >
-      <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
-        {rows.map(({ name, value }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-          <Group key={index} gap={6} align="flex-start" className="th-mono">
-            <TextInput
-              aria-label={`Name of ${noun} ${index + 1}`}
-              placeholder="Accept"
-              value={name}
-              flex="1 1 9rem"
-              error={nameProblem(index)}
-              onChange={(event) => update(index, { name: event.currentTarget.value, value })}
-              readOnly={field.isReadOnly}
-            />
-            <TextInput
-              aria-label={`Value of ${noun} ${index + 1}`}
-              placeholder="application/json"
-              value={textOf(value)}
-              flex="2 1 12rem"
-              onChange={(event) => update(index, { name, value: event.currentTarget.value })}
-              onBlur={field.touch}
-              error={errorText(field.errorsOfRow(name))}
-              readOnly={field.isReadOnly}
-            />
-            {!field.isReadOnly && (
-              <ActionIcon
-                variant="subtle"
-                color="gray"
-                size={36}
-                aria-label={`Remove ${noun} ${name || index + 1}`}
-                onClick={() => remove(index)}
-              >
-                <IconX size={16} />
-              </ActionIcon>
-            )}
-          </Group>
-        ))}
-        {!field.isReadOnly && (
-          <Group>
-            <Button variant="subtle" size="compact-sm" leftSection={<IconPlus size={14} />} onClick={() => add('')}>
-              Add a {noun}
-            </Button>
-          </Group>
-        )}
-        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
-        <Warnings list={field.warnings} />
-      </Stack>
-    </Input.Wrapper>
+      {rows.map(({ name, value }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
+        <Group key={index} gap={6} align="flex-start" className="th-mono">
+          <TextInput
+            aria-label={`Name of ${noun} ${index + 1}`}
+            placeholder="Accept"
+            value={name}
+            flex="1 1 9rem"
+            error={nameProblem(index)}
+            onChange={(event) => update(index, { name: event.currentTarget.value, value })}
+            readOnly={field.isReadOnly}
+          />
+          <TextInput
+            aria-label={`Value of ${noun} ${index + 1}`}
+            placeholder="application/json"
+            value={textOf(value)}
+            flex="2 1 12rem"
+            onChange={(event) => update(index, { name, value: event.currentTarget.value })}
+            onBlur={field.touch}
+            error={errorText(field.errorsOfRow(name))}
+            readOnly={field.isReadOnly}
+          />
+          {!field.isReadOnly && <RemoveRow what={`${noun} ${name || index + 1}`} onRemove={() => remove(index)} />}
+        </Group>
+      ))}
+    </NamedRows>
   );
 }

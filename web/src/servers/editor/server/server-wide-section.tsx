@@ -1,12 +1,12 @@
-import { ActionIcon, Button, Group, Input, Stack, TextInput } from '@mantine/core';
-import { IconPlus, IconX } from '@tabler/icons-react';
+import { Group, TextInput } from '@mantine/core';
 import { Folded } from '../../../ui/folded.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { isObject, textOf } from '../../config.ts';
 import { TextField } from '../config-fields.tsx';
-import { Errors, errorText, Warnings } from '../field-messages.tsx';
+import { errorText } from '../field-messages.tsx';
 import { useBlock, useEditor, useField } from '../model/editor-context.ts';
 import { useNamedRows } from '../model/use-named-rows.ts';
+import { NamedRows, RemoveRow } from '../named-rows.tsx';
 import { HeadersEditor } from './headers-editor.tsx';
 
 /** What is written once for all tools; folded while there is none of it. */
@@ -43,73 +43,50 @@ function VariablesEditor() {
   );
   useBlock(['variables'], firstProblem && `the name of a variable ${firstProblem}`);
   return (
-    <Input.Wrapper
+    <NamedRows
       label="Variables"
-      description="Fill {{name}} in addresses, headers and constants. Everybody who may read the server sees them."
-      labelElement="div"
+      text="Fill {{name}} in addresses, headers and constants. Everybody who may read the server sees them."
+      field={field}
+      rows={rows}
+      addLabel="Add a variable"
+      onAdd={() => add({ value: '' })}
     >
-      <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
-        {rows.map(({ name, value: variable }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-          <Group key={index} gap={6} align="flex-start">
-            <TextInput
-              aria-label={`Name of variable ${index + 1}`}
-              placeholder="subdomain"
-              value={name}
-              flex="1 1 8rem"
-              className="th-mono"
-              error={nameProblem(index)}
-              onChange={(event) => update(index, { name: event.currentTarget.value, value: variable })}
-              readOnly={field.isReadOnly}
-            />
-            <TextInput
-              aria-label={`Value of variable ${index + 1}`}
-              placeholder="staging"
-              value={textOf(variable?.value)}
-              flex="2 1 9rem"
-              className="th-mono"
-              onChange={(event) => update(index, { name, value: { ...variable, value: event.currentTarget.value } })}
-              onBlur={field.touch}
-              error={errorText(field.errorsOfRow(name))}
-              readOnly={field.isReadOnly}
-            />
-            <TextInput
-              aria-label={`Description of variable ${index + 1}`}
-              placeholder="What it is for"
-              value={textOf(variable?.description)}
-              flex="2 1 9rem"
-              onChange={(event) => update(index, { name, value: described(variable, event.currentTarget.value) })}
-              readOnly={field.isReadOnly}
-            />
-            {!field.isReadOnly && (
-              <ActionIcon
-                variant="subtle"
-                color="gray"
-                size={36}
-                aria-label={`Remove variable ${name || index + 1}`}
-                onClick={() => remove(index)}
-              >
-                <IconX size={16} />
-              </ActionIcon>
-            )}
-          </Group>
-        ))}
-        {!field.isReadOnly && (
-          <Group>
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              leftSection={<IconPlus size={14} />}
-              onClick={() => add({ value: '' })}
-            >
-              Add a variable
-            </Button>
-          </Group>
-        )}
-        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
-        <Warnings list={field.warnings} />
-      </Stack>
-    </Input.Wrapper>
+      {rows.map(({ name, value: variable }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
+        <Group key={index} gap={6} align="flex-start">
+          <TextInput
+            aria-label={`Name of variable ${index + 1}`}
+            placeholder="subdomain"
+            value={name}
+            flex="1 1 8rem"
+            className="th-mono"
+            error={nameProblem(index)}
+            onChange={(event) => update(index, { name: event.currentTarget.value, value: variable })}
+            readOnly={field.isReadOnly}
+          />
+          <TextInput
+            aria-label={`Value of variable ${index + 1}`}
+            placeholder="staging"
+            value={textOf(variable?.value)}
+            flex="2 1 9rem"
+            className="th-mono"
+            onChange={(event) => update(index, { name, value: { ...variable, value: event.currentTarget.value } })}
+            onBlur={field.touch}
+            error={errorText(field.errorsOfRow(name))}
+            readOnly={field.isReadOnly}
+          />
+          <TextInput
+            aria-label={`Description of variable ${index + 1}`}
+            placeholder="What it is for"
+            value={textOf(variable?.description)}
+            flex="2 1 9rem"
+            onChange={(event) => update(index, { name, value: described(variable, event.currentTarget.value) })}
+            readOnly={field.isReadOnly}
+          />
+          {!field.isReadOnly && <RemoveRow what={`variable ${name || index + 1}`} onRemove={() => remove(index)} />}
+        </Group>
+      ))}
+    </NamedRows>
   );
 }
 
