@@ -25,6 +25,7 @@ describe('the renewal of a login', () => {
   let watched: Server;
   let url: string;
   let asked = 0;
+  let answered = 0;
   let held: Promise<void> | undefined;
   let fails = false;
   before(async () => {
@@ -40,7 +41,10 @@ describe('the renewal of a login', () => {
         body,
       });
       await held;
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+      const tokens = await answer.text();
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(tokens, () => {
+        answered += 1;
+      });
     });
     await new Promise<void>((resolve) => watched.listen(0, '127.0.0.1', resolve));
     url = `http://127.0.0.1:${(watched.address() as AddressInfo).port}/token`;
@@ -57,6 +61,7 @@ describe('the renewal of a login', () => {
     change((login) => ({ ...login, token_endpoint: url }));
     aheadMs += 61 * 60_000;
     asked = 0;
+    answered = 0;
     held = undefined;
     fails = false;
   });
@@ -85,8 +90,12 @@ describe('the renewal of a login', () => {
     const child = beginToolhost(['servers', 'list'], { env });
     const ended = endOf(child);
     await eventually(() => assert.equal(asked, 1), withinMs);
+    // The command finds the signal and the answer at the same time.
+    child.kill('SIGSTOP');
     child.kill('SIGINT');
     release();
+    await eventually(() => assert.equal(answered, 1), withinMs);
+    child.kill('SIGCONT');
     assert.notEqual((await ended).code, 0);
     assert.notEqual(stored().refresh_token, before.refresh_token);
     assert.equal((await list()).code, 0);

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError } from '../../errors.ts';
 import { whileLocked } from './lock.ts';
@@ -74,6 +75,9 @@ export function changeCredential<Result>(folder: string, profile: string, change
         replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
       });
     } finally {
+      // Node tells of a signal after the other events of the same turn, such as the answer that ended the change.
+      await nextTurn();
+      await nextTurn();
       for (const signal of signals) process.off(signal, defer);
       replacement.discard();
       if (waiting) process.kill(process.pid, waiting);
