@@ -22,7 +22,7 @@ import { callersOf } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { endpoints, hosting } from './adapters/endpoints.ts';
 import { createLoginCheck } from './adapters/login-check.ts';
-import { gatewayWork, startThreads } from './adapters/threads.ts';
+import { decodingWork, gatewayWork, startThreads } from './adapters/threads.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { limitCalls } from './call-limits.ts';
 import { startCallRecords } from './call-records.ts';
@@ -65,7 +65,9 @@ export async function createApp(
   const { now } = database.time;
   const keyring = await openKeyring({ config, secrets }, database, log);
   const observability = await startObservability(config, secrets.metricsToken, log);
-  const { http, documents } = outboundClients(config, surroundings, observability, log);
+  const threads = startThreads(surroundings.clock);
+  const decodeOnThread = decodingWork(threads);
+  const { http, documents } = outboundClients(config, surroundings, log, { observability, decodeOnThread });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const from = { config, store: database, keyring, log };
   const caches = createCaches({ ...from, ...surroundings });
@@ -73,7 +75,6 @@ export async function createApp(
   const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
   const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, presence, http }, surroundings);
-  const threads = startThreads(surroundings.clock);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
   const { clientTokens } = logins;

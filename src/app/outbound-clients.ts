@@ -1,5 +1,6 @@
 import { hopHeader } from '../domain/http/headers.ts';
 import type { Log } from '../log.ts';
+import type { DecodeOnThread } from '../outbound/decode.ts';
 import { createHttpClient } from '../outbound/http-client.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
@@ -8,15 +9,14 @@ import type { Surroundings } from './surroundings.ts';
 /** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
   { egressAllow }: FullConfig,
-  surroundings: Surroundings,
-  observability: Observability,
+  { resolve, publicAddresses }: Surroundings,
   log: Log,
+  { observability, decodeOnThread }: { observability: Observability; decodeOnThread: DecodeOnThread },
 ) {
-  const { resolve, publicAddresses } = surroundings;
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
-  const options = { resolve, hopHeader, onBlocked: observability.onBlocked, onUnasked };
+  const options = { resolve, decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
   return {
     http: createHttpClient({ ...options, allow: egressAllow }),
     documents: createHttpClient({ ...options, allow: publicAddresses }),

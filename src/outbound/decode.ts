@@ -1,39 +1,99 @@
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-import { OutboundError } from '../errors.ts';
+import { JobError, OutboundError } from '../errors.ts';
+import type { Answer, Exchange } from './exchange.ts';
 
-type Decoder = (data: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+type Options = { maxOutputLength: number; chunkSize: number };
+type Coding = {
+  decode: (data: Uint8Array, options: Options) => Promise<Buffer>;
+  decodeSync: (data: Uint8Array, options: Options) => Buffer;
+};
 
-const decoders = new Map<string, Decoder>([
-  ['gzip', promisify(zlib.gunzip)],
-  ['x-gzip', promisify(zlib.gunzip)],
-  ['deflate', promisify(zlib.inflate)],
-  ['br', promisify(zlib.brotliDecompress)],
-  ['zstd', promisify(zlib.zstdDecompress)],
+const gzip: Coding = { decode: promisify(zlib.gunzip), decodeSync: zlib.gunzipSync };
+const codings = new Map<string, Coding>([
+  ['gzip', gzip],
+  ['x-gzip', gzip],
+  ['deflate', { decode: promisify(zlib.inflate), decodeSync: zlib.inflateSync }],
+  ['br', { decode: promisify(zlib.brotliDecompress), decodeSync: zlib.brotliDecompressSync }],
+  ['zstd', { decode: promisify(zlib.zstdDecompress), decodeSync: zlib.zstdDecompressSync }],
 ]);
 
+/** Decoding of a body on a thread. */
+export type DecodeJob = {
+  input: { body: Uint8Array; coding: string; limitBytes: number };
+  output: { body: Uint8Array } | { failure: 'oversize' | 'malformed' };
+};
+
 /**
- * Decodes the content coding of a body. We ask for none, but some upstreams compress nevertheless.
- * `coding` is a list when the upstream named several; no honest one does.
- * @throws OutboundError oversize when the result exceeds `limitBytes`, malformed when it does not decode
+ * Decodes on a job thread what is longer than `shortBytes`, before or after. Node's own threads, of which there are four,
+ * also look up names and read files for everybody, and do not know of workspaces. @throws JobError
  */
-export async function decodeBody(
-  body: Buffer,
-  coding: string | readonly string[] | undefined,
-  limitBytes: number,
-): Promise<Buffer> {
-  const name = String(coding ?? '')
+export type DecodeOnThread = (
+  input: DecodeJob['input'],
+  of: Pick<Exchange, 'workspaceId' | 'onGone'>,
+) => Promise<DecodeJob['output']>;
+
+const shortBytes = 64 * 1024;
+/** Bytes that are decoded at once; each piece costs the event loop the same. Node's own 16 KB are many pieces. */
+const pieceBytes = 64 * 1024;
+
+/**
+ * Decodes the content coding of an answer's body. We ask for none, but some upstreams compress nevertheless.
+ * The header is a list when the upstream named several codings; no honest one does.
+ * @throws OutboundError oversize when the result exceeds the limit of the exchange, malformed when it does not decode
+ */
+export async function decodeBody(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Promise<Buffer> {
+  const { body } = answer;
+  const { limitBytes } = exchange;
+  const name = nameOf(answer.headers['content-encoding']);
+  if (name === '' || name === 'identity' || body.length === 0) return body;
+  const coding = codings.get(name);
+  if (!coding) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');
+  if (body.length <= shortBytes) {
+    try {
+      return await coding.decode(body, { maxOutputLength: Math.min(limitBytes, shortBytes), chunkSize: pieceBytes });
+    } catch (error) {
+      if (!isTooLong(error)) throw malformed();
+      if (limitBytes <= shortBytes) throw oversize(limitBytes);
+    }
+  }
+  const output = await onThread({ body, coding: name, limitBytes }, exchange).catch(refused);
+  if ('body' in output) return Buffer.from(output.body.buffer, output.body.byteOffset, output.body.byteLength);
+  throw output.failure === 'oversize' ? oversize(limitBytes) : malformed();
+}
+
+export function runDecodeJob({ body, coding, limitBytes }: DecodeJob['input']): {
+  output: DecodeJob['output'];
+  transfer: ArrayBuffer[];
+} {
+  try {
+    const decoded = codings.get(coding)?.decodeSync(body, { maxOutputLength: limitBytes, chunkSize: pieceBytes });
+    if (!decoded) return { output: { failure: 'malformed' }, transfer: [] };
+    return { output: { body: decoded }, transfer: decoded.buffer instanceof ArrayBuffer ? [decoded.buffer] : [] };
+  } catch (error) {
+    return { output: { failure: isTooLong(error) ? 'oversize' : 'malformed' }, transfer: [] };
+  }
+}
+
+function nameOf(coding: string | readonly string[] | undefined): string {
+  return String(coding ?? '')
     .trim()
     .toLowerCase();
-  if (name === '' || name === 'identity' || body.length === 0) return body;
-  const decode = decoders.get(name);
-  if (!decode) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');
-  try {
-    return await decode(body, { maxOutputLength: limitBytes });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw oversize(limitBytes);
-    throw new OutboundError('malformed', 'the upstream answered with a body that does not decompress');
-  }
+}
+
+function isTooLong(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+}
+
+function malformed(): OutboundError {
+  return new OutboundError('malformed', 'the upstream answered with a body that does not decompress');
+}
+
+/** @throws OutboundError oversize, cancelled, instead of JobError */
+function refused(error: unknown): never {
+  if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+  const reason = error.reason === 'cancelled' ? 'cancelled' : 'oversize';
+  throw new OutboundError(reason, `the compressed answer of the upstream was not decoded: ${error.message}`);
 }
 
 export function oversize(limitBytes: number): OutboundError {

@@ -3,7 +3,7 @@ import type { BlockedClass } from './address.ts';
 import { Connections } from './connections.ts';
 import { guardedConnector, type Resolve } from './connector.ts';
 import { createDeadlines } from './deadlines.ts';
-import { decodeBody } from './decode.ts';
+import { type DecodeOnThread, decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { Pool } from './pool.ts';
@@ -28,6 +28,7 @@ export type HttpClient = {
 export type OutboundOptions = {
   allow: EgressAllow;
   resolve: Resolve;
+  decodeOnThread: DecodeOnThread;
   /** Name of the header that marks every request, so that one that comes back to this service is refused. */
   hopHeader: string;
   /** Monotonic ms; decides how long connections are kept. */
@@ -55,7 +56,7 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
         const attempt = (pool: Pool, isSecond: boolean, onFailure: (error: OutboundError) => void) =>
           pool.begin(
             new Transfer(marked, until, deadlines, {
-              resolve: (answer) => resolve(decoded(answer, marked.limitBytes)),
+              resolve: (answer) => resolve(decoded(answer, marked, options.decodeOnThread)),
               reject: onFailure,
             }),
             isSecond,
@@ -84,8 +85,7 @@ function mayRetry(exchange: Exchange, error: OutboundError): boolean {
 }
 
 /** Most upstreams follow our request to compress nothing. @throws OutboundError */
-function decoded(answer: Answer, limitBytes: number): Answer | Promise<Answer> {
-  const coding = answer.headers['content-encoding'];
-  if (coding === undefined) return answer;
-  return decodeBody(answer.body, coding, limitBytes).then((body) => ({ ...answer, body }));
+function decoded(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Answer | Promise<Answer> {
+  if (answer.headers['content-encoding'] === undefined) return answer;
+  return decodeBody(answer, exchange, onThread).then((body) => ({ ...answer, body }));
 }

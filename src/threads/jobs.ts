@@ -4,6 +4,7 @@ import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
 import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
 import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
+import type { DecodeJob } from '../outbound/decode.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
@@ -14,6 +15,7 @@ export type Jobs = {
   'read-answer': AnswerJob;
   'shorten-content': ContentJob;
   'write-capture': CaptureJob;
+  'decode-body': DecodeJob;
 };
 
 export type JobKind = keyof Jobs;
@@ -31,5 +33,6 @@ export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) =>
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,
+  'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,
 };

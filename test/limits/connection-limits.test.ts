@@ -8,6 +8,7 @@ import { hopHeader } from '../../src/domain/http/headers.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
+import { decodeOnThread } from '../support/decode-here.ts';
 import { eventually } from '../support/eventually.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
 import { type EchoingUpstream, echo, said, startEchoingUpstream } from '../support/upstreams/echoing-upstream.ts';
@@ -61,6 +62,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
 
   const clientTo = (port: number) =>
     createHttpClient({
+      decodeOnThread,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
       resolve: () => undefined,
       hopHeader,
@@ -100,6 +102,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const own = createHttpClient({
+      decodeOnThread,
       allow: parseEgressAllow(`kept.example:${port}`),
       resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
@@ -228,6 +231,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   it('gives up a connection that is still being made when its caller leaves', async () => {
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({
+      decodeOnThread,
       allow: parseEgressAllow('192.0.2.1:9'),
       resolve: () => undefined,
       hopHeader,

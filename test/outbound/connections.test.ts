@@ -9,6 +9,7 @@ import { type Resolve, systemResolve } from '../../src/outbound/connector.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
+import { decodeOnThread } from '../support/decode-here.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
@@ -86,7 +87,7 @@ describe('the HTTP client', () => {
   beforeEach(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
-    http = createHttpClient({ allow, resolve, hopHeader });
+    http = createHttpClient({ decodeOnThread, allow, resolve, hopHeader });
   });
   afterEach(() => Promise.all([http.close(), upstream.close(), hostile.close()]));
 
@@ -176,7 +177,12 @@ describe('the HTTP client', () => {
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const inner = createHttpClient({ allow: parseEgressAllow(`127.0.0.1:${port}`), resolve, hopHeader });
+    const inner = createHttpClient({
+      decodeOnThread,
+      allow: parseEgressAllow(`127.0.0.1:${port}`),
+      resolve,
+      hopHeader,
+    });
     const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, '/'));
     assert.deepEqual([answer.status, answer.body.toString()], [200, 'ok']);
     await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, '/upgrade')));
@@ -185,7 +191,12 @@ describe('the HTTP client', () => {
   });
 
   it('keeps one pool of connections for each workspace and origin', async () => {
-    const inner = createHttpClient({ allow: parseEgressAllow(`127.0.0.1:${upstream.port}`), resolve, hopHeader });
+    const inner = createHttpClient({
+      decodeOnThread,
+      allow: parseEgressAllow(`127.0.0.1:${upstream.port}`),
+      resolve,
+      hopHeader,
+    });
     for (const workspaceId of ['a', 'b', 'a']) await inner.send(exchange(upstream.url, '/', { workspaceId }));
     assert.equal(inner.poolCount(), 2);
     await inner.close();

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
+import type { DecodeOnThread } from '../../outbound/decode.ts';
 import type { Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
@@ -21,6 +22,7 @@ const limitMs = {
   'check-configuration': 10_000,
   'shorten-content': 10_000,
   'write-capture': 5000,
+  'decode-body': 5000,
 };
 
 export function startThreads(clock: () => number): ThreadPool {
@@ -63,11 +65,20 @@ export function configurationWork(threads: ThreadPool, rules: RuleSource): Check
   };
 }
 
+/** Decodes compressed answers of upstreams on threads. */
+export function decodingWork(threads: ThreadPool): DecodeOnThread {
+  return (input, { workspaceId, onGone }) => {
+    const kind = 'decode-body';
+    const transfer = ownMemory(input.body);
+    return threads.run({ kind, input, workspaceId, onGone, limitMs: limitMs[kind], transfer });
+  };
+}
+
 export function threadSources(threads: ThreadPool): Source[] {
   return [
     {
       name: 'toolhost_jobs',
-      help: 'Jobs on threads (long answers, large arguments and configurations): under way, and waiting for a thread.',
+      help: 'Jobs on threads (long or compressed answers, large arguments and configurations): under way, and waiting for a thread.',
       type: 'gauge',
       label: 'state',
       readEach() {
