@@ -1,4 +1,3 @@
-import { credentialHeader, credentialsOf, isStored } from '../../domain/config/authentication.ts';
 import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
 import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
@@ -79,8 +78,8 @@ async function loginCaller(
  */
 function presentedCredential(server: HostedServer, headers: RequestHeaders): string | undefined {
   const bearer = bearerToken(headers);
-  const name = callersHeader(server);
-  const other = name === undefined || name === 'authorization' ? undefined : headerValue(headers, name);
+  const name = server.callersHeader;
+  const other = name === undefined ? undefined : headerValue(headers, name);
   if (other === undefined || other === '') return bearer;
   const bare = other.replace(/^(Bearer|Basic) +/i, '');
   if (bearer !== undefined && bearer !== bare)
@@ -91,11 +90,4 @@ function presentedCredential(server: HostedServer, headers: RequestHeaders): str
       `the header ${name} must hold one credential of visible ASCII characters without spaces`,
     );
   return bare;
-}
-
-/** The header of the credential that callers bring, or of the first one where all are stored. */
-function callersHeader({ config }: HostedServer): string | undefined {
-  const all = credentialsOf(config.authentication);
-  const brought = all.find((one) => !isStored(one)) ?? all[0];
-  return brought && credentialHeader(brought)?.toLowerCase();
 }

@@ -8,10 +8,14 @@ import { plainFailure, type ToolFailure } from '../../errors.ts';
  * @throws ToolFailure invalid_arguments
  */
 export function refuseOwnKey({ path, headers, body }: UpstreamRequest, searched?: ReadonlySet<unknown>): void {
+  if (holdsApiKey(path) || headers.some(holdsApiKey) || (body !== undefined && bodyHoldsKey(body, searched)))
+    throw ownKeyFailure();
+}
+
+function bodyHoldsKey(body: NonNullable<UpstreamRequest['body']>, searched?: ReadonlySet<unknown>): boolean {
   const parts = formParts(body);
   const texts = parts ? parts.flatMap(([name, value, of]) => [name, value, of?.fileName]) : [body as string | Buffer];
-  if (holdsApiKey(path) || headers.some(holdsApiKey) || texts.some((text) => !searched?.has(text) && holdsKey(text)))
-    throw ownKeyFailure();
+  return texts.some((text) => !searched?.has(text) && holdsKey(text));
 }
 
 export function ownKeyFailure(): ToolFailure {

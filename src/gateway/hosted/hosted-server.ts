@@ -1,5 +1,11 @@
 import { type Access, accessOf } from '../../domain/config/access.ts';
-import { type Authentication, credentialsOf } from '../../domain/config/authentication.ts';
+import {
+  type Authentication,
+  type Authentications,
+  credentialHeader,
+  credentialsOf,
+  isStored,
+} from '../../domain/config/authentication.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { resolvedTool } from '../../domain/config/server-wide.ts';
@@ -31,6 +37,11 @@ export type HostedServer = {
   view: ViewOf | undefined;
   config: ServerConfig;
   access: Access;
+  /**
+   * The header of the credential that callers bring, or of the first one where all are stored, in lower case; undefined
+   * where there is none besides `Authorization`.
+   */
+  callersHeader: string | undefined;
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
   /** Requests for tokens with client credentials; filled by the first calls. */
@@ -101,6 +112,7 @@ export function compileServer(
     view: undefined,
     config,
     access,
+    callersHeader: callersHeader(config.authentication),
     info: infoOf(source, config.name),
     secrets,
     tokenRequests: new Map(),
@@ -118,6 +130,13 @@ export function compileServer(
     },
   };
   return server;
+}
+
+function callersHeader(authentication: Authentications | undefined): string | undefined {
+  const all = credentialsOf(authentication);
+  const brought = all.find((one) => !isStored(one)) ?? all[0];
+  const name = brought && credentialHeader(brought)?.toLowerCase();
+  return name === 'authorization' ? undefined : name;
 }
 
 /** The address below `/mcp/`: the slug, or `slug/view`. */
