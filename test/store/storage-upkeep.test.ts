@@ -119,6 +119,18 @@ for (const engine of engines) {
       await world.stop();
     });
 
+    it('[find A5] is left to other processes by one that stops while it takes the lease', async () => {
+      const world = await open();
+      const { one, two, insert, ids, now } = world;
+      await insert('audit_events', audit('old', now() - 21 * day));
+      const looking = one.look();
+      await Promise.all([one.stop(), looking]);
+      assert.deepEqual([await ids('leases', 'name'), await ids('audit_events')], [[], ['old']]);
+      await round(two);
+      assert.deepEqual(await ids('audit_events'), []);
+      await world.stop();
+    });
+
     it('[find A5] is deleted from every table, and younger rows stay', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { newId } from '../../domain/ids.ts';
 import type { Log } from '../../log.ts';
 import type { Db } from '../../store/db.ts';
+import { oneAtATime } from '../../store/one-at-a-time.ts';
 import { releaseLease, takeLease } from '../../store/pruning/leases.ts';
 import { outageLog } from '../observability/outage-log.ts';
 
@@ -51,15 +52,15 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
   const stopping = new AbortController();
   const { signal } = stopping;
 
-  async function look(): Promise<void> {
+  const look = oneAtATime(async () => {
     if (signal.aborted) return;
     const until = now() + leaseMs;
     const isHeld = await takeLease(records, { name, holder, now: now(), until });
     heldUntil = isHeld ? until : 0;
     // A new holder begins with a round, because it cannot know how far the previous one came.
     if (!isHeld) dueAt = 0;
-    else if (!running && now() >= dueAt) running = begin();
-  }
+    else if (!running && !signal.aborted && now() >= dueAt) running = begin();
+  });
 
   async function begin(): Promise<void> {
     dueAt = now() + work.roundMs;
@@ -91,6 +92,8 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
     async stop() {
       stopping.abort();
       clearInterval(timer);
+      // A look that is under way may still take the lease.
+      await look().catch(() => undefined);
       await running;
       if (now() >= heldUntil) return;
       await releaseLease(records, { name, holder }).catch((error) =>
