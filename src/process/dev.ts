@@ -36,9 +36,9 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
 }
 
 /** Ends the process with 0 at a signal, after `close` and the service's running calls. */
-export function stopDevOnSignals(service: DevService, close: () => void): void {
-  stopOnSignals(createLog('warn'), () => {
-    close();
+export function stopDevOnSignals(service: DevService, close: () => Promise<void>): void {
+  stopOnSignals(createLog('warn'), async () => {
+    await close();
     return service.stop();
   });
 }

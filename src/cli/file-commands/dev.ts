@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { messageOf } from '../../errors.ts';
 import { routes, urlOf } from '../../routes.ts';
 import type { FileReading } from '../files/serve-files.ts';
 import { wholeUpTo } from '../input/whole-number.ts';
@@ -37,11 +38,15 @@ async function dev(paths: readonly string[], options: Options): Promise<void> {
   const read = createFileServing(service.servers, paths, process.env);
   const update = oneAfterAnother(async () => show(await read(), service.baseUrl));
   // Watched before the first reading, so that no change in between is missed.
-  const stopFollowing = followFiles(paths, () => void update());
-  stopDevOnSignals(service, stopFollowing);
+  const stopFollowing = followFiles(paths, () => void update.run().catch((error) => note(messageOf(error))));
+  stopDevOnSignals(service, async () => {
+    stopFollowing();
+    // What it still applies needs the service.
+    await update.stop();
+  });
   const { key } = await service.servers.run('createApiKey', { name: 'dev', scopes: ['manage', 'call'] });
   note(`Dashboard  ${service.baseUrl}\nAPI key    ${key} (until this command ends)`);
-  await update();
+  await update.run();
   print(`toolhost ready ${service.baseUrl}`);
 }
 

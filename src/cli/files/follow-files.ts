@@ -24,20 +24,38 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** Runs `work`, one run at a time; requests during a run cause one more run after it. */
-export function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
+/** Work that runs again and again, one run at a time. */
+export type RepeatedWork = {
+  /** Runs it; a request during a run causes one more run after it. @throws whatever the work throws */
+  run(): Promise<void>;
+  /** Resolves when the run that is under way has ended; none follows it. */
+  stop(): Promise<void>;
+};
+
+export function oneAfterAnother(work: () => Promise<void>): RepeatedWork {
   let running: Promise<void> | undefined;
   let isAskedAgain = false;
-  const run = async () => {
-    do {
-      isAskedAgain = false;
-      await work();
-    } while (isAskedAgain);
-    running = undefined;
+  let isStopped = false;
+  const runAll = async () => {
+    try {
+      do {
+        isAskedAgain = false;
+        await work();
+      } while (isAskedAgain && !isStopped);
+    } finally {
+      running = undefined;
+    }
   };
-  return () => {
-    if (running) isAskedAgain = true;
-    else running = run();
-    return running;
+  return {
+    async run() {
+      if (isStopped) return;
+      if (running) isAskedAgain = true;
+      else running = runAll();
+      await running;
+    },
+    async stop() {
+      isStopped = true;
+      await running?.catch(() => undefined);
+    },
   };
 }
