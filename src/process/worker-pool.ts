@@ -17,7 +17,7 @@ export type WorkerPool = {
   stop(ms: number): Promise<boolean>;
 };
 
-/** A worker that dies earlier than this may have a cause that kills its replacement as well. */
+/** A worker that serves for less than this may die of something that kills its replacement as well. */
 const youngMs = 5000;
 const firstPauseMs = 50;
 const mostYoungDeaths = 8;
@@ -36,17 +36,21 @@ export function createWorkerPool(
   function fork(): void {
     if (stopping) return;
     const worker = cluster.fork(env);
-    const forkedAt = performance.now();
-    worker.on('message', (message: FromWorker) => onMessage(worker, message));
+    let readyAt: number | undefined;
+    worker.on('message', (message: FromWorker) => {
+      if (message.kind === 'ready') readyAt = performance.now();
+      onMessage(worker, message);
+    });
     worker.on('exit', (exitCode, signal) => {
       if (stopping) return;
+      const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
       if (!settled) failed.resolve();
-      else replace({ worker: worker.process.pid, exitCode, signal }, performance.now() - forkedAt);
+      else replace({ worker: worker.process.pid, exitCode, signal }, servedMs);
     });
   }
 
-  function replace(ended: object, livedMs: number): void {
-    youngDeaths = livedMs < youngMs ? youngDeaths + 1 : 0;
+  function replace(ended: object, servedMs: number): void {
+    youngDeaths = servedMs < youngMs ? youngDeaths + 1 : 0;
     if (youngDeaths === mostYoungDeaths) {
       log.fatal(ended, `${mostYoungDeaths} workers in a row ended within seconds of their start; the service gives up`);
       givenUp.resolve();
@@ -57,7 +61,9 @@ export function createWorkerPool(
     setTimeout(fork, pauseMs);
   }
 
-  const alive = () => Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  // A worker that has died may be listed until its channel is closed.
+  const alive = () => listed().filter((worker) => !worker.isDead());
+  const listed = () => Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
 
   return {
     fork,

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -265,7 +266,7 @@ describe('the first process of several', () => {
     assert.equal(await child.end(), 0);
   });
 
-  it('gives up with a sentence when workers die again and again', async () => {
+  it('gives up with a sentence when workers die again and again, however long one takes to start', async () => {
     const serving = await startChildToolhost(env);
     child = serving;
     const ended = serving.ended();
@@ -273,18 +274,38 @@ describe('the first process of several', () => {
     void ended.then(() => {
       over = true;
     });
-    for (let killed = 0; !over; ) {
+    let killed = 0;
+    let isHeld = false;
+    while (!over) {
       const [latest = 0] = workersOf(serving).slice(-1);
       if (workersOf(serving).length === 2 + killed) {
         process.kill(latest, 'SIGKILL');
         killed += 1;
       }
+      isHeld ||= await holdStart(serving);
       await eventually(() => assert.ok(over || workersOf(serving).length === 2 + killed), patienceMs);
     }
     assert.equal(await ended, 1);
+    assert.deepEqual([killed, isHeld], [8, true]);
     assert.match(serving.output(), /8 workers in a row ended within seconds of their start; the service gives up/);
   });
 });
+
+/** Longer than the time for which a worker must serve to count as one that works. */
+const heldMs = 5500;
+
+/** Makes the start of the next worker take long. False when it was too quick to be held. */
+async function holdStart(child: ChildToolhost): Promise<boolean> {
+  const pid = await eventually(() => {
+    const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ').map(Number);
+    return children.find((one) => one > 0 && !workersOf(child).includes(one)) ?? assert.fail('no worker starts');
+  }, patienceMs);
+  process.kill(pid, 'SIGSTOP');
+  const isHeld = !workersOf(child).includes(pid);
+  if (isHeld) await delay(heldMs);
+  process.kill(pid, 'SIGCONT');
+  return isHeld;
+}
 
 describe('a process on a SQLite file in which another one writes', () => {
   it('waits for its turn and serves everything else meanwhile', async () => {
