@@ -35,6 +35,7 @@ function compileCache() {
 }
 
 const cache = compileCache();
+process.env.UV_THREADPOOL_SIZE ||= '32';
 const env = {
   ...process.env,
   MALLOC_ARENA_MAX: process.env.MALLOC_ARENA_MAX || '1',

@@ -2,6 +2,7 @@ import { hopHeader } from '../domain/http/headers.ts';
 import type { Log } from '../log.ts';
 import type { DecodeOnThread } from '../outbound/decode.ts';
 import { createHttpClient } from '../outbound/http-client.ts';
+import { createLookups } from '../outbound/lookups.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -9,14 +10,15 @@ import type { Surroundings } from './surroundings.ts';
 /** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
   { egressAllow }: FullConfig,
-  { resolve, publicAddresses }: Surroundings,
+  { resolve, lookups, publicAddresses }: Surroundings,
   log: Log,
   { observability, decodeOnThread }: { observability: Observability; decodeOnThread: DecodeOnThread },
 ) {
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
-  const options = { resolve, decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
+  const lookupsOf = createLookups(resolve, lookups);
+  const options = { lookupsOf, decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
   return {
     http: createHttpClient({ ...options, allow: egressAllow }),
     documents: createHttpClient({ ...options, allow: publicAddresses }),

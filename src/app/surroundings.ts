@@ -1,11 +1,13 @@
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
+import type { LookupLimits } from '../outbound/lookups.ts';
 import type { ProcessClocks } from '../store/changes/database-clock.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 
 /** External dependencies and time limits of a process; tests set their own. */
 export type Surroundings = {
   resolve: Resolve;
+  lookups: LookupLimits;
   /** Addresses that the address guard also takes for public where a stranger chooses the URL. Empty except in tests. */
   publicAddresses: EgressAllow;
   /** How long the headers and the whole of a request may take to arrive, in ms. */

@@ -16,8 +16,8 @@ const sweepMs = 1000;
 const rememberedUpstreams = 2000;
 
 export type ConnectionsOptions = {
-  /** Creates the function that connects to an origin. */
-  connectorOf: (origin: string) => Connect;
+  /** Creates the function that connects a workspace to an origin. */
+  connectorOf: (origin: string, workspaceId: string) => Connect;
   /** Monotonic ms. */
   clock: () => number;
   /** Reports an upstream that sent bytes which no request asked for. */
@@ -120,7 +120,7 @@ export class Connections implements Shared {
     const key = `${workspaceId} ${origin}`;
     const known = this.#upstreams.get(key);
     if (known) return known;
-    const upstream = createUpstream(origin, this.#options.connectorOf(origin));
+    const upstream = createUpstream(origin, this.#options.connectorOf(origin, workspaceId));
     this.#upstreams.set(key, upstream);
     return upstream;
   }

@@ -1,11 +1,12 @@
 import type { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import { Connections } from './connections.ts';
-import { guardedConnector, type Resolve } from './connector.ts';
+import { guardedConnector } from './connector.ts';
 import { createDeadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange } from './exchange.ts';
+import type { LookupsOf } from './lookups.ts';
 import type { Pool } from './pool.ts';
 import { Transfer } from './transfer.ts';
 
@@ -27,7 +28,7 @@ export type HttpClient = {
 
 export type OutboundOptions = {
   allow: EgressAllow;
-  resolve: Resolve;
+  lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
   /** Name of the header that marks every request, so that one that comes back to this service is refused. */
   hopHeader: string;
@@ -42,10 +43,11 @@ export type OutboundOptions = {
 };
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
-  const { allow, resolve: resolveName, onBlocked = () => undefined, onUnasked = () => undefined } = options;
+  const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
   const { clock = () => performance.now() } = options;
   const deadlines = createDeadlines();
-  const connectorOf = (origin: string) => guardedConnector(new URL(origin), allow, resolveName, onBlocked);
+  const connectorOf = (origin: string, workspaceId: string) =>
+    guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
   const connections = new Connections({ connectorOf, clock, onUnasked, mostConnections: options.mostConnections });
 
   return {

@@ -11,6 +11,7 @@ import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
+import { lookupLimits } from '../outbound/lookups.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
@@ -31,6 +32,7 @@ const sweepMs = 100;
 
 export const usualSurroundings: Surroundings = {
   resolve: systemResolve,
+  lookups: lookupLimits(process.env.UV_THREADPOOL_SIZE),
   publicAddresses: [],
   headersMs: 10_000,
   requestMs: 30_000,

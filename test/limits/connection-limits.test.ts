@@ -64,7 +64,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     createHttpClient({
       decodeOnThread,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
-      resolve: () => undefined,
+      lookupsOf: () => () => undefined,
       hopHeader,
       mostConnections,
       clock: () => performance.now() + aheadMs,
@@ -104,7 +104,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     const own = createHttpClient({
       decodeOnThread,
       allow: parseEgressAllow(`kept.example:${port}`),
-      resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+      lookupsOf: () => (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
       clock: () => performance.now() + aheadMs,
     });
@@ -233,7 +233,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     const own = createHttpClient({
       decodeOnThread,
       allow: parseEgressAllow('192.0.2.1:9'),
-      resolve: () => undefined,
+      lookupsOf: () => () => undefined,
       hopHeader,
     });
     const onGone = (cancel: () => void) => void gone.promise.then(cancel);

@@ -87,7 +87,7 @@ describe('the HTTP client', () => {
   beforeEach(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
-    http = createHttpClient({ decodeOnThread, allow, resolve, hopHeader });
+    http = createHttpClient({ decodeOnThread, allow, lookupsOf: () => resolve, hopHeader });
   });
   afterEach(() => Promise.all([http.close(), upstream.close(), hostile.close()]));
 
@@ -180,7 +180,7 @@ describe('the HTTP client', () => {
     const inner = createHttpClient({
       decodeOnThread,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
-      resolve,
+      lookupsOf: () => resolve,
       hopHeader,
     });
     const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, '/'));
@@ -194,7 +194,7 @@ describe('the HTTP client', () => {
     const inner = createHttpClient({
       decodeOnThread,
       allow: parseEgressAllow(`127.0.0.1:${upstream.port}`),
-      resolve,
+      lookupsOf: () => resolve,
       hopHeader,
     });
     for (const workspaceId of ['a', 'b', 'a']) await inner.send(exchange(upstream.url, '/', { workspaceId }));

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createLookups, lookupLimits } from '../../src/outbound/lookups.ts';
+import { toolAt as configuredTool } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type NameServers, nameServers } from '../support/upstreams/name-servers.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const lookups = lookupLimits('32');
+const threads = 16;
+const oauth = {
+  authorization_url: 'https://id.example/authorize',
+  token_url: 'https://id.example/token',
+  client_id: 'c',
+  client_secret: 's',
+};
+
+describe('lookups of names', () => {
+  let upstream: RecordingUpstream;
+  let names: NameServers;
+  let stop: () => Promise<void>;
+  beforeEach(async () => {
+    upstream = await startRecordingUpstream();
+    names = nameServers(threads);
+  });
+  afterEach(async () => {
+    names.release();
+    await Promise.all([stop(), upstream.close()]);
+  });
+
+  const options = () => ({
+    env: { EGRESS_ALLOW: `good.example:${upstream.port}` },
+    surroundings: { resolve: names.resolve, lookups },
+  });
+  /** A server of a workspace whose tools call these hosts. Returns its key. */
+  const serve = async (toolhost: TestToolhost, slug: string, urls: readonly string[], more: Json = {}) => {
+    const key = await toolhost.key({ workspace: slug, scopes: ['manage', 'call'] });
+    const tools = urls.map((url, n) => configuredTool(url, { name: `get_${n}`, timeout_ms: 5000 }));
+    const body = { name: slug, slug, tools, ...more };
+    const { status, text } = await toolhost.rest('POST', '/servers', { key, body });
+    assert.equal(status, 201, text);
+    return key;
+  };
+  const isServed = async (toolhost: TestToolhost) => {
+    const { isError, content } = await toolhost.callTool('neighbour', 'some-token', 'get_0');
+    assert.equal(isError ?? false, false, content[0]?.text);
+  };
+
+  it('[sec F5] of a workspace whose name servers are silent leave threads to others', async () => {
+    const toolhost = await startToolhost(options());
+    stop = toolhost.stop;
+    await serve(toolhost, 'neighbour', [`http://good.example:${upstream.port}/thing`]);
+    const hostile = ['one', 'two', 'three'];
+    const tools = Array.from({ length: 20 }, (_, n) => n);
+    for (const slug of hostile) {
+      await serve(
+        toolhost,
+        slug,
+        tools.map((n) => `https://h${n}.${slug}.silent.example/thing`),
+      );
+    }
+    const calls = hostile.flatMap((slug) => tools.map((n) => toolhost.callTool(slug, 'some-token', `get_${n}`)));
+    await eventually(() => assert.ok(names.asked.length >= hostile.length));
+    await isServed(toolhost);
+    assert.ok(names.asked.length < threads, String(names.asked));
+    const results = await Promise.all(calls);
+    assert.ok(results.every(({ isError }) => isError));
+    await isServed(toolhost);
+  });
+
+  it('[sec F5] that strangers cause by the addresses of client documents leave threads to others', async () => {
+    const toolhost = await startToolhost(options());
+    stop = toolhost.stop;
+    const url = `http://good.example:${upstream.port}/thing`;
+    await serve(toolhost, 'neighbour', [url]);
+    await serve(toolhost, 'logs-in', [url], { authentication: { type: 'Bearer' }, oauth });
+    const visits = Array.from({ length: 40 }, (_, n) => {
+      const query = new URLSearchParams({
+        client_id: `https://c${n}.silent.example/client.json`,
+        response_type: 'code',
+      });
+      return fetch(`${toolhost.url}/mcp/logs-in/authorize?${query}`, { redirect: 'manual' });
+    });
+    for (const page of await Promise.all(visits)) assert.equal(page.status, 400);
+    assert.equal(names.queued, 0);
+    await isServed(toolhost);
+  });
+
+  it('[sec F5] run within their limits, share a name, and are all answered (property)', async (t) => {
+    stop = async () => undefined;
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const steps = fc.array(fc.record({ of: fc.nat(7), host: fc.nat(30), ends: fc.nat(3) }), { maxLength: 200 });
+    fc.assert(
+      fc.property(steps, fc.constantFrom('4', '16', '32', undefined), (all, size) => {
+        const most = lookupLimits(size);
+        const running = new Map<string, () => void>();
+        const of = createLookups((hostname, callback) => {
+          assert.ok(!running.has(hostname));
+          running.set(hostname, () => {
+            running.delete(hostname);
+            callback(null, []);
+          });
+        }, most);
+        let [asked, answered] = [0, 0];
+        const endOne = () => running.values().next().value?.();
+        for (const { of: workspace, host, ends } of all) {
+          asked++;
+          const before = running.size;
+          of(`w${workspace}`)(`h${host}`, () => answered++);
+          assert.ok(running.size <= most.ofAll);
+          if (before === 0) assert.equal(running.size, 1);
+          for (let n = 0; n < ends; n++) endOne();
+        }
+        while (running.size > 0) endOne();
+        t.mock.timers.tick(10_000);
+        assert.equal(answered, asked);
+      }),
+    );
+  });
+});
