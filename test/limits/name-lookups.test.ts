@@ -45,7 +45,7 @@ describe('lookups of names', () => {
   };
   const isServed = async (toolhost: TestToolhost) => {
     const { isError, content } = await toolhost.callTool('neighbour', 'some-token', 'get_0');
-    assert.equal(isError ?? false, false, content[0]?.text);
+    assert.equal(isError ?? false, false, String(content[0]?.text));
   };
 
   it('[sec F5] of a workspace whose name servers are silent leave threads to others', async () => {
