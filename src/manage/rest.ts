@@ -1,20 +1,16 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { type BodyLimits, bodyProblem, parseJson } from '../domain/json/json.ts';
-import { scanJson } from '../domain/json/json-scan.ts';
-import { isLongBody, parseLongJson } from '../domain/json/long-json.ts';
-
+import { LongInput } from '../domain/json/long-input.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
-import { hasBody } from '../http/read-body.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
-import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
 import { routes } from '../routes.ts';
 import { createBodyReader } from './large-bodies.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
+import { bodyOf } from './rest-body.ts';
 import { staticDocument } from './static-document.ts';
 
 /** `isAdmitted` is set once the actor is authenticated. */
@@ -46,6 +42,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
   const readLimited = createBodyReader();
+  const hasThreads = parts.runner.parts.checkConfigOnThread !== undefined;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
@@ -53,9 +50,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const actor = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
       checkScope(op, actor);
-      const limits = bodyLimitsFor(op, actor);
-      const read = () => readLimited(c.env.incoming, limits.bytes, actor.workspaceId);
-      const body = await bodyOf(c, limits, read);
+      const body = await bodyOf(c.env.incoming, { op, actor, hasThreads }, readLimited);
       numeric ??= numericInputs(op);
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
@@ -88,17 +83,16 @@ function inputOf(
   c: HonoContext<Env>,
   numeric: ReadonlySet<string>,
   isVersioned: boolean,
-  body: { [field: string]: unknown },
+  body: { [field: string]: unknown } | LongInput,
 ): object {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
     name,
     numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text,
   ]);
-  const input: { [field: string]: unknown } = { ...body, ...Object.fromEntries(fromUrl) };
   const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
-  if (version !== undefined) input.expected_version = version;
-  return input;
+  const over = { ...Object.fromEntries(fromUrl), ...(version !== undefined && { expected_version: version }) };
+  return body instanceof LongInput ? body.with(over) : { ...body, ...over };
 }
 
 /** Reads `If-Match`. A value that is not understood must not be ignored (RFC 9110, 13.1.1). */
@@ -108,30 +102,4 @@ function matchedVersion(match: string | undefined): number | undefined {
   if (version === undefined)
     throw invalid([{ path: 'If-Match', message: 'allowed: one ETag as a server was given with, such as "3"' }]);
   return Number(version);
-}
-
-const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
-
-async function bodyOf(
-  c: HonoContext<Env>,
-  limits: BodyLimits,
-  read: () => Promise<Buffer>,
-): Promise<Record<string, unknown>> {
-  const { incoming } = c.env;
-  if (c.req.method === 'GET' || !hasBody(incoming)) return {};
-  const isJson = mediaTypeOf(c.req.header('content-type')) === 'application/json';
-  // A body without Content-Length may be empty, and then needs no type.
-  if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
-  const bytes = await read();
-  if (bytes.length === 0) return {};
-  if (!isJson) throw notJson();
-  const scan = scanJson(bytes, limits.depth);
-  if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  const tooMuch = bodyProblem(scan, limits);
-  if (tooMuch) throw new AppError('tooLarge', tooMuch);
-  const text = bytes.toString('utf8');
-  const body = isLongBody(bytes.length, scan) ? await parseLongJson(text) : parseJson(text);
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
-  return body as Record<string, unknown>;
 }

@@ -1,23 +1,9 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../domain/config/server-config.ts';
 import { AppError } from '../errors.ts';
-import type { StoredServer } from '../store/servers/servers.ts';
 import { slugInput, versionInput } from './shapes.ts';
 
 const changeable = serverConfigSchema.shape;
-
-/** Fields of a stored configuration that a change removes with null. */
-const removable = [
-  'description',
-  'authentication',
-  'oauth',
-  'base_url',
-  'headers',
-  'variables',
-  'tool_mode',
-  'max_answer_tokens',
-  'views',
-] as const;
 
 export const changeInput = z.strictObject({
   slug: slugInput,
@@ -42,11 +28,4 @@ export function versionOf(raw: Raw): number | undefined {
   const parsed = versionInput.safeParse(raw.expected_version);
   if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
   return parsed.data;
-}
-
-/** Merges the fields of an update into a stored configuration. */
-export function changed(current: StoredServer, { slug: _, expected_version: _version, ...fields }: Raw): Raw {
-  const merged: Raw = { ...current.config, ...fields };
-  for (const field of removable) if (merged[field] === null) delete merged[field];
-  return merged;
 }

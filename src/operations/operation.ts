@@ -168,6 +168,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   input: Input;
   /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
   validatesInput?: boolean;
+  /** A field that is a whole configuration, and may be a `LongInput`. With `validatesInput` the whole input may be one. */
+  longField?: string;
   output: Output;
   /** Largest body over REST in bytes, where it is not the usual one. */
   largestBody?: number;

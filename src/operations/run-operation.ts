@@ -9,6 +9,7 @@ import {
   isLargerThan,
   plainNumbers,
 } from '../domain/json/json.ts';
+import { LongInput } from '../domain/json/long-input.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -22,6 +23,7 @@ import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts'
 import { checkWriteQuota } from './quotas/quota-rules.ts';
 import type { WriteQueue } from './quotas/write-queue.ts';
 import { type Precheck, StalePrecheck } from './servers/checked-config.ts';
+import { errorOfFault, nulFault } from './servers/sent-config.ts';
 import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
@@ -50,7 +52,8 @@ export async function runOperation<Op extends Operation>(
   authorise(op, actor, raw);
   const isLarge = isLargerThan(raw, large);
   if (isLarge) await nextTurn();
-  refuseNul(raw);
+  // A long input is searched by the thread that parses it.
+  if (holdsNul(raw)) throw errorOfFault(nulFault);
   if (isLarge) await nextTurn();
   const input = op.validatesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   const { defaultQuotas } = runner.parts;
@@ -118,15 +121,16 @@ type Input = Record<string, unknown>;
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
   const plain = plainNumbers(given) as Input;
-  const parsed = op.input.safeParse('arguments' in op.input.shape ? { ...plain, arguments: given.arguments } : plain);
+  // A thread checks what is in it.
+  const long = op.longField !== undefined && given[op.longField] instanceof LongInput ? op.longField : undefined;
+  const checked = {
+    ...plain,
+    ...('arguments' in op.input.shape && { arguments: given.arguments }),
+    ...(long !== undefined && { [long]: {} }),
+  };
+  const parsed = op.input.safeParse(checked);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
-  return parsed.data;
-}
-
-/** Refuses U+0000, which PostgreSQL cannot store in a text. */
-function refuseNul(raw: unknown): void {
-  if (!holdsNul(raw)) return;
-  throw invalid([{ path: '', message: 'a text holds the character U+0000; leave it out' }]);
+  return long === undefined ? parsed.data : { ...parsed.data, [long]: given[long] };
 }
 
 /** Checks an actor before any input is read. @throws AppError forbidden */

@@ -25,8 +25,10 @@ export type JobOutput<Kind extends JobKind> = Jobs[Kind]['output'];
 /** Result of a job: its output, and the memory in it that is transferred rather than copied. */
 export type Done<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
 
+type Job<Kind extends JobKind> = (input: JobInput<Kind>) => Done<JobOutput<Kind>> | Promise<Done<JobOutput<Kind>>>;
+
 /** Loaded by a thread with its first job of a kind. */
-export const jobs: { [Kind in JobKind]: () => Promise<(input: JobInput<Kind>) => Done<JobOutput<Kind>>> } = {
+export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
   'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,

@@ -61,7 +61,9 @@ export function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
 export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind] });
+    const { config } = input;
+    const transfer = typeof config === 'string' ? [] : [config.text.buffer];
+    return threads.run({ kind, input: { ...input, rules }, workspaceId, limitMs: limitMs[kind], transfer });
   };
 }
 

@@ -62,6 +62,7 @@ const planMcpServer = operation({
   effect: 'read',
   isTool: false,
   input: z.strictObject(wantedShape),
+  longField: 'config',
   output: z.object({
     change: z.enum(changeKinds).describe('created: there is no such server yet.'),
     version: z.int().min(0).describe('Version of the server; 0 when there is none.'),
@@ -116,6 +117,7 @@ const applyMcpServer = operation({
       .optional()
       .describe('true also undoes changes that were made elsewhere, and takes the server from another label.'),
   }),
+  longField: 'config',
   output: stored.extend({
     change: z.enum(changeKinds),
     changes: changesShape,

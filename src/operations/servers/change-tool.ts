@@ -2,6 +2,7 @@ import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { Tool } from '../../domain/config/tool.ts';
 import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
+import { LongInput } from '../../domain/json/long-input.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
@@ -13,15 +14,18 @@ import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 import { checkConfig, precheck, warningsOfStored } from './check-config.ts';
 import type { Precheck } from './checked-config.ts';
+import { LongConfig, type RawFields, toolOfFields, withOnly } from './sent-config.ts';
 
-/** Fields of a tool as received. */
-export type RawTool = { [field: string]: unknown };
+/** An input that adds a tool, or changes the tool `before`. */
+type ToolInput = { input: RawFields; before?: Tool | undefined };
 
-/**
- * The configuration of a server with one tool only. One tool is checked by it, so that a change costs the same however
- * many tools there are, and is not refused because of a tool that it leaves as it is.
- */
-const withOnly = ({ config: { views: _, ...config } }: StoredServer, tool: unknown) => ({ ...config, tools: [tool] });
+/** The configuration to check: that of the server with the new tool only. */
+function configToCheck({ config: { tools: _, ...config } }: StoredServer, { input, before }: ToolInput) {
+  if (!(input instanceof LongInput)) return withOnly(config, toolOfFields(input, before));
+  const { views: _views, ...server } = config;
+  const tool = before && JSON.stringify(before);
+  return new LongConfig(input, { kind: 'tool', config: JSON.stringify(server), tool });
+}
 
 /** Index of a tool. @throws AppError notFound */
 export function indexOfTool({ config }: StoredServer, name: string): number {
@@ -31,30 +35,28 @@ export function indexOfTool({ config }: StoredServer, name: string): number {
   throw new AppError('notFound', `the server has no such tool${nearestOrAll(name, names)}`);
 }
 
-/** The fields of a tool after a change: those that are sent replace the stored ones, null removes one. */
-export function changedTool(tool: Tool, fields: RawTool): RawTool {
-  const merged: RawTool = { ...tool, ...fields };
-  for (const [name, value] of Object.entries(fields)) if (value === null) delete merged[name];
-  return merged;
-}
-
 /** Checks a large tool before the transaction that stores it. */
 export async function precheckTool(
   context: Context,
   current: StoredServer,
-  raw: RawTool,
+  given: ToolInput,
 ): Promise<Precheck | undefined> {
-  return precheck(context, withOnly(current, raw), await namesOfSecrets(context, current));
+  return precheck(context, configToCheck(current, given), await namesOfSecrets(context, current));
 }
 
 /** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
-export async function validTool(context: Context, current: StoredServer, raw: RawTool): Promise<Tool> {
-  const foreign = foreignDocument(raw);
-  if (foreign !== undefined) throw invalid([{ path: '', message: foreign }], 'Nothing was stored');
-  const { config, problems } = await checkConfig(context, withOnly(current, raw), []);
+export async function validTool(context: Context, current: StoredServer, given: ToolInput): Promise<Tool> {
+  const { input, before } = given;
+  if (!(input instanceof LongInput)) refuseForeign(foreignDocument(toolOfFields(input, before)));
+  const { config, problems, foreign } = await checkConfig(context, configToCheck(current, given), []);
+  refuseForeign(foreign);
   const tool = config?.tools[0];
   if (tool) return tool;
   throw invalid(problems.map(ofTool), 'Nothing was stored; the tool is not valid');
+}
+
+function refuseForeign(message: string | undefined): void {
+  if (message !== undefined) throw invalid([{ path: '', message }], 'Nothing was stored');
 }
 
 /** @throws AppError invalid when another tool has the name; `index` is that of the tool itself */

@@ -1,5 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
+import { accessOf } from '../../domain/config/access.ts';
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
 import { isLargerThan } from '../../domain/json/json.ts';
+import type { JsonScan } from '../../domain/json/json-scan.ts';
+import { LongInput } from '../../domain/json/long-input.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
 import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
@@ -7,13 +11,20 @@ import type { Context } from '../operation.ts';
 import {
   type CheckConfigOnThread,
   type CheckedConfig,
+  type ConfigFacts,
   type ConfigurationJob,
   type Precheck,
   StalePrecheck,
 } from './checked-config.ts';
+import { errorOfFault, LongConfig, type LongConfigText } from './sent-config.ts';
 
 /** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
 const most = { values: 1500, characters: 60_000 };
+
+/** Whether a body with a configuration is so large that it is parsed on the thread that checks it. */
+export function isParsedOnThread(bytes: number, { elements, names }: JsonScan): boolean {
+  return bytes > most.characters || elements > most.values || names > most.values;
+}
 
 /** `stored` are the names of the secrets that have a value. */
 export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
@@ -26,20 +37,56 @@ export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly
  * StalePrecheck
  */
 export async function checkConfig(context: Context, raw: unknown, stored: readonly string[]): Promise<CheckedConfig> {
-  if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return checkDirectly(raw, context.rules, stored);
-  const text = await textOf(raw);
-  if (context.precheck?.text === text) return context.precheck.result;
-  if (context.precheck) throw new StalePrecheck();
-  return checkText(context, text, stored);
+  const large = await ofThread(context, raw);
+  if (large === undefined) return checkDirectly(raw, context.rules, stored);
+  const { precheck } = context;
+  if (precheck && isSame(precheck.checked, large)) return precheck.result;
+  if (precheck) throw new StalePrecheck();
+  return checkLarge(context, large, stored);
 }
 
-async function checkText(context: Context, text: string, stored: readonly string[]): Promise<CheckedConfig> {
-  const { config, problems, warnings } = await onThread(context, { config: text, stored, isStored: false });
-  if (config === undefined) return { problems, warnings };
+/** The same for an answer that only reports: a large configuration stays on the thread. @throws AppError tooLarge, tooMany */
+export async function reportOn(
+  context: Context,
+  raw: unknown,
+): Promise<Omit<CheckedConfig, 'config'> & { facts?: ConfigFacts | undefined }> {
+  const large = await ofThread(context, raw);
+  if (large !== undefined) return onThread(context, { config: sent(large), stored: [], purpose: 'report' });
+  const { config, problems, warnings } = checkDirectly(raw, context.rules, []);
+  return { facts: config && factsOf(config), problems, warnings };
+}
+
+export function factsOf(config: ServerConfig): ConfigFacts {
+  return { tools: config.tools.length, access: accessOf(config) };
+}
+
+/** A configuration that is checked on a thread; undefined for one that is checked here. */
+async function ofThread(context: Context, raw: unknown): Promise<string | LongConfig | undefined> {
+  if (raw instanceof LongConfig) return raw;
+  if (raw instanceof LongInput) return new LongConfig(raw, { kind: 'whole' });
+  return isLargerThan(raw, most) && context.checkConfigOnThread ? textOf(raw) : undefined;
+}
+
+function isSame(checked: string | LongConfig, other: string | LongConfig): boolean {
+  if (typeof checked === 'string' || typeof other === 'string') return checked === other;
+  return checked.input === other.input && isDeepStrictEqual(checked.recipe, other.recipe);
+}
+
+function sent(large: string | LongConfig): string | LongConfigText {
+  return typeof large === 'string' ? large : { ...large.input.copy(), recipe: large.recipe };
+}
+
+async function checkLarge(
+  context: Context,
+  large: string | LongConfig,
+  stored: readonly string[],
+): Promise<CheckedConfig> {
+  const { config, ...found } = await onThread(context, { config: sent(large), stored, purpose: 'store' });
+  if (config === undefined) return found;
   await turnAfter(config);
   const parsed = JSON.parse(config) as ServerConfig;
   await turnAfter(config);
-  return { config: parsed, problems, warnings };
+  return { ...found, config: parsed };
 }
 
 /** A large value as JSON, in a turn of its own. */
@@ -56,9 +103,8 @@ export async function precheck(
   raw: unknown,
   stored: readonly string[] = [],
 ): Promise<Precheck | undefined> {
-  if (!isLargerThan(raw, most) || !context.checkConfigOnThread) return undefined;
-  const text = await textOf(raw);
-  return { text, result: await checkText(context, text, stored) };
+  const large = await ofThread(context, raw);
+  return large === undefined ? undefined : { checked: large, result: await checkLarge(context, large, stored) };
 }
 
 /** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
@@ -71,7 +117,7 @@ export async function warningsOfStored(
   // Masking the secrets of a configuration leaves its tools as they are.
   if (checked?.config?.tools === config.tools) return checked.warnings;
   if (!isLargerThan(config, most) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
-  const { warnings } = await onThread(context, { config: await textOf(config), stored, isStored: true });
+  const { warnings } = await onThread(context, { config: await textOf(config), stored, purpose: 'warnings' });
   return warnings;
 }
 
@@ -85,9 +131,11 @@ export async function validConfig(context: Context, raw: unknown): Promise<Serve
 async function onThread(
   context: Context,
   input: Parameters<CheckConfigOnThread>[0],
-): Promise<ConfigurationJob['output']> {
+): Promise<Exclude<ConfigurationJob['output'], { refused: unknown }>> {
   try {
-    return await (context.checkConfigOnThread as CheckConfigOnThread)(input, context.actor.workspaceId);
+    const result = await (context.checkConfigOnThread as CheckConfigOnThread)(input, context.actor.workspaceId);
+    if ('refused' in result) throw errorOfFault(result.refused);
+    return result;
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
     const message = `the configuration was not checked: ${error.message}`;

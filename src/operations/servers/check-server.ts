@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accessKinds, accessOf } from '../../domain/config/access.ts';
+import { accessKinds } from '../../domain/config/access.ts';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { Quotas } from '../../domain/quotas.ts';
@@ -9,7 +9,7 @@ import { isSlugTaken } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { tooManyTools } from '../quotas/quota-rules.ts';
 import { firstWarnings, problemsShape, warningsShape } from '../shapes.ts';
-import { checkConfig } from './check-config.ts';
+import { reportOn } from './check-config.ts';
 import { takenSentence } from './store-server.ts';
 
 const createScope = 'manage:write';
@@ -36,13 +36,13 @@ export const checkMcpServer = operation({
       ),
   }),
   async run(context, input) {
-    const { config, problems, warnings } = await checkConfig(context, input, []);
-    const excess = config && tooManyTools(config.tools.length, await quotasOf(context));
+    const { facts, problems, warnings } = await reportOn(context, input);
+    const excess = facts && tooManyTools(facts.tools, await quotasOf(context));
     if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
     const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
     const known = slug_taken === undefined ? {} : { slug_taken };
-    if (!config) return { valid: false, problems: [...problems], warnings: [], ...known };
-    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: accessOf(config), ...known };
+    if (!facts) return { valid: false, problems: [...problems], warnings: [], ...known };
+    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: facts.access, ...known };
   },
 });
 

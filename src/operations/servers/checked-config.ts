@@ -1,10 +1,21 @@
+import type { Access } from '../../domain/config/access.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import type { Problem } from '../../errors.ts';
 import type { RuleSource } from './config-rules.ts';
+import type { InputFault, LongConfig, LongConfigText } from './sent-config.ts';
 
 /** Problems and warnings of a configuration. `config` is set when it is valid, with defaults filled in. */
-export type CheckedConfig = { config?: ServerConfig; problems: readonly Problem[]; warnings: readonly Warning[] };
+export type CheckedConfig = {
+  config?: ServerConfig;
+  problems: readonly Problem[];
+  warnings: readonly Warning[];
+  /** What the tool is, when it is a document of another program. */
+  foreign?: string | undefined;
+};
+
+/** Facts about a valid configuration. */
+export type ConfigFacts = { tools: number; access: Access };
 
 /** Checks a configuration on a thread. @throws JobError */
 export type CheckConfigOnThread = (
@@ -12,17 +23,25 @@ export type CheckConfigOnThread = (
   workspaceId: string,
 ) => Promise<ConfigurationJob['output']>;
 
-/** The check of a configuration, made before its transaction. `text` is the configuration as JSON. */
-export type Precheck = { text: string; result: CheckedConfig };
+/** The check of a configuration, made before its transaction, and what was checked. */
+export type Precheck = { checked: string | LongConfig; result: CheckedConfig };
 
 /** Thrown in a transaction when the server was changed after its new configuration was checked. */
 export class StalePrecheck extends Error {}
 
 /**
- * Check of a configuration on a thread. Configurations are transferred as JSON text. For a stored configuration, which
- * is valid, only the warnings are computed. `stored` are the names of the secrets that have a value.
+ * Check of a configuration on a thread. Configurations are transferred as JSON text, a valid one also back when `purpose`
+ * is to store it. For a stored configuration, which is valid, only the warnings are computed. `stored` are the names of
+ * the secrets that have a value.
  */
 export type ConfigurationJob = {
-  input: { config: string; stored: readonly string[]; isStored: boolean; rules: RuleSource };
-  output: { config: string | undefined; problems: readonly Problem[]; warnings: readonly Warning[] };
+  input: {
+    config: string | LongConfigText;
+    stored: readonly string[];
+    purpose: 'store' | 'report' | 'warnings';
+    rules: RuleSource;
+  };
+  output: JobResult | { refused: InputFault };
 };
+
+type JobResult = Omit<CheckedConfig, 'config'> & { config?: string | undefined; facts?: ConfigFacts | undefined };

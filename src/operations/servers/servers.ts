@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { LongInput } from '../../domain/json/long-input.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { revokeServerGrants } from '../../store/logins/grants.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
-import { deleteServer } from '../../store/servers/servers.ts';
-import { changed, changeInput, versionOf } from '../change-input.ts';
+import { deleteServer, type StoredServer } from '../../store/servers/servers.ts';
+import { changeInput, versionOf } from '../change-input.ts';
 import { operation } from '../operation.ts';
 import {
   getServer,
@@ -26,6 +27,7 @@ import {
 import { precheck } from './check-config.ts';
 import { checkMcpServer } from './check-server.ts';
 import { importedField, importState } from './import-state.ts';
+import { changed, LongConfig, type RawFields, replacement } from './sent-config.ts';
 import { mostSecrets } from './store-secret.ts';
 import {
   changedMeanwhile,
@@ -140,11 +142,11 @@ const updateMcpServer = operation({
   output: stored,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return precheckChange(context, current, changed(current, input));
+    return precheckChange(context, current, changedConfig(current, input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeServer(context, current, changed(current, input), versionOf(input)));
+    return storedAnswer(context, await changeServer(context, current, changedConfig(current, input), versionOf(input)));
   },
   isUnchanged,
   audit: auditStored,
@@ -160,16 +162,25 @@ const replaceMcpServer = operation({
   input: serverConfigSchema.extend({ expected_version: versionInput }),
   validatesInput: true,
   output: stored,
-  async precheck(context, { expected_version: _, ...config }) {
-    return precheckChange(context, await getServer(context, String(config.slug)), config);
+  async precheck(context, input) {
+    return precheckChange(context, await getServer(context, String(input.slug)), wholeConfig(input));
   },
-  async run(context, { expected_version, ...config }) {
-    const current = await getServer(context, String(config.slug));
-    return storedAnswer(context, await changeServer(context, current, config, versionOf({ expected_version })));
+  async run(context, input) {
+    const current = await getServer(context, String(input.slug));
+    return storedAnswer(context, await changeServer(context, current, wholeConfig(input), versionOf(input)));
   },
   isUnchanged,
   audit: auditStored,
 });
+
+function changedConfig({ config }: StoredServer, input: RawFields): RawFields | LongConfig {
+  if (!(input instanceof LongInput)) return changed(config, input);
+  return new LongConfig(input, { kind: 'change', config: JSON.stringify(config) });
+}
+
+function wholeConfig(input: RawFields): RawFields | LongConfig {
+  return input instanceof LongInput ? new LongConfig(input, { kind: 'replacement' }) : replacement(input);
+}
 
 const deleteMcpServer = operation({
   name: 'deleteMcpServer',

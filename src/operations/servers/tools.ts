@@ -6,10 +6,8 @@ import { versionOf } from '../change-input.ts';
 import { type Context, operation } from '../operation.ts';
 import { firstWarnings, getServer, isUnchanged, slugInput, toolInput, toRecord, versionInput } from '../shapes.ts';
 import {
-  changedTool,
   indexOfTool,
   precheckTool,
-  type RawTool,
   refuseBrokenViews,
   refuseTakenName,
   validTool,
@@ -67,10 +65,6 @@ const saidOf = (verb: string) => (answer: Answer) =>
     ...answer.next_steps.map((step) => `Next: ${step}`),
   ].join('\n');
 
-function fieldsOf({ slug: _, tool: _tool, expected_version: _version, ...fields }: RawTool): RawTool {
-  return fields;
-}
-
 const addTool = operation({
   name: 'addTool',
   summary: 'Add a tool to a hosted server',
@@ -82,22 +76,17 @@ const addTool = operation({
   validatesInput: true,
   output,
   async precheck(context, input) {
-    return precheckTool(context, await getServer(context, String(input.slug)), newTool(input));
+    return precheckTool(context, await getServer(context, String(input.slug)), { input });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    const tool = await validTool(context, current, newTool(input));
+    const tool = await validTool(context, current, { input });
     refuseTakenName(current, tool.name);
     return store(context, current, { input, tools: [...current.config.tools, tool], tool, name: tool.name });
   },
   audit,
   say: saidOf('Added'),
 });
-
-/** `tool` is no field of a tool, and is refused as such. */
-function newTool({ slug: _, expected_version: _version, ...fields }: RawTool): RawTool {
-  return fields;
-}
 
 const updateTool = operation({
   name: 'updateTool',
@@ -112,12 +101,13 @@ const updateTool = operation({
   output,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return precheckTool(context, current, changedOf(current, input));
+    const before = current.config.tools[indexOfTool(current, String(input.tool))];
+    return precheckTool(context, current, { input, before });
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
     const index = indexOfTool(current, String(input.tool));
-    const tool = await validTool(context, current, changedOf(current, input));
+    const tool = await validTool(context, current, { input, before: current.config.tools[index] });
     refuseTakenName(current, tool.name, index);
     const tools = current.config.tools.with(index, tool);
     return store(context, current, { input, tools, tool, name: tool.name, was: String(input.tool) });
@@ -129,11 +119,6 @@ const updateTool = operation({
   },
   say: saidOf('Changed'),
 });
-
-function changedOf(current: StoredServer, input: RawTool): RawTool {
-  const index = indexOfTool(current, String(input.tool));
-  return changedTool(current.config.tools[index] as Tool, fieldsOf(input));
-}
 
 const removeTool = operation({
   name: 'removeTool',

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+/** A body of this length is not parsed on the event loop. White space makes any body so long. */
+const padding = ' '.repeat(61_000);
+
+const origin = 'https://api.example.com';
+const tool = (name: string, more = '') =>
+  `{"name":"${name}","description":"Gets it.","method":"get","url":"${origin}/${name}"${more}}`;
+
+/** Members of inputs: names, and values as JSON text of which some are valid. */
+const valuesOf: { [name: string]: readonly string[] } = {
+  slug: ['"known"', '"other"', '"none"', '7', '[]', '"a\\u0000"', `[${'1,'.repeat(700)}1]`, 'null'],
+  expected_version: ['1', '2', '1.0', '1e0', '-0', '"1"', 'null', '{}', `{"a":"${'x'.repeat(1100)}"}`],
+  tool: ['"first"', '"made"', '"none"', '5'],
+  name: ['"Some"', '"made"', '""', '"\\ud800"', '12345678901234567890', '"first"', '"\\u00e9\\n"'],
+  title: ['"A title"', 'null', '1.10'],
+  description: ['"It says."', 'null', '"\\"\\\\{}[],:"', '1.10', '"\\u0000"'],
+  method: ['"GET"', '"put"', '"NONE"', 'null'],
+  url: [`"${origin}/x"`, `"${origin}/{id}"`, '"ftp://a"', 'null'],
+  input_schema: ['{"type":"object","properties":{"id":{"type":"string"}}}', '{"type":7}', '{"a\\u0000":1}', '1e400'],
+  base_url: [`"${origin}"`, 'null', '"x"'],
+  headers: ['{}', '{"X-A":"b","X-A":"c"}', '{"__proto__":"b"}', 'null', '[1.50]'],
+  tools: [
+    `[${tool('first')}]`,
+    `[${tool('first')}, ${tool('made', ',"__proto__":1')}]`,
+    `[${tool('first', ',"timeout_ms":2000.0,"name":"made"')}]`,
+    `[${tool('first')},${tool('first')}]`,
+    '[]',
+    '"text"',
+    '[[[]]]',
+    '[{"name":"t","inputSchema":{}}]',
+  ],
+  views: ['{"all":{"tools":["first"]}}', '{"all":{"tools":["none"]}}', 'null', '{"__proto__":{}}'],
+  config: [`{"name":"Some","slug":"known","tools":[${tool('first')}]}`, '{}', '[]', '{"slug":1,"slug":"known"}'],
+  label: ['"set"', '7'],
+  secrets: ['{"A":"b"}', '{}', '[]'],
+  openapi: ['"3.1.0"', '3.10'],
+  swagger: ['"2.0"'],
+  unknown: ['1', '"x"', '{"a":[1.10,-0,{"b":null}]}'],
+  __proto__: ['{"slug":"known"}', '1'],
+  constructor: ['{}'],
+  7: ['"a name that is sorted first"'],
+  'na"me\\': ['1'],
+};
+
+const space = fc.constantFrom('', '', ' ', '\n\t', '\r\n  ');
+/** A name as JSON text, with any of its letters escaped. */
+const nameText = (name: string) =>
+  fc.array(fc.boolean(), { minLength: name.length, maxLength: name.length }).map((escaped) => {
+    const letters = [...name].map((letter, index) =>
+      escaped[index] && escaped[0]
+        ? `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
+        : JSON.stringify(letter).slice(1, -1),
+    );
+    return `"${letters.join('')}"`;
+  });
+const member = (name: string) =>
+  fc
+    .tuple(space, nameText(name), space, space, fc.constantFrom(...(valuesOf[name] as string[])), space)
+    .map((parts) => `${parts[0]}${parts[1]}${parts[2]}:${parts[3]}${parts[4]}${parts[5]}`);
+const anyMember = fc.constantFrom(...Object.keys(valuesOf)).chain(member);
+/** Members that make a valid input, of which each may be left out, and a few others. */
+const membersFrom = (valid: readonly string[]) =>
+  fc
+    .tuple(fc.subarray([...valid], { minLength: Math.max(0, valid.length - 1) }), fc.array(anyMember, { maxLength: 3 }))
+    .chain(([some, others]) => fc.shuffledSubarray([...some, ...others], { minLength: some.length + others.length }));
+
+const validConfig = ['"name":"Some"', '"slug":"known"', `"tools":[${tool('first')}]`];
+const validTool = ['"name":"made"', '"description":"Gets it."', '"method":"GET"', `"url":"${origin}/made"`];
+const requests = fc.oneof(
+  fc.tuple(fc.constantFrom('POST /check', 'POST /check?slug=known', 'POST /check?x=%00'), membersFrom(validConfig)),
+  fc.tuple(fc.constantFrom('POST /servers', 'PUT /servers/known', 'PUT /servers/none'), membersFrom(validConfig)),
+  fc.tuple(fc.constant('PATCH /servers/known'), membersFrom([])),
+  fc.tuple(fc.constantFrom('POST /servers/known/tools', 'POST /servers/other/tools'), membersFrom(validTool)),
+  fc.tuple(fc.constantFrom('PATCH /servers/known/tools/first', 'PATCH /servers/known/tools/made'), membersFrom([])),
+  fc.tuple(
+    fc.constantFrom('POST /servers/known/plan', 'POST /servers/known/apply'),
+    membersFrom([`"config":${(valuesOf.config as string[])[0]}`]),
+  ),
+);
+
+const runs = Number(process.env.LONG_RUNS ?? 150);
+const seed = Number(process.env.LONG_SEED ?? 7);
+
+describe('an input that is parsed on a thread', () => {
+  /** Two services with the same servers: one gets each input as it is, the other one gets it long. */
+  let pair: { toolhost: TestToolhost; key: string; limited: string }[];
+  before(async () => {
+    pair = await Promise.all(
+      [0, 1].map(async () => {
+        const toolhost = await startToolhost();
+        const key = await toolhost.key();
+        return { toolhost, key, limited: await toolhost.key({ servers: ['known'] }) };
+      }),
+    );
+    for (const { toolhost } of pair)
+      for (const slug of ['known', 'other'])
+        await toolhost.createServer({ name: slug, slug, tools: [JSON.parse(tool('first')) as Json] });
+  });
+  after(() => Promise.all(pair.map(({ toolhost }) => toolhost.stop())));
+
+  /** The answer without what differs from service to service. */
+  const answerOf = async ({ toolhost }: { toolhost: TestToolhost }, path: string, init: RequestInit) => {
+    const response = await fetch(toolhost.url + path, init);
+    const text = (await response.text())
+      .replaceAll(toolhost.url, 'URL')
+      .replaceAll(/"\d{4}-\d\d-\d\dT[^"]*"|(?:srv|key)_\w+|"request_id":"[^"]*"|"api_key[^"]*"/g, '…');
+    return { status: response.status, etag: response.headers.get('etag'), text };
+  };
+  const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  /** Sends a body to one service, and the same body with white space to the other one. */
+  const compare = async (path: string, short: string, init: (of: { key: string; limited: string }) => RequestInit) => {
+    const [expected, found] = await Promise.all(
+      pair.map((one, index) => {
+        const body = index === 0 ? short.replace('@', '') : short.replace('@', padding);
+        return answerOf(one, path, { ...init(one), body });
+      }),
+    );
+    // What the input is about is looked up first, so an unknown server may be reported instead.
+    const isNul = expected?.text.includes('holds the character U+0000');
+    if (isNul) assert.ok([400, 404].includes(found?.status ?? 0), `${path} ${short}`);
+    else assert.deepEqual(found, expected, `${path} ${short}`);
+    return found?.status ?? 0;
+  };
+
+  it('[find A1] over REST is answered as a short one is', async () => {
+    const statuses = new Map<string, number>();
+    for (const [target, members] of fc.sample(requests, { numRuns: runs, seed })) {
+      const [method = '', path = ''] = target.split(' ');
+      const isLimited = members.length % 4 === 0;
+      const status = await compare(`/api/v1${path}`, `{@${members.join(',')}}`, ({ key, limited }) => ({
+        method,
+        headers: { ...json, authorization: `Bearer ${isLimited ? limited : key}` },
+      }));
+      const seen = `${path.split('/').at(-1)?.split('?')[0]} ${status}`;
+      statuses.set(seen, (statuses.get(seen) ?? 0) + 1);
+    }
+    if (process.env.TEST_LOG) console.log([...statuses].toSorted());
+    assert.ok([...statuses.keys()].some((seen) => seen.endsWith('200')));
+  });
+
+  it('[find A1] is refused like a short one when it is no object, or no JSON', async () => {
+    for (const body of ['[@1]', '"@"', '@7', 'null@', '{"a":1@', '@]', '{@}'])
+      await compare('/api/v1/check', body, ({ key }) => ({
+        method: 'POST',
+        headers: { ...json, authorization: `Bearer ${key}` },
+      }));
+  });
+});

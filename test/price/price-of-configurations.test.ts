@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { nastyConfigs } from '../../bench/soak-hostile.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+
+/** Part of a unit that a large configuration may take on the event loop, where it is not parsed. */
+const most = 0.25;
+
+describe('the cost of a large configuration that is not valid', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const tool = { name: 'run', description: 'Runs.', method: 'POST', url: 'https://api.example.com/run' };
+    const { status, text } = await priced.rest('POST', '/servers', { name: 'Small', slug: 'small', tools: [tool] });
+    assert.equal(status, 201, text);
+  });
+  after(() => priced.stop());
+
+  type Config = { tools: object[] };
+  const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`field${n}`, n]));
+  const [references, , ofTool] = nastyConfigs('https://api.example.com/nasty') as Config[];
+  const configs = [references, ofTool, { tools: [{ name: 'run' }], ...unknown }] as Config[];
+
+  it('[find A1] is little over REST, whichever operation it is sent to', async () => {
+    for (const [index, config] of configs.entries()) {
+      const sent: [method: string, path: string, body: object][] = [
+        ['POST', '/check', config],
+        ['POST', '/servers', config],
+        ['PATCH', '/servers/small', { tools: config.tools }],
+        ['PUT', '/servers/small', { ...config, slug: 'small' }],
+        ['POST', '/servers/small/tools', config.tools[0] as object],
+        ['PATCH', '/servers/small/tools/run', config.tools[0] as object],
+        ['POST', '/servers/small/plan', { config }],
+        ['POST', '/servers/small/apply', { config }],
+      ];
+      for (const [method, path, body] of sent) {
+        const text = JSON.stringify(body);
+        const what = `${method} ${path} of configuration ${index}`;
+        const reply = await priced.costsLittle(what, () => priced.rest(method, path, text), most);
+        assert.ok([200, 400].includes(reply.status), `${what}: ${reply.status} ${reply.text.slice(0, 300)}`);
+      }
+    }
+  });
+});
