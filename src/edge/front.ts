@@ -46,6 +46,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const asked = query < 0 ? url : url.slice(0, query);
     const own = serverHosts && ownHostOf(request, asked, serverHosts, rules);
     const path = own?.path ?? asked;
+    const home = own ? baseUrl + routes.home : routes.home;
     if (own) request.url = query < 0 ? path : path + url.slice(query);
     const address = mcpAddress(path);
     // The MCP endpoints handle the bodies posted to them.
@@ -56,7 +57,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     } catch (error) {
       const status = error instanceof AppError ? error.status : 0;
       const shown = parts.strangers.onRefused(request, status) ?? error;
-      refuse(request, response, { error: shown, path, requestId }, parts.onUnexpected);
+      refuse(request, response, { error: shown, path, requestId, home }, parts.onUnexpected);
       return;
     }
     const incoming = {
@@ -65,6 +66,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       path,
       requestId,
       ownOrigin: own?.origin,
+      home,
       headers: edgeHeaders(request, requestId),
     };
     if (isPreflight(request)) {
@@ -126,7 +128,7 @@ function requestIds(random: Random): () => string {
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
-  { error, path, requestId }: { error: unknown; path: string; requestId: string },
+  { error, path, requestId, home }: { error: unknown; path: string; requestId: string; home: string },
   onUnexpected: (error: unknown, requestId: string) => void,
 ): void {
   response.setHeader('X-Request-Id', requestId);
@@ -135,15 +137,15 @@ function refuse(
   response.setHeader('Cache-Control', 'no-store');
   // A client that writes before it reads would otherwise get a broken pipe instead of the answer.
   discardBody(request, drainOfRefused);
-  if (mcpAddress(path) !== undefined && error instanceof AppError) {
+  const isForPerson = wantsPage(request.method, request.headers.accept);
+  if (mcpAddress(path) !== undefined && error instanceof AppError && !isForPerson) {
     if (error.retryAfterS !== undefined) response.setHeader('Retry-After', String(error.retryAfterS));
     response.writeHead(error.status, { 'Content-Type': 'application/json' });
     const code = error.status === 429 ? 429 : -32600;
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message: error.message } }));
     return;
   }
-  const isForPerson = wantsPage(request.method, request.headers.accept);
-  const answer = problemAnswer(error, requestId, onUnexpected, isForPerson);
+  const answer = problemAnswer(error, requestId, onUnexpected, isForPerson ? home : undefined);
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   void answer.text().then((text) => response.end(text));
 }

@@ -7,6 +7,7 @@ import type { Lookup, Strangers } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
+import { pagePolicy, plainErrorPage } from '../http/page.ts';
 import {
   checkBodyLength,
   type Drain,
@@ -40,12 +41,9 @@ export type McpListenerParts = {
 /** Bytes at the start of a refused request's body that are searched for its id. */
 const startBytes = 4096;
 const pageHeaders = [
-  'Content-Type',
-  'text/html; charset=utf-8',
-  'Content-Security-Policy',
-  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'Referrer-Policy',
-  'no-referrer',
+  ...['Content-Type', 'text/html; charset=utf-8'],
+  ...['Content-Security-Policy', pagePolicy],
+  ...['Referrer-Policy', 'no-referrer'],
 ];
 
 /**
@@ -68,7 +66,7 @@ export function createMcpListener(parts: McpListenerParts) {
       const found = parts.find(address, look);
       const endpoint = found instanceof Promise ? await found : found;
       if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
-      if (request.method === 'GET' && asksForHtml(request)) {
+      if (isForPerson(request)) {
         write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), slowReaderMs);
         return;
       }
@@ -146,8 +144,8 @@ function checkContentType(request: IncomingMessage): void {
 }
 
 /** A browser asks for HTML by name; MCP clients ask for an event stream. */
-function asksForHtml(request: IncomingMessage): boolean {
-  return request.headers.accept?.includes('text/html') ?? false;
+function isForPerson({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && (headers.accept?.includes('text/html') ?? false);
 }
 
 /** Calls `cancel` when the client has gone, at once if it already has. */
@@ -181,34 +179,37 @@ function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgo
 /** Facts about a request that failed. */
 type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
 
-/** An error as status, headers and a JSON-RPC message. */
-type ErrorAnswer = { status: number; headers: readonly string[]; body: string };
+/** An error as status, headers and the error object of a JSON-RPC message. */
+type ErrorAnswer = { status: number; headers?: readonly string[]; code: number; message: string; data?: object };
 
-/** Renders errors as MCP answers; nothing else does. */
+/** Renders errors as MCP answers, or as a page for a person; nothing else does. */
 function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts): void {
-  const { response, headers } = incoming;
+  const { request, response } = incoming;
   if (response.destroyed || response.headersSent) return;
-  const answered = errorAnswer(failed, incoming.requestId, parts);
-  write(response, { ...answered, headers: [...headers, ...ofJson, ...answered.headers] }, parts.slowReaderMs);
+  const { status, headers = [], code, message, data } = errorAnswer(failed, incoming.requestId, parts);
+  const isPage = isForPerson(request);
+  const body = isPage ? plainErrorPage(message, incoming.home) : errorText(failed.id, code, message, data);
+  const ofBody = isPage ? pageHeaders : ofJson;
+  write(response, { status, headers: [...incoming.headers, ...ofBody, ...headers], body }, parts.slowReaderMs);
 }
 
-function errorAnswer({ error, id, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {
+function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {
   if (error instanceof RpcError) {
-    const { status } = error;
-    return { status, headers: [], body: errorText(id, error.code, error.message, error.data) };
+    const { status, code, message, data } = error;
+    return { status, code, message, ...(data && { data }) };
   }
   if (error instanceof Unauthenticated) {
     parts.onRefused(error.refusal);
-    const headers = ['WWW-Authenticate', challenge(error, hints)];
-    return { status: error.status, headers, body: errorText(id, error.status, error.message) };
+    const { status, message } = error;
+    return { status, headers: ['WWW-Authenticate', challenge(error, hints)], code: status, message };
   }
   if (error instanceof AppError) {
-    const { status, retryAfterS } = error;
+    const { status, message, retryAfterS } = error;
     const code = status < 500 && status !== 429 ? codes.invalidRequest : status;
     const retry = retryAfterS === undefined ? [] : ['Retry-After', String(retryAfterS)];
     const allow = status === 405 ? ['Allow', 'POST'] : [];
-    return { status, headers: [...retry, ...allow], body: errorText(id, code, error.message) };
+    return { status, headers: [...retry, ...allow], code, message };
   }
   parts.onUnexpected(error, requestId);
-  return { status: 500, headers: [], body: errorText(id, codes.internal, `internal error; request ${requestId}`) };
+  return { status: 500, code: codes.internal, message: `internal error; request ${requestId}` };
 }

@@ -9,6 +9,8 @@ export type Incoming = {
   readonly requestId: string;
   /** Origin of the server's own host, when the request came to that. */
   readonly ownOrigin: string | undefined;
+  /** Address of the start page, for links. The host of a server has none, so there it is absolute. */
+  readonly home: string;
   /** Headers of every answer, names and values in turn. */
   readonly headers: readonly string[];
 };

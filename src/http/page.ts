@@ -67,14 +67,14 @@ export function wantsPage(method: string | undefined, accept: string | undefined
   return (method === 'GET' || method === 'HEAD') && (accept?.includes('text/html') ?? false);
 }
 
-/** A page for a person at an address that has nothing to show, or not now: the reason, and a link to the start page. */
-export function plainErrorPage(message: string): string {
+/** A page for a person at an address that has nothing to show, or not now: the reason, and a link to the start page, `home`. */
+export function plainErrorPage(message: string, home: string): string {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   return page(
     'Toolhost',
     html`<h1>${visible(sentence)}</h1>
 <p class="soft">The address may be mistyped, or what was here is gone.</p>
-<div class="actions"><a class="button primary" href="/">To the start page</a></div>`,
+<div class="actions"><a class="button primary" href="${home}">To the start page</a></div>`,
   );
 }
 

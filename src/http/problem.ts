@@ -1,12 +1,15 @@
 import { AppError, errorKinds, Unauthenticated } from '../errors.ts';
 import { pagePolicy, plainErrorPage } from './page.ts';
 
-/** Renders errors as REST answers: `application/problem+json` (RFC 9457), or a page for a person. */
+/**
+ * Renders errors as REST answers: `application/problem+json` (RFC 9457), or, with the address of the start page, a page
+ * for a person.
+ */
 export function problemAnswer(
   thrown: unknown,
   requestId: string,
   onUnexpected: (error: unknown, requestId: string) => void,
-  isForPerson = false,
+  home?: string,
 ): Response {
   const error = toAppError(thrown);
   if (!error) onUnexpected(thrown, requestId);
@@ -15,13 +18,13 @@ export function problemAnswer(
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
   if (error?.retryAfterS !== undefined) headers['Retry-After'] = String(error.retryAfterS);
   const message = error?.message ?? `internal error; request ${requestId}`;
-  if (isForPerson) {
+  if (home !== undefined) {
     const pageHeaders = {
       ...headers,
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': pagePolicy,
     };
-    return new Response(plainErrorPage(message), { status, headers: pageHeaders });
+    return new Response(plainErrorPage(message, home), { status, headers: pageHeaders });
   }
   const body = {
     type: 'about:blank',

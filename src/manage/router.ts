@@ -39,7 +39,7 @@ export function createWebRouter(
   const refuse = (c: Context<Env>, error: unknown) => {
     const requestId = String(c.env.outgoing.getHeader('x-request-id'));
     const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
-    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? routes.home : undefined);
   };
   web.use(async (c, next) => {
     await next();

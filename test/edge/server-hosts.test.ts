@@ -108,6 +108,12 @@ describe('a host for each server', () => {
     assert.ok(page.body.includes(`<pre>${addressOf(viewed)}/desk</pre>`));
     for (const path of ['/mcp/nothing', '/mcp/token', '/.well-known/oauth-protected-resource/mcp/nothing'])
       assert.equal((await ask(hostOf(viewed), path)).status, 404, path);
+    // The host of a server has no start page.
+    for (const path of ['/mcp/nothing', '/']) {
+      const lost = await ask(hostOf(viewed), path, undefined, { accept: 'text/html' });
+      assert.equal(lost.status, 404);
+      assert.ok(lost.body.includes(`href="${world.toolhost.url}/"`), lost.body);
+    }
   });
 
   it('[ship 5] serves the management server on its host', async () => {

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser } from 'playwright-core';
+import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
+import { echoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { wire } from '../support/upstreams/wire.ts';
 
 /** What a browser sends for a page, and what programs send. */
 const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 const programs = [undefined, '*/*', 'application/json', 'text/event-stream, application/json'];
+
+/** Addresses of no server and of no view, and of a server whose slug was given up. */
+const noServer = ['/mcp/nobody', '/mcp/nobody/desk', '/mcp/echo/desk', '/mcp/manage/desk', '/mcp/gone', '/mcp/<b>'];
 
 const nowhere = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper/still', '/<script>alert(1)</script>', '/keyss?a=1'];
 
@@ -16,6 +21,9 @@ describe('an address where nothing is', () => {
   let browser: Browser;
   before(async () => {
     toolhost = await startToolhost();
+    for (const slug of ['echo', 'gone'])
+      await toolhost.createServer({ ...echoConfig('https://api.example.com'), slug });
+    await toolhost.rest('DELETE', '/servers/gone', { key: await toolhost.key() });
     browser = await launchChromium();
   });
   after(async () => {
@@ -44,6 +52,47 @@ describe('an address where nothing is', () => {
     });
   }
 
+  it('[find D4] among the MCP endpoints is the same page for all of them, and the usual answer for programs', async () => {
+    const shown = new Set<string>();
+    const answered = new Set<string>();
+    for (const path of noServer) {
+      const page = await get(path, browsers);
+      assert.deepEqual([page.status, page.headers['content-type']], [404, 'text/html; charset=utf-8'], path);
+      assert.match(String(page.headers['content-security-policy']), /default-src 'none'; style-src 'sha256-/);
+      shown.add(page.text);
+      for (const accept of [...programs, 'application/json, text/event-stream']) {
+        const answer = await get(path, accept);
+        assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'application/json'], String(accept));
+        answered.add(answer.text);
+      }
+      const posted = await wire(
+        encodeURI(toolhost.url + path),
+        { method: 'POST', headers: { accept: browsers, 'content-type': 'application/json' } },
+        '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+      );
+      assert.deepEqual([posted.status, posted.headers['content-type']], [404, 'application/json'], path);
+    }
+    assert.deepEqual(
+      [...answered],
+      ['{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no server at this address"}}'],
+    );
+    const [text = '', ...others] = shown;
+    assert.deepEqual(others, []);
+    assert.match(text, /There is no server at this address/);
+    assert.match(text, /<a [^>]*href="\/"/);
+  });
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    it(`[find D4] among the MCP endpoints can be read by everybody: ${colorScheme}, 320 px`, async () => {
+      const page = await browser.newPage({ baseURL: toolhost.url, colorScheme, viewport: { width: 320, height: 640 } });
+      await page.goto('/mcp/nobody/desk');
+      await checkPage(page);
+      await page.getByRole('link', { name: 'To the start page' }).click();
+      await page.waitForURL('/');
+      await page.close();
+    });
+  }
+
   it('[find D4] is JSON for everybody below /api', async () => {
     const answer = await get('/api/v1/nope', browsers);
     assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'application/problem+json']);
@@ -55,8 +104,12 @@ describe('an address where nothing is', () => {
     assert.match(String(page.headers['content-type']), /^text\/html/);
     assert.match(page.text, /does not answer for that host name/);
     assert.match(page.text, /BASE_URL/);
-    const answer = await get('/', '*/*', { host: 'elsewhere.example' });
-    assert.match(String(answer.headers['content-type']), /json/);
+    const endpoint = await get('/mcp/echo', browsers, { host: 'elsewhere.example' });
+    assert.deepEqual([endpoint.status, endpoint.text], [421, page.text]);
+    for (const path of ['/', '/mcp/echo']) {
+      const answer = await get(path, '*/*', { host: 'elsewhere.example' });
+      assert.match(String(answer.headers['content-type']), /json/);
+    }
   });
 
   it('[find D4] looks like the other pages of the service, and so does a sign-in that failed', async () => {

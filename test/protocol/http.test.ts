@@ -163,7 +163,7 @@ describe('the MCP endpoint over HTTP', () => {
     const unknown = (body: unknown) => toolhost.post('nobody', body, { token });
     for (const id of ['x', 17]) assertRefused(await unknown(call(id)), 404, -32600, id);
     for (const body of ['not json', [call()], call(null)]) assertRefused(await unknown(body), 404, -32600, noId);
-    for (const accept of ['text/html', 'text/event-stream']) {
+    for (const accept of ['application/json, text/event-stream', 'text/event-stream']) {
       const reply = await wire(`${toolhost.url}/mcp/nobody`, { headers: { accept } });
       assert.deepEqual([reply.status, reply.headers['content-type']], [404, 'application/json']);
     }

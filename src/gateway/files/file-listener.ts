@@ -118,7 +118,8 @@ async function serve({ request, response, headers }: Incoming, file: FileRow, pa
 }
 
 /** Answers with a problem document, or a page for a person. Once bytes were sent, only the connection can say so. */
-async function refuse({ request, response, headers, requestId }: Incoming, thrown: unknown, parts: FileListenerParts) {
+async function refuse(incoming: Incoming, thrown: unknown, parts: FileListenerParts) {
+  const { request, response, headers, requestId } = incoming;
   if (response.headersSent) {
     // A fault of the database is logged where it happens.
     if (!(thrown instanceof AppError)) parts.onUnexpected(thrown, requestId);
@@ -128,7 +129,7 @@ async function refuse({ request, response, headers, requestId }: Incoming, throw
   const status = thrown instanceof AppError ? thrown.status : 0;
   const error = parts.strangers.onRefused(request, status) ?? thrown;
   const isForPerson = wantsPage(request.method, request.headers.accept);
-  const answer = problemAnswer(error, requestId, parts.onUnexpected, isForPerson);
+  const answer = problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? incoming.home : undefined);
   const allow = answer.status === 405 ? ['Allow', 'GET, HEAD'] : [];
   endWith(response, answer.status, [...headers, ...[...answer.headers].flat(), ...allow], await answer.text());
 }
