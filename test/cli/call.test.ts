@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const inputSchema = {
@@ -167,12 +167,11 @@ describe('a service that does not answer as it should', () => {
   const list = (env: Record<string, string>, ...more: string[]) => toolhost(['servers', 'list', ...more], { env });
 
   it('is named, with what to do', async () => {
-    const free = await startListener();
-    await free.close();
-    const url = `http://127.0.0.1:${free.port}`;
+    const free = await freePort();
+    const url = `http://127.0.0.1:${free}`;
     const [refused, byPort, unknown] = await Promise.all([
       list({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' }),
-      list({ PORT: String(free.port), TOOLHOST_API_KEY: 'k' }),
+      list({ PORT: String(free), TOOLHOST_API_KEY: 'k' }),
       list({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid'),
     ]);
     for (const { code, stdout } of [refused, byPort, unknown]) assert.deepEqual([code, stdout], [1, '']);

@@ -13,6 +13,7 @@ import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { beginToolhost, binary, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Call = { id: string; at: string; tool: string; outcome: string; server: string };
@@ -25,10 +26,15 @@ describe('toolhost calls and audit', () => {
   let upstream: RecordingUpstream;
   let env: Record<string, string>;
   let dataDir: string;
+  let port: string;
+  const start = async () => {
+    running = await startToolhost({ egress: [upstream.port], dataDir, env: { PORT: port } });
+  };
   before(async () => {
     upstream = await startRecordingUpstream();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
-    running = await startToolhost({ egress: [upstream.port], dataDir });
+    port = String(await freePort());
+    await start();
     env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
     const tools = ['run', 'slow', 'fail'].map((name) =>
       toolAt(`${upstream.url}/${name}`, { name, timeout_ms: 20_000 }),
@@ -136,10 +142,9 @@ describe('toolhost calls and audit', () => {
   it('[ship 7] goes on when the service comes back, without losing or repeating a call', async () => {
     const following = follow(['calls', '--json', '--limit', '1']);
     await eventually(() => assert.equal(following.lines().length, 1), withinMs);
-    const port = new URL(running.url).port;
     await running.stop();
     await eventually(() => assert.match(following.notes(), /nothing answers at .*; trying again/), withinMs);
-    running = await startToolhost({ egress: [upstream.port], dataDir, env: { PORT: port } });
+    await start();
     await call();
     await eventually(() => assert.equal(following.lines().length, 2), withinMs);
     assert.equal(new Set(following.ids()).size, 2);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const resolve: Resolve = (hostname, callback) => {
@@ -16,9 +16,7 @@ describe('the record of a failed call', () => {
   let one: OneTool;
   let closedPort: number;
   before(async () => {
-    const listener = await startListener();
-    closedPort = listener.port;
-    await listener.close();
+    closedPort = await freePort();
     one = await startOneTool({ egress: [closedPort], surroundings: { resolve } });
   });
   after(() => one.stop());

@@ -6,7 +6,7 @@ import type { Outcome } from '../../src/errors.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const text = { type: 'string', optional: true };
@@ -19,10 +19,9 @@ describe('the record of a call', () => {
   let keyId: string;
   before(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
-    const closed = await startListener();
-    await closed.close();
+    const closed = await freePort();
     toolhost = await startToolhost({
-      egress: [upstream.port, hostile.port, closed.port],
+      egress: [upstream.port, hostile.port, closed],
       surroundings: { resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]) },
     });
     key = await toolhost.key();
@@ -41,7 +40,7 @@ describe('the record of a call', () => {
           at('timeout', `${hostile.url}/silence`, { timeout_ms: 50 }),
           at('oversize', `${hostile.url}/endless`, { response_limit_bytes: 1000 }),
           at('malformed', `${hostile.url}/bad-json`),
-          at('unreachable', `http://127.0.0.1:${closed.port}/`),
+          at('unreachable', `http://127.0.0.1:${closed}/`),
           at('blocked', 'https://name.example/'),
         ],
       }),

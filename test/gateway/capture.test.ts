@@ -6,7 +6,7 @@ import { serverAt, toolAt } from '../support/configs.ts';
 import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const hour = 60 * 60_000;
@@ -32,9 +32,7 @@ for (const engine of engines) {
     let refusedPort: number;
     before(async () => {
       upstream = await startRecordingUpstream();
-      const listener = await startListener();
-      refusedPort = listener.port;
-      await listener.close();
+      refusedPort = await freePort();
       world = await startOn(engine, { egress: [upstream.port, refusedPort] });
       key = await world.toolhost.key();
     });

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Different in every encoding. */
@@ -96,9 +96,7 @@ describe('[sec A10] secrets are found nowhere', () => {
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
     upstream = await startRecordingUpstream();
-    const closed = await startListener();
-    closedPort = closed.port;
-    await closed.close();
+    closedPort = await freePort();
     const env = { MASTER_KEY: String(secrets.master) };
     const preparing = await startToolhost({ dataDir, env });
     [key, callKey] = [await preparing.key(), await preparing.key({ scopes: ['call'] })];

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** The name server of these tests. */
@@ -19,9 +19,7 @@ describe('the tool result: failures of the upstream', () => {
   let closedPort: number;
   before(async () => {
     other = await startRecordingUpstream();
-    const listener = await startListener();
-    closedPort = listener.port;
-    await listener.close();
+    closedPort = await freePort();
     one = await startOneTool({ egress: [other.port, closedPort], surroundings: { resolve } });
   });
   after(async () => {

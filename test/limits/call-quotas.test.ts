@@ -50,7 +50,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       options = {
         egress: [upstream.port],
         env: { ...(url !== undefined && { DATABASE_URL: url }) },
-        surroundings: { now: () => now, clock: () => now - noon },
+        surroundings: { now: () => now, clock: () => now - noon, queueMs: 1000 },
         dataDir,
       };
       toolhost = await startToolhost(options);

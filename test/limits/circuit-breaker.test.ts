@@ -4,7 +4,7 @@ import { serverAt, toolAt } from '../support/configs.ts';
 import { mirrors, modernMessage } from '../support/mcp.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const openAfter = 20;
@@ -32,9 +32,7 @@ describe('[sec 4.1] the circuit breaker', () => {
   let at = 1_000_000;
   let count = 0;
   before(async () => {
-    const listener = await startListener();
-    closedPort = listener.port;
-    await listener.close();
+    closedPort = await freePort();
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     toolhost = await startToolhost({
       egress: [upstream.port, hostile.port, closedPort],

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { usualSurroundings } from '../../src/process/start.ts';
 import { serverAt } from '../support/configs.ts';
-import { eventually } from '../support/eventually.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  type Json,
+  type Reply,
+  type StartOptions,
+  startToolhost,
+  type TestToolhost,
+} from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential' } };
@@ -15,8 +21,15 @@ describe('limits of calls', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const start = async (env: Record<string, string>) => {
-    toolhost = await startToolhost({ egress: [upstream.port], env });
+  /** Time that passes for the service, in ms; the limits see no other. */
+  let at: number;
+  const start = async (env: Record<string, string>, surroundings: StartOptions['surroundings'] = {}) => {
+    at = 1_000_000;
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env,
+      surroundings: { clock: () => at, ...surroundings },
+    });
     for (const slug of ['busy', 'quiet']) await toolhost.createServer(serverAt(slug, upstream.url, stored));
   };
   const call = (slug: string, token: string) => toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
@@ -29,7 +42,7 @@ describe('limits of calls', () => {
     const token = await toolhost.key();
     const replies = await Promise.all(Array.from({ length: 20 }, () => call('busy', token)));
     const served = count(replies, 200);
-    assert.ok(served >= 5 && served <= 8, String(served));
+    assert.ok(served >= 5 && served <= 6, String(served));
     assert.equal(count(replies, 429), 20 - served);
     const refused = replies.find((reply) => reply.status === 429);
     assert.match(refused?.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
@@ -38,7 +51,8 @@ describe('limits of calls', () => {
     assert.equal(upstream.requests.length, served);
     assert.equal((await call('quiet', token)).status, 200);
     assert.equal((await toolhost.rpc('busy', token, 'tools/list')).status, 200);
-    await eventually(async () => assert.equal((await call('busy', token)).status, 200));
+    at += 1000;
+    assert.equal((await call('busy', token)).status, 200);
     const { body } = await toolhost.rest('GET', '/calls?outcome=limited&limit=200');
     assert.ok((body.calls as Json[]).length >= 20 - served);
   });
@@ -54,17 +68,15 @@ describe('limits of calls', () => {
     upstream.on('*', () => ({ body: {} }));
     assert.equal((await call('quiet', token)).status, 200);
     first.release({ body: {} });
-    const begun = performance.now();
     const released = Promise.all(calls);
     await upstream.waitForRequest(52);
     second.release({ body: {} });
     const replies = await released;
     assert.deepEqual([count(replies, 200), count(replies, 429)], [52, 2]);
-    assert.ok(performance.now() - begun < 2000);
   });
 
   it('[mcp 34] refuses a call that has waited too long, and frees its slot in the queue', async () => {
-    await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' });
+    await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' }, { queueMs: usualSurroundings.queueMs });
     upstream.on('*', () => 'hold');
     const token = await toolhost.key();
     const running = call('busy', token);
@@ -84,9 +96,7 @@ describe('limits of calls', () => {
     const flood = Array.from({ length: 20 }, () => call('busy', greedy));
     const held = await upstream.waitForRequest();
     upstream.on('*', () => ({ body: {} }));
-    const begun = performance.now();
     assert.equal((await call('busy', modest)).status, 200);
-    assert.ok(performance.now() - begun < 1000);
     held.release({ body: {} });
     assert.equal(count(await Promise.all(flood), 200), 20);
   });

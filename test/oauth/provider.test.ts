@@ -4,7 +4,7 @@ import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { challengeOf } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 describe('logging in at the provider', () => {
@@ -183,11 +183,10 @@ describe('logging in at the provider', () => {
   });
 
   it('[sec D14] reports to the client that the token endpoint cannot be reached', async (t) => {
-    const down = await startListener();
-    await down.close();
-    const small = await startLoginWorld({ egress: [down.port] });
+    const down = await freePort();
+    const small = await startLoginWorld({ egress: [down] });
     t.after(() => small.stop());
-    const slug = await small.serve({}, { token_url: `http://127.0.0.1:${down.port}/token` });
+    const slug = await small.serve({}, { token_url: `http://127.0.0.1:${down}/token` });
     const authorization = (await small.client(slug)).authorization();
     const { searchParams } = next(await small.returned(authorization));
     assert.deepEqual(

@@ -145,11 +145,9 @@ describe('the HTTP client', () => {
     const onGone = (cancel: () => void) => void gone.promise.then(cancel);
     const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { onGone })));
     const request = await hostile.waitForRequest();
-    const begun = performance.now();
     gone.resolve();
     assert.equal(await sent, 'cancelled');
     await request.closed;
-    assert.ok(performance.now() - begun < 1000);
     assert.equal(hostile.openSockets, 0);
     assert.equal((await http.send(exchange(hostile.url, '/status/200'))).status, 200);
     assert.equal(hostile.openSockets, 1);

@@ -12,7 +12,7 @@ import { freshCall, freshRequest } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { freePort, freePorts } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const headers = { host: 'tools.example.com' };
@@ -36,7 +36,7 @@ describe('a proxy with the configuration of its page', { timeout: 180_000, concu
 
   /** A service in production mode, of one process for each port. */
   async function startService(count: number, database: Record<string, string>) {
-    const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
+    const ports = await freePorts(count);
     const env: Record<string, string> = {
       BASE_URL: 'https://tools.example.com',
       MASTER_KEY: randomBytes(32).toString('base64'),

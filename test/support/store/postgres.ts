@@ -1,14 +1,15 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { Certificate } from '../upstreams/certificate.ts';
+import { freePort } from '../upstreams/listener.ts';
 
 export interface TestPostgres {
   /** Makes an empty database of a unique name and gives its URL. */
@@ -51,17 +52,6 @@ async function unprivilegedAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'])));
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
-}
-
-// Below the ephemeral range, so that no outgoing connection takes the port between crash and restart.
-async function freePort(): Promise<number> {
-  const port = randomInt(12_000, 32_000);
-  const probe = createServer();
-  const free = await new Promise<boolean>((resolve) => {
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-  });
-  return free ? port : freePort();
 }
 
 async function initialise(directory: string, tls: Certificate | undefined): Promise<Cluster> {

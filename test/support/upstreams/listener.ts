@@ -30,19 +30,31 @@ export async function startListener(host = '127.0.0.1', port = 0): Promise<Liste
 }
 
 /** A listener on a port that a configuration may name without the operator's leave. */
-export async function startWebPortListener(host = '127.0.0.1'): Promise<Listener> {
+export const startWebPortListener = (host = '127.0.0.1') => listenWithin(8100, 8999, host);
+
+/**
+ * A port on which nothing listens, for a program that must be given one or that must find nothing there. It is below the
+ * ephemeral range, so that no outgoing connection and no listener on port 0 takes it later.
+ */
+export async function freePort(): Promise<number> {
+  const [port] = (await freePorts(1)) as [number];
+  return port;
+}
+
+/** Several of them, which differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const listeners = await Promise.all(Array.from({ length: count }, () => listenWithin(12_000, 32_000, '127.0.0.1')));
+  await Promise.all(listeners.map((listener) => listener.close()));
+  return listeners.map(({ port }) => port);
+}
+
+/** Listens on any free port from `first` on, and below `end`. */
+async function listenWithin(first: number, end: number, host: string): Promise<Listener> {
   for (;;) {
     try {
-      return await startListener(host, randomInt(8100, 8999));
+      return await startListener(host, randomInt(first, end));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     }
   }
-}
-
-/** A port that was free a moment ago, for a program that must be told one. */
-export async function freePort(): Promise<number> {
-  const listener = await startListener();
-  await listener.close();
-  return listener.port;
 }
