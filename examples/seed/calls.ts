@@ -3,9 +3,9 @@ import type { Store } from '../../src/app/open-store.ts';
 import { localWorkspace } from '../../src/config.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Parts } from '../../src/operations/operation.ts';
-import { touchApiKey } from '../../src/store/api-keys.ts';
 import { batchRows, type CallRecord } from '../../src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../src/store/calls/captures.ts';
+import { createCredentialUses } from '../../src/store/credential-uses.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
 import { captureOf } from './captures.ts';
 import type { History } from './history.ts';
@@ -34,7 +34,10 @@ export async function writeCalls(store: Store, parts: Parts, made: Made): Promis
   const lastUses = new Map(rows.map(({ row }) => [row.key_id, row.started_at]));
   for (const id of Object.values(made.keys)) {
     const at = lastUses.get(id);
-    if (at !== undefined) await touchApiKey(store.db, id, at);
+    if (at === undefined) continue;
+    const uses = createCredentialUses(store.db, () => at);
+    uses.keyUsed(id);
+    await uses.write();
   }
   const captures = rows
     .filter(({ row }) => row.slug === 'invoices' && row.started_at > made.now - latest.ms)

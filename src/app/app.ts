@@ -72,7 +72,7 @@ export async function createApp(
   const from = { config, store: database, keyring, log };
   const caches = createCaches({ ...from, ...surroundings });
   const logins = createLogins({ ...from, ...observability, caches, http, documents });
-  const callLog = startCallRecords({ store: database, keyring, dataDir: config.dataDir, log, ...observability });
+  const callLog = startCallRecords({ ...from, uses: caches.uses, dataDir: config.dataDir, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
   const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, presence, http }, surroundings);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });

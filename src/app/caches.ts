@@ -4,6 +4,7 @@ import type { Log } from '../log.ts';
 import type { Freshness } from '../store/changes/cache.ts';
 import type { Change } from '../store/changes/changes.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
+import { createCredentialUses } from '../store/credential-uses.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { userAgentOf } from '../version.ts';
 import type { FullConfig } from './full-config.ts';
@@ -48,7 +49,8 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
   const follow = (cache: Cache, ...kinds: readonly Change['kind'][]) => {
     for (const kind of kinds) caches[kind].push(cache);
   };
-  const keys = createApiKeyCheck(db, time.now, freshness);
+  const uses = createCredentialUses(store.records, time.now);
+  const keys = createApiKeyCheck(db, { now: time.now, freshness, onUse: uses.keyUsed });
   follow(keys, 'key');
   const servers = createHostedServers({
     db,
@@ -58,7 +60,7 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     defaultLimits: defaultLimits(config),
   });
   follow(servers, 'server', 'workspace');
-  return { keys, servers, changes, freshness, follow };
+  return { keys, uses, servers, changes, freshness, follow };
 }
 
 export type Caches = ReturnType<typeof createCaches>;

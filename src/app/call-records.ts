@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type CallLog, createCallLog } from '../gateway/call/call-log.ts';
 import type { Log } from '../log.ts';
 import { spoolCalls, writeSpooledCalls } from '../store/calls/call-spool.ts';
+import type { CredentialUses } from '../store/credential-uses.ts';
 import type { Database } from '../store/database.ts';
 import { reasonOf } from '../store/engine/faults.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -11,6 +12,7 @@ import { outageLog } from './observability/outage-log.ts';
 export type CallRecordParts = {
   store: Pick<Database, 'records' | 'calls'>;
   keyring: Keyring;
+  uses: CredentialUses;
   dataDir: string;
   log: Log;
   onDropped: (rows: number) => void;
@@ -22,12 +24,13 @@ export type CallRecords = Omit<CallLog, 'stop'> & {
   stop(): Promise<boolean>;
 };
 
-export function startCallRecords({ store, keyring, dataDir, log, onDropped }: CallRecordParts): CallRecords {
+export function startCallRecords({ store, keyring, uses, dataDir, log, onDropped }: CallRecordParts): CallRecords {
   const { records: db, calls } = store;
   const callLog = createCallLog({
     db,
     writeCalls: calls.write,
     keyring,
+    uses,
     ...outageLog(log, 'could not write call records; they wait', 'call records are written again'),
     onDropped(rows) {
       onDropped(rows);

@@ -61,6 +61,7 @@ export function createLogins(options: LoginsOptions) {
     onCommitted: changes.lookAfterCommit,
     audit: (event) => insertAuditEvent(db, auditRow(event, now())),
     log: (message, fields) => log.info(fields, message),
+    onUse: caches.uses.loginUsed,
     onEvent: onLoginEvent,
   };
   const grants = createGrantUse(oauthParts, freshness);

@@ -30,6 +30,8 @@ export type OAuthParts = {
     requestId: string;
   }) => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
+  /** Called with the id of the grant of each valid access token that was presented. */
+  onUse: (grantId: string) => void;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };

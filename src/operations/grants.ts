@@ -45,6 +45,7 @@ const listGrants = operation({
   input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
   output: z.object({ grants: z.array(grantRecord), next_cursor: nextCursor }),
   async run(context, input) {
+    await context.serving?.flushCalls();
     const filter = { slug: input.slug, slugs: context.actor.servers };
     const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
     return { grants: rows.map(toRecord), next_cursor: next };

@@ -122,11 +122,6 @@ export async function endApiKey(db: Db, workspaceId: string, id: string, at: num
   return result.numUpdatedRows > 0n;
 }
 
-/** Records when a key was last used. No workspace: the key was just verified. */
-export async function touchApiKey(db: Db, id: string, at: number): Promise<void> {
-  await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
-}
-
 /** The limits of a key; undefined when there is no such key or it is revoked. */
 export async function findKeyLimits(db: Db, workspaceId: string, id: string): Promise<KeyLimits | undefined> {
   const row = await db

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { createCookieBrowser } from '../support/browser/cookie-browser.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const redirectUri = 'http://127.0.0.1:9/cb';
 const verifier = 'v'.repeat(50);
@@ -96,6 +96,10 @@ describe('signing in at the management server', () => {
     assert.match(server.created_by, /^usr_/);
     const listed = await toolhost.rest('GET', '/servers');
     assert.ok(JSON.stringify(listed.body).includes('made-after-login'), 'it is in the local workspace');
+    const { grants } = (await toolhost.rest('GET', '/grants?slug=manage')).body as { grants: Json[] };
+    assert.ok(grants[0]?.last_used_at, JSON.stringify(grants));
+    const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };
+    assert.ok(keys[0]?.last_used_at, 'managing is a use of a key, too');
   });
 
   it('[mcp 38] answers 403 with the scope to ask for when the login does not cover an operation', async () => {

@@ -4,7 +4,7 @@ import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login
 import { assertOAuthError, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-type GrantRecord = { id: string; server: string; client: string; status: string; scope: string };
+type GrantRecord = { id: string; server: string; client: string; status: string; scope: string; last_used_at?: string };
 
 describe('ending a login', () => {
   let world: LoginWorld;
@@ -37,6 +37,25 @@ describe('ending a login', () => {
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${at}`);
     return body.grants as GrantRecord[];
   }
+
+  it('is decided with the last use of each login, which a list shows at once', async () => {
+    const used = await world.serve();
+    const agent = await world.client(used);
+    const tokens = await world.tokens(agent);
+    assert.equal((await grants(used))[0]?.last_used_at, undefined);
+    const uses = [
+      () => world.list(used, tokens.access_token),
+      () => world.call(used, tokens.access_token),
+      () => agent.refresh(tokens.refresh_token),
+    ];
+    for (const use of uses) {
+      world.wait(60_000);
+      const from = world.now();
+      await use();
+      const at = Date.parse((await grants(used))[0]?.last_used_at ?? '');
+      assert.ok(at >= from, `${at} is before ${from}`);
+    }
+  });
 
   it('ends with either token, and says nothing about unknown tokens', async () => {
     for (const kind of ['access_token', 'refresh_token'] as const) {

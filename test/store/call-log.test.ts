@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type CallLog, createCallLog } from '../../src/gateway/call/call-log.ts';
 import { findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { batchRows } from '../../src/store/calls/call-writer.ts';
+import { type CredentialUses, createCredentialUses } from '../../src/store/credential-uses.ts';
 import type { Database } from '../../src/store/database.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
@@ -16,6 +17,7 @@ for (const engine of engines) {
     let stores: Stores;
     let database: Database;
     let log: CallLog;
+    let uses: CredentialUses;
     const failures: unknown[] = [];
     let givenUp = 0;
     before(async () => {
@@ -23,7 +25,9 @@ for (const engine of engines) {
       database = await stores.open();
       await insertWorkspace(database.db, { id: 'ours', name: 'Ours', at: 0 });
       await insertApiKey(database.db, anApiKey());
+      uses = createCredentialUses(database.records, () => 2000);
       log = createCallLog({
+        uses,
         db: database.records,
         writeCalls: database.calls.write,
         keyring: createKeyring([Buffer.alloc(32, 7)]),
@@ -45,10 +49,11 @@ for (const engine of engines) {
     };
 
     it('are written in whole batches, with the last use of the key', async () => {
+      uses.keyUsed('key_1');
       for (let n = 0; n < batchRows; n += 1) log.add(aCall({ id: `whole_${n}`, started_at: 2000 + n }));
       await eventually(async () => {
         assert.equal(await written(), batchRows);
-        assert.equal((await findApiKey(database.db, 'key_1'))?.lastUsedAt, 2000 + batchRows - 1);
+        assert.equal((await findApiKey(database.db, 'key_1'))?.lastUsedAt, 2000);
       });
     });
 

@@ -39,7 +39,7 @@ describe('the cached values of a process', () => {
     await insertApiKey(db, anApiKey({ id, secretHash, expiresAt: undefined }));
     return { id, key };
   };
-  const keyCheck = () => createApiKeyCheck(db, () => 1000, freshness);
+  const keyCheck = () => createApiKeyCheck(db, { now: () => 1000, freshness, onUse: () => undefined });
   const hostedServers = () =>
     createHostedServers({
       db,

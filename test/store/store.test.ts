@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Role } from '../../src/domain/credentials/scopes.ts';
-import { endApiKey, findApiKey, findApiKeys, insertApiKey, touchApiKey } from '../../src/store/api-keys.ts';
+import { endApiKey, findApiKey, findApiKeys, insertApiKey } from '../../src/store/api-keys.ts';
 import { type AuditEvent, findAuditEvents, insertAuditEvent } from '../../src/store/audit-events.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
+import { createCredentialUses } from '../../src/store/credential-uses.ts';
 import type { Database } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
@@ -69,7 +70,10 @@ for (const engine of engines) {
 
     it('notes when an API key was last used', async () => {
       await insertApiKey(db, anApiKey());
-      await touchApiKey(db, 'key_1', 9_007_199_254_740_991);
+      const uses = createCredentialUses(db, () => 9_007_199_254_740_991);
+      uses.keyUsed('key_1');
+      await uses.write();
+      assert.equal(uses.waiting(), 0);
       assert.equal((await findApiKey(db, 'key_1'))?.lastUsedAt, 9_007_199_254_740_991);
     });
 

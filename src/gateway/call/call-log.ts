@@ -1,6 +1,6 @@
-import { touchApiKey } from '../../store/api-keys.ts';
 import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
+import type { CredentialUses } from '../../store/credential-uses.ts';
 import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -32,6 +32,8 @@ export type CallLogOptions = {
   db: Db;
   writeCalls: CallWriter['write'];
   keyring: Keyring;
+  /** Written with the records. */
+  uses: CredentialUses;
   onError: (error: unknown) => void;
   onSuccess: () => void;
   onDropped: (rows: number) => void;
@@ -40,7 +42,6 @@ export type CallLogOptions = {
 export function createCallLog(options: CallLogOptions): CallLog {
   let waiting: CallRow[] = [];
   const captures: CaptureRow[] = [];
-  const usedKeys = new Map<string, number>();
 
   /** Whether the next write takes everything; otherwise it takes only whole batches. */
   let everything = false;
@@ -66,10 +67,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
       const batch = captures.splice(0, Math.min(left, batchCaptures));
       await insertCaptures(options.db, options.keyring, batch);
     }
-    for (const [keyId, at] of [...usedKeys]) {
-      usedKeys.delete(keyId);
-      await touchApiKey(options.db, keyId, at);
-    }
+    await options.uses.write();
   }
 
   const write = oneAtATime(() => writeWaiting().then(options.onSuccess, options.onError));
@@ -79,7 +77,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
   };
 
   const timer = setInterval(() => {
-    if (waiting.length > 0 || captures.length > 0 || usedKeys.size > 0) void flush();
+    if (waiting.length > 0 || captures.length > 0 || options.uses.waiting() > 0) void flush();
   }, intervalMs);
   timer.unref();
 
@@ -91,7 +89,6 @@ export function createCallLog(options: CallLogOptions): CallLog {
         const { id, workspace_id, server_id, started_at } = row;
         captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
       }
-      if (row.key_id) usedKeys.set(row.key_id, row.started_at);
       if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
     },
     flush,

@@ -27,14 +27,23 @@ export function keyHash(credential: string): string {
   return hash('sha256', credential, 'hex');
 }
 
-/**
- * Remembers keys by their hash. A malformed key fails its checksum, without a query to the database.
- * `now` is the database's time, epoch ms.
- */
-export function createApiKeyCheck(db: Db, now: () => number, freshness: Freshness): ApiKeyCheck {
+export type ApiKeyCheckOptions = {
+  /** The database's time, epoch ms. */
+  now: () => number;
+  freshness: Freshness;
+  /** Called with the id of each valid key that was presented. */
+  onUse: (id: string) => void;
+};
+
+/** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
+export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
   const remembered = createRemembered<ApiKey>({ max: maxRemembered, freshness, idsOf: (key) => [key.id] });
-  const ifValid = (key: ApiKey | undefined) =>
-    key && key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now()) ? key : undefined;
+  const ifValid = (key: ApiKey | undefined) => {
+    if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
+      return undefined;
+    onUse(key.id);
+    return key;
+  };
   async function read(id: string, secretHash: string): Promise<{ value: ApiKey } | undefined> {
     const key = await findApiKey(db, id);
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;

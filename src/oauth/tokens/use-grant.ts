@@ -59,8 +59,10 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
   return {
     async open(server, bearer, look) {
       const open = await find(server, bearer, look);
-      const expiresAt = open?.tokens.expiresAt;
-      if (!open || expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
+      if (!open) return undefined;
+      parts.onUse(open.grant.id);
+      const { expiresAt } = open.tokens;
+      if (expiresAt === undefined || expiresAt - marginMs > parts.now()) return open;
       const lastResort = expiresAt > parts.now() ? open : undefined;
       if (open.tokens.refreshToken === undefined) return lastResort;
       return refresh(server, open).catch((error: unknown) => {

@@ -29,6 +29,8 @@ export type LoginWorld = {
   upstream: RecordingUpstream;
   /** Moves the clock of the service. */
   wait(ms: number): void;
+  /** The time of the service, epoch ms. */
+  now(): number;
   /** Creates a server with a login and one tool, `run`. Gives its slug. */
   serve(more?: Json, oauth?: Json): Promise<string>;
   /** Changes fields of a server. */
@@ -63,11 +65,12 @@ function addresses(): () => string {
 export async function startLoginWorld(options: StartOptions = {}): Promise<LoginWorld> {
   const [provider, upstream] = await Promise.all([startHostileProvider(), startRecordingUpstream()]);
   let aheadMs = 0;
+  const now = () => Date.now() + aheadMs;
   const toolhost = await startToolhost({
     ...options,
     env: { TRUSTED_PROXIES: '1', ...options.env },
     egress: [...provider.ports, upstream.port, ...(options.egress ?? [])],
-    surroundings: { now: () => Date.now() + aheadMs, ...options.surroundings },
+    surroundings: { now, ...options.surroundings },
   });
   const nextAddress = addresses();
   let servers = 0;
@@ -92,6 +95,7 @@ export async function startLoginWorld(options: StartOptions = {}): Promise<Login
     toolhost,
     provider,
     upstream,
+    now,
     wait(ms) {
       aheadMs += ms;
     },
