@@ -1,4 +1,4 @@
-import { secretNamePattern } from '../http/placeholders.ts';
+import { crowdedProblem, secretNamePattern } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { bracesInUrl } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
@@ -19,7 +19,10 @@ export function checkServerWide(
 ): ServerWide {
   const variables = serverWideShape.variables.safeParse(raw.variables).data;
   checkVariables(variables, problems);
-  const headers = serverWideShape.headers.safeParse(raw.headers).data;
+  const given = serverWideShape.headers.safeParse(raw.headers).data;
+  const crowded = crowdedProblem(given);
+  if (crowded !== undefined) problems.add(() => ({ path: 'headers', message: crowded }));
+  const headers = crowded === undefined ? given : undefined;
   const wide: ServerWide = { ...(variables && { variables }), ...(headers && { headers }) };
   const inHeaders = problems.within((path) => `headers.${path}`);
   if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);

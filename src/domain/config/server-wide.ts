@@ -5,11 +5,13 @@ import { type Authentications, credentialPath, credentialsOf, filledFields, seal
 import { constantsOf, withConstants } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
 
+export const mostVariableLength = 500;
+
 /** A value that a configuration names once. It is shown to everybody who may read the configuration. */
 const variableSchema = z.strictObject({
   value: z
     .string()
-    .max(500)
+    .max(mostVariableLength)
     .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
     .describe('Text that {{NAME}} stands for.'),
   description: z.string().max(500).optional().describe('What the variable is for, for people.'),

@@ -1,7 +1,7 @@
 import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
-import { hasMalformedPlaceholder } from '../http/placeholders.ts';
+import { crowdedProblem, hasMalformedPlaceholder } from '../http/placeholders.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
@@ -39,6 +39,13 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   const addAll = (found: readonly Problem[]) => {
     for (const problem of found) problems.add(() => problem);
   };
+  const crowded = fieldsWithPlaceholders.flatMap((path) => {
+    const message = crowdedProblem(raw[path]);
+    return message === undefined ? [] : [{ path, message }];
+  });
+  addAll(crowded);
+  // The other rules fill the placeholders.
+  if (crowded.length > 0) return;
   const before = problems.count;
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
@@ -66,6 +73,8 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   const inPath = new Set(template?.segments.flatMap(argumentsIn));
   addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
 }
+
+const fieldsWithPlaceholders = ['url', 'headers', 'body_template', 'input_schema'] as const;
 
 /** A JSON Schema without `required` requires nothing. */
 function withNeed(schema: unknown): (argument: Argument) => Argument {

@@ -1,6 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { foldedHeader, isReadAs } from '../http/parameter-names.ts';
-import { fillPlaceholdersIn, placeholderNamesIn } from '../http/placeholders.ts';
+import { crowdedProblem, fillPlaceholdersIn, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { nearestOrAll } from '../problems/near-names.ts';
 import type { ProblemList } from '../problems/problems.ts';
@@ -232,7 +232,7 @@ function isCredential(
 /** A fixed value is sent as it is, with the variables of the server filled in. */
 function faultOfText(value: unknown, { variables = {} }: ViewContext): string | undefined {
   const unknown = placeholderNamesIn(value).find((name) => !Object.hasOwn(variables, name));
-  if (unknown === undefined) return undefined;
+  if (unknown === undefined) return crowdedProblem(value);
   return `holds {{${unknown}}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`;
 }
 

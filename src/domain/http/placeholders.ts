@@ -24,6 +24,25 @@ export function fillPlaceholders(value: string, secret: (name: string) => string
 /** A text, or the name in a placeholder. */
 export type PlaceholderPart = { text: string } | { secret: string };
 
+/** Most placeholders in one field of a configuration. A secret is 300 times as long as the shortest of its placeholders. */
+export const mostPlaceholders = 1000;
+
+/** Whether the strings of a JSON value have more placeholders than `most`. */
+export function hasMorePlaceholders(value: unknown, most: number): boolean {
+  let count = 0;
+  withStrings(value, (text) => {
+    if (count <= most && text.includes('{{')) count += text.split('{{', most + 2).length - 1;
+    return text;
+  });
+  return count > most;
+}
+
+/** The problem of a field that has too many placeholders in its strings. */
+export function crowdedProblem(value: unknown): string | undefined {
+  if (!hasMorePlaceholders(value, mostPlaceholders)) return undefined;
+  return `has more than ${mostPlaceholders} placeholders {{NAME}}; allowed: at most that many`;
+}
+
 /** The text around the placeholders of a value, and their names, in order. */
 export function placeholderParts(value: string): PlaceholderPart[] {
   const parts: PlaceholderPart[] = [];

@@ -4,7 +4,7 @@ import { valueText } from '../http/values.ts';
 import { refusedArgument } from './pairs.ts';
 import { type Arguments, own } from './sent-argument.ts';
 
-/** Most characters that the copies of one argument may become. */
+/** Most characters that the copies of all arguments together may become. */
 const mostOfCopies = 4 * 1024 * 1024;
 
 /** Arguments and secrets that fill a template. */
@@ -16,10 +16,12 @@ export type BodyValues = { args: Arguments; secret: (name: string) => string };
  */
 export function fillBodyTemplate({ root, repeats }: BodyTemplate, values: BodyValues): unknown {
   const { args } = values;
+  let copied = 0;
   for (const [name, count] of repeats) {
     const value = own(args, name);
     const length = value === undefined ? 0 : JSON.stringify(value).length;
-    if (length * count > mostOfCopies)
+    copied += length * count;
+    if (copied > mostOfCopies)
       throw refusedArgument({ name }, `is sent ${count} times in one body, which makes it too long; send less`);
   }
   return filled(root, values);

@@ -6,7 +6,7 @@ import { formParts, type UpstreamRequest } from '../../domain/request/upstream-r
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { secretFor } from '../callers/secret-use.ts';
+import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
@@ -31,8 +31,10 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   const token = renewed ?? call.caller.token;
   if (token !== undefined) sensitive.push(token);
   const sent: string[] = [];
+  let filled = 0;
   const secret = (name: string) => {
     const value = secretFor(call.server, name, tool.request.url.origin);
+    filled = countFilled(filled, value);
     sensitive.push(value);
     sent.push(value);
     return value;

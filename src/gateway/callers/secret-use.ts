@@ -17,3 +17,17 @@ export function secretFor(server: HostedServer, name: string, origin: string): s
   }
   return secret.value;
 }
+
+/** Most characters that secrets fill in one request. Each use counts at least as so many, because it takes time of its own. */
+const mostFilled = 1024 * 1024;
+const leastOfUse = 1024;
+
+/** Adds a secret to the characters that are filled already in a request. @throws ToolFailure above the limit */
+export function countFilled(filled: number, { length }: string): number {
+  const sum = filled + Math.max(length, leastOfUse);
+  if (sum <= mostFilled) return sum;
+  throw plainFailure(
+    'invalid_arguments',
+    `the secrets of this tool would fill more than ${mostFilled} characters of its request; its configuration repeats {{NAME}} too often`,
+  );
+}

@@ -1,7 +1,7 @@
 import { type Authentication, credentialLocation } from '../../domain/config/authentication.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
-import { secretFor } from '../callers/secret-use.ts';
+import { countFilled, secretFor } from '../callers/secret-use.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { Signing } from './sign-request.ts';
 import { storedText } from './stored-text.ts';
@@ -54,8 +54,10 @@ function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
   const secrets: string[] = [];
   const tokenUrl = fillVariables(one.token_url ?? '', server.config.variables);
   const { origin } = new URL(tokenUrl);
+  let filled = 0;
   const secret = (name: string) => {
     const value = secretFor(server, name, origin);
+    filled = countFilled(filled, value);
     secretFor(server, name, tool.request.url.origin);
     secrets.push(value);
     return value;

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { accessOf } from '../../domain/config/access.ts';
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
+import { mostVariableLength } from '../../domain/config/server-wide.ts';
+import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
 import { isLargerThan } from '../../domain/json/json.ts';
 import type { JsonScan } from '../../domain/json/json-scan.ts';
 import { LongInput } from '../../domain/json/long-input.ts';
@@ -20,6 +22,12 @@ import { errorOfFault, LongConfig, type LongConfigText } from './sent-config.ts'
 
 /** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
 const most = { values: 1500, characters: 60_000 };
+
+function isLarge(raw: unknown): boolean {
+  if (isLargerThan(raw, most)) return true;
+  const hasVariables = typeof raw === 'object' && raw !== null && 'variables' in raw;
+  return hasVariables && hasMorePlaceholders(raw, most.characters / mostVariableLength);
+}
 
 /** Whether a body with a configuration is so large that it is parsed on the thread that checks it. */
 export function isParsedOnThread(bytes: number, { elements, names }: JsonScan): boolean {
@@ -64,7 +72,7 @@ export function factsOf(config: ServerConfig): ConfigFacts {
 async function ofThread(context: Context, raw: unknown): Promise<string | LongConfig | undefined> {
   if (raw instanceof LongConfig) return raw;
   if (raw instanceof LongInput) return new LongConfig(raw, { kind: 'whole' });
-  return isLargerThan(raw, most) && context.checkConfigOnThread ? textOf(raw) : undefined;
+  return isLarge(raw) && context.checkConfigOnThread ? textOf(raw) : undefined;
 }
 
 function isSame(checked: string | LongConfig, other: string | LongConfig): boolean {
@@ -116,7 +124,7 @@ export async function warningsOfStored(
   const checked = context.precheck?.result;
   // Masking the secrets of a configuration leaves its tools as they are.
   if (checked?.config?.tools === config.tools) return checked.warnings;
-  if (!isLargerThan(config, most) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
+  if (!isLarge(config) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
   const { warnings } = await onThread(context, { config: await textOf(config), stored, purpose: 'warnings' });
   return warnings;
 }
