@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError } from '../../errors.ts';
 import { whileLocked } from './lock.ts';
@@ -63,11 +62,7 @@ export function changeCredential<Result>(folder: string, profile: string, change
   return whileLocked(lockFileIn(folder), async () => {
     const all = new Map(readCredentials(folder));
     const replacement = replacementOf(fileIn(folder), expectedBytes(all));
-    let waiting: NodeJS.Signals | undefined;
-    const defer = (signal: NodeJS.Signals) => {
-      waiting = signal;
-    };
-    for (const signal of signals) process.on(signal, defer);
+    const release = deferSignals();
     try {
       return await change(all.get(profile), (credential) => {
         if (credential) all.set(profile, credential);
@@ -75,17 +70,42 @@ export function changeCredential<Result>(folder: string, profile: string, change
         replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
       });
     } finally {
-      // Node tells of a signal after the other events of the same turn, such as the answer that ended the change.
-      await nextTurn();
-      await nextTurn();
-      for (const signal of signals) process.off(signal, defer);
       replacement.discard();
-      if (waiting) process.kill(process.pid, waiting);
+      release();
     }
   });
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** Longer than a signal that has arrived takes to be reported, in ms. */
+const reportedMs = 1000;
+
+/**
+ * Lets signals wait until the returned function is called. Node reports a signal after the other events of its turn, or
+ * later, so one that arrived while it waited may be reported afterwards, and ends the process then.
+ */
+function deferSignals(): () => void {
+  let isDeferred = true;
+  let waiting: NodeJS.Signals | undefined;
+  const stop = () => {
+    for (const signal of signals) process.off(signal, take);
+  };
+  const end = (signal: NodeJS.Signals) => {
+    stop();
+    process.kill(process.pid, signal);
+  };
+  const take = (signal: NodeJS.Signals) => {
+    if (isDeferred) waiting = signal;
+    else end(signal);
+  };
+  for (const signal of signals) process.on(signal, take);
+  return () => {
+    isDeferred = false;
+    if (waiting) end(waiting);
+    else setTimeout(stop, reportedMs).unref();
+  };
+}
+
 /** For the tokens of a profile that has none yet. */
 const usualBytes = 16_384;
 
