@@ -13,9 +13,9 @@ import { type ChildToolhost, startChildToolhost } from '../support/toolhost/chil
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const timeoutMs = 1000;
+const timeoutMs = 3000;
 /** Well beyond the time-out of the tools, because the test is about that time. */
-const stoppedMs = 3000;
+const stoppedMs = 4500;
 
 describe('a process that is stopped for a while and goes on', () => {
   let upstream: RecordingUpstream;
@@ -91,7 +91,7 @@ describe('a process that is stopped for a while and goes on', () => {
 
   it('[find C5] gives a silent upstream the rest of its time, and then reports the time-out', async () => {
     const texts = await stopDuring(1, 'get', () => undefined);
-    assert.match(texts[0] ?? '', /upstream did not answer within 1000 ms/);
+    assert.match(texts[0] ?? '', /upstream did not answer within 3000 ms/);
   });
 
   it('[find C5] does not count connections lost during its pause as failures of the upstream', async () => {

@@ -168,11 +168,15 @@ describe('the record of a failed call', () => {
   });
 
   it('[conf 8] names the limit that refused the call', async () => {
-    const slug = await one.serve({});
-    await one.toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: { calls_per_minute: 1 } });
+    const begun = Date.now();
+    const limited = await startOneTool({ surroundings: { now: () => begun } });
+    const slug = await limited.serve({});
+    await limited.toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: { calls_per_minute: 1 } });
     for (let calls = 0; calls < 3; calls++)
-      await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
-    assert.match(String((await lastCall(slug)).reason), /^too many calls: this server takes 1 a minute/);
+      await limited.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+    const { body } = await limited.toolhost.rest('GET', '/calls?outcome=limited&limit=1');
+    await limited.stop();
+    assert.match(String((body.calls as Json[])[0]?.reason), /^too many calls: this server takes 1 a minute/);
   });
 
   it('[conf 8] is at most 300 characters long', async () => {

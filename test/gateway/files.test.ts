@@ -268,7 +268,7 @@ describe('files of answers', () => {
   });
 
   it('[agent 4] with made-up addresses are limited like other refused requests', async () => {
-    const limited = await startOneTool({ env: { REFUSALS_PER_MINUTE: '5' } });
+    const limited = await startOneTool({ env: { REFUSALS_PER_MINUTE: '5' }, surroundings: { clock: () => 0 } });
     try {
       const statuses: number[] = [];
       for (let n = 0; n < 8; n++)
