@@ -87,6 +87,8 @@ export type McpServer = {
   toolNames: readonly string[];
   /** Limits of a message, where they are not the usual ones. */
   bodyLimits?: BodyLimits;
+  /** Whether large arguments of a tool may be a `LongInput`; `isLong` as there. */
+  takesLongInput?: (tool: string, isLong: boolean) => boolean;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
   /** @throws AppError for failures that are not tool results: limits, a missing database */

@@ -79,7 +79,7 @@ export function createMcpListener(parts: McpListenerParts) {
       checkBodyLength(request, limits.bytes);
       isReading = true;
       body = await readBody(request, limits.bytes);
-      const parsed = parseBody(body, limits);
+      const parsed = parseBody(body, limits, server.takesLongInput);
       posted = parsed instanceof Promise ? await parsed : parsed;
       const reply = await answer(server, posted, {
         headers: request.headers,

@@ -42,6 +42,11 @@ export async function createManagementServer(
   const toolNames = [...byName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   const tools = await toolsJson(offered);
+  // Arguments for other operations may not be as large as a configuration.
+  const takesLongInput = (name: string, isLong: boolean) => {
+    const op = byName.get(name);
+    return op?.validatesInput === true && (takesConfiguration(op) || !isLong);
+  };
   const serverFor = (actor: Actor): McpServer => ({
     info,
     instructions,
@@ -49,6 +54,7 @@ export async function createManagementServer(
     toolNames,
     // Which operation a message calls is known only when it was read.
     ...(covers(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
+    ...(runner.parts.checkConfigOnThread && { takesLongInput }),
     mirrored: (name) => (byName.has(name) ? [] : undefined),
     call: (call) => runAsTool(runner, byName.get(call.name), actor, call),
   });

@@ -3,13 +3,12 @@ import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { bodyProblem, parseJson } from '../domain/json/json.ts';
 import { JsonCursor } from '../domain/json/json-cursor.ts';
 import { type JsonScan, scanJson } from '../domain/json/json-scan.ts';
-import { LongInput, withoutObjects } from '../domain/json/long-input.ts';
+import { isLongInput, LongInput, withoutObjects } from '../domain/json/long-input.ts';
 import { isLongBody, parseLongJson } from '../domain/json/long-json.ts';
 import { AppError, invalid } from '../errors.ts';
 import { hasBody } from '../http/read-body.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { bodyLimitsFor } from '../operations/run-operation.ts';
-import { isParsedOnThread } from '../operations/servers/check-config.ts';
 import type { ReadBody } from './large-bodies.ts';
 
 type Fields = { [field: string]: unknown };
@@ -41,7 +40,7 @@ export async function bodyOf(
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new AppError('tooLarge', tooMuch);
   if (!isObject(bytes)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
-  if (hasThreads && isParsedOnThread(bytes.length, scan)) {
+  if (hasThreads && isLongInput(bytes.length, scan)) {
     if (op.validatesInput) return new LongInput(bytes, isLongBody(bytes.length, scan));
     if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
   }

@@ -41,4 +41,24 @@ describe('the cost of a large configuration that is not valid', () => {
       }
     }
   });
+
+  it('[find A1] is little over MCP, also in a batch', async () => {
+    for (const [index, config] of configs.entries()) {
+      const calls = {
+        checkMcpServer: config,
+        createMcpServer: config,
+        updateMcpServer: { slug: 'small', tools: config.tools },
+        addTool: { ...config.tools[0], slug: 'small' },
+        updateTool: { ...config.tools[0], slug: 'small', tool: 'run' },
+      };
+      for (const [name, args] of Object.entries(calls)) {
+        const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+        for (const body of [message, [message]]) {
+          const what = `${name} of configuration ${index}${Array.isArray(body) ? ' in a batch' : ''}`;
+          const reply = await priced.costsLittle(what, () => priced.post('/mcp/manage', JSON.stringify(body)), most);
+          assert.ok(reply.status === 200 && reply.text.includes('"result"'), `${what}: ${reply.text.slice(0, 300)}`);
+        }
+      }
+    }
+  });
 });

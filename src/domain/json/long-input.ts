@@ -1,9 +1,18 @@
 import { JsonCursor } from './json-cursor.ts';
+import type { JsonScan } from './json-scan.ts';
 
 type Fields = { [name: string]: unknown };
 
 /** An input as it is transferred to a thread: JSON text of an object, and fields that replace those of the text. */
 export type InputText = { text: Uint8Array<ArrayBuffer>; over: Fields; isLong: boolean };
+
+/** Parsing and checking an input of this size takes some milliseconds; a larger one may be left to a thread. */
+export const mostParsed = { values: 1500, characters: 60_000 };
+
+/** Whether a body is larger than that. */
+export function isLongInput(bytes: number, { elements, names }: JsonScan): boolean {
+  return bytes > mostParsed.characters || elements > mostParsed.values || names > mostParsed.values;
+}
 
 /** Members that say what an input is about: they are needed before a thread has parsed it. */
 const needed = ['slug', 'expected_version', 'tool'] as const;

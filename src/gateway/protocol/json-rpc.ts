@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { type BodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
+import { isLongInput } from '../../domain/json/long-input.ts';
 import { isLongBody, parseLongJson } from '../../domain/json/long-json.ts';
+import { parseWithoutArguments } from './long-messages.ts';
 import type { Pieces } from './results.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
@@ -39,18 +41,27 @@ export type JsonObject = { [key: string]: unknown };
 export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
 /**
- * Parses a body, a long one in several turns. @throws RpcError 400 when it is not JSON, 413 when it has too many values,
- * and AppError tooLarge in its promise
+ * Parses a body, a long one in several turns. Large arguments of tools that take a `LongInput` are not parsed.
+ * @throws RpcError 400 when it is not JSON, 413 when it has too many values, and AppError tooLarge in its promise
  */
-export function parseBody(body: Buffer, limits: BodyLimits): unknown {
+export function parseBody(
+  body: Buffer,
+  limits: BodyLimits,
+  takesLongInput?: (tool: string, isLong: boolean) => boolean,
+): unknown {
   // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, limits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
+  const isLong = isLongBody(body.length, scan);
+  if (takesLongInput && isLongInput(body.length, scan)) {
+    const posted = parseWithoutArguments(body, isLong, (tool) => takesLongInput(tool, isLong));
+    if (posted !== undefined) return posted;
+  }
   const text = body.toString('utf8');
-  return isLongBody(body.length, scan) ? parseLongJson(text) : parseJson(text);
+  return isLong ? parseLongJson(text) : parseJson(text);
 }
 
 export function isObject(value: unknown): value is JsonObject {

@@ -4,8 +4,7 @@ import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../do
 import { mostVariableLength } from '../../domain/config/server-wide.ts';
 import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
 import { isLargerThan } from '../../domain/json/json.ts';
-import type { JsonScan } from '../../domain/json/json-scan.ts';
-import { LongInput } from '../../domain/json/long-input.ts';
+import { LongInput, mostParsed } from '../../domain/json/long-input.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
 import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
@@ -20,18 +19,10 @@ import {
 } from './checked-config.ts';
 import { errorOfFault, LongConfig, type LongConfigText } from './sent-config.ts';
 
-/** Checking a configuration of this size takes some milliseconds; larger ones are checked on a thread. */
-const most = { values: 1500, characters: 60_000 };
-
 function isLarge(raw: unknown): boolean {
-  if (isLargerThan(raw, most)) return true;
+  if (isLargerThan(raw, mostParsed)) return true;
   const hasVariables = typeof raw === 'object' && raw !== null && 'variables' in raw;
-  return hasVariables && hasMorePlaceholders(raw, most.characters / mostVariableLength);
-}
-
-/** Whether a body with a configuration is so large that it is parsed on the thread that checks it. */
-export function isParsedOnThread(bytes: number, { elements, names }: JsonScan): boolean {
-  return bytes > most.characters || elements > most.values || names > most.values;
+  return hasVariables && hasMorePlaceholders(raw, mostParsed.characters / mostVariableLength);
 }
 
 /** `stored` are the names of the secrets that have a value. */
