@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { refusedUsage } from '../input/usage.ts';
+import { note } from './print.ts';
 
 /** Prints to standard error why a command failed, as text or as one JSON object, and returns the exit code. */
 export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
@@ -8,7 +9,7 @@ export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
   if (isUsage && error.exitCode === 0) return 0;
   if (isJson) process.stderr.write(`${JSON.stringify({ error: failureJson(error) })}\n`);
   // Commander has already printed its message.
-  else if (!isUsage) process.stderr.write(`error: ${failureText(error)}\n`);
+  else if (!isUsage) note(`error: ${failureText(error)}`);
   return isUsage && error.code !== refusedUsage ? 2 : 1;
 }
 

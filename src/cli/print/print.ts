@@ -5,16 +5,22 @@ export function print(text: string): void {
 
 /** Prints JSON: indented at a terminal, else on one line for programs. */
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, undefined, process.stdout.isTTY ? 2 : undefined)}\n`);
+  if (process.stdout.isTTY) print(JSON.stringify(value, undefined, 2));
+  else process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
+/** Messages hold texts of services and files, so nothing in them reaches a terminal as a command. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${harmless(text)}\n`);
 }
 
-/** Replaces control characters, so that stored text cannot send escape sequences to the terminal. */
+/** A control character, with what makes a colour of `painter` of it. */
+const controls = /\p{Cc}(?:\[(?:0|2|31|32|33)m)?/gu;
+const kept = ['\n', '\t', '\u001b['];
+
+/** Replaces control characters but line breaks, tabs and colours, so that texts of others send no commands to a terminal. */
 function harmless(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}');
+  return text.replaceAll(controls, (found) => (kept.some((start) => found.startsWith(start)) ? found : '\u{fffd}'));
 }
 
 /** Prints a table. Columns are as wide as their widest entry; the last one is not padded. */

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** Clears the screen, sets the title, and writes to the clipboard; then the same in single characters (C1). */
+const sequences = '\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u009b2J\u009d0;title\u009c\b\r';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for.
+const commands = /\u001b(?!\[(?:0|2|31|32|33)m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/;
+/** Makes a program believe that it writes to a terminal. */
+const atTerminal = {
+  TERM: 'xterm',
+  NODE_OPTIONS: '--import=data:text/javascript,process.stdout.isTTY=process.stderr.isTTY=true',
+};
+
+describe('what the command line writes to a terminal', () => {
+  let hostile: Server;
+  let url: string;
+  let answer: { status: number; body: unknown };
+  before(async () => {
+    hostile = createServer((_request, response) => {
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+    });
+    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    hostile.closeAllConnections();
+    hostile.close();
+  });
+
+  const run = (args: readonly string[]) =>
+    toolhost(args, { env: { ...atTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' } });
+  const isHarmless = ({ stdout, stderr }: Ended) => {
+    assert.doesNotMatch(stdout + stderr, commands);
+    assert.match(stdout + stderr, /evil/);
+  };
+  const evil = `evil${sequences}`;
+  const at = '2026-11-22T10:00:00.000Z';
+
+  it('[ship 7] has no commands for it in refusals of a service', async () => {
+    for (const status of [400, 401, 403, 404, 409, 429, 500, 503]) {
+      answer = { status, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
+      const ended = await run(['servers', 'list']);
+      assert.equal(ended.code, 1);
+      isHarmless(ended);
+    }
+  });
+
+  it('[ship 7] has no commands for it in records, as text and as JSON', async () => {
+    const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, actor_name: evil, request_id: 'r' };
+    answer = { status: 200, body: { events: [{ ...event, operation: evil, target: evil, detail: { [evil]: evil } }] } };
+    isHarmless(await run(['audit']));
+    isHarmless(await run(['audit', '--json']));
+  });
+
+  describe('colours', () => {
+    let running: TestToolhost;
+    let upstream: RecordingUpstream;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      running = await startToolhost({ egress: [upstream.port] });
+    });
+    after(() => Promise.all([running.stop(), upstream.close()]));
+
+    it('[ship 7] of records reach it, unless NO_COLOR is set', async () => {
+      await running.createServer(serverAt('painted', upstream.url));
+      await running.callTool('painted', 'some-token', 'get');
+      const env = { ...atTerminal, TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+      const { stdout } = await toolhost(['calls'], { env });
+      assert.ok(stdout.includes('\u001b[32mok'), JSON.stringify(stdout));
+      assert.ok(!stdout.includes('\u{fffd}'));
+      const plain = await toolhost(['calls'], { env: { ...env, NO_COLOR: '1' } });
+      assert.match(plain.stdout, /^\S+ {2}ok {2}/);
+    });
+  });
+});
