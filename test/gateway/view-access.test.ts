@@ -62,6 +62,33 @@ describe('access to views', () => {
     assert.equal((await toolhost.rpc('moved/after', ofServer, 'tools/list')).status, 200);
   });
 
+  it('comes back with a view of the same name, by an edit and by a restored version, and not after the key was revoked [agent 2]', async () => {
+    const views = { desk: { tools: ['one'] } };
+    await serve('again', views, [tool('one'), tool('two')]);
+    const [kept, revoked] = [await makeKey({ views: ['again/desk'] }), await makeKey({ views: ['again/desk'] })];
+    const patch = async (body: Json) =>
+      assert.equal((await toolhost.rest('PATCH', '/servers/again', { body })).status, 200);
+    const listed = (reply: Json) => toolhost.rpc('again/desk', String(reply.key), 'tools/list');
+    await patch({ views: null });
+    assert.equal((await toolhost.rest('DELETE', `/keys/${revoked.body.id}`)).status, 200);
+    assert.equal((await listed(kept.body)).status, 404);
+    await patch({ views: { desk: { tools: ['two'] } } });
+    assert.deepEqual(listedAt(await listed(kept.body)), ['two']);
+    await patch({ views: null });
+    assert.equal((await toolhost.rest('POST', '/servers/again/versions/1/restore', { body: {} })).status, 200);
+    assert.deepEqual(listedAt(await listed(kept.body)), ['one']);
+    assert.equal((await listed(revoked.body)).status, 401);
+  });
+
+  it('ends with its server, whose slug nobody gets again [agent 2]', async () => {
+    await serve('ended', { desk: { tools: ['one'] } }, [tool('one')]);
+    const key = await keyOf({ views: ['ended/desk'] });
+    assert.equal((await toolhost.rest('DELETE', '/servers/ended')).status, 200);
+    const again = await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'ended', authentication }) });
+    assert.ok(again.status >= 400, again.text);
+    assert.equal((await toolhost.rpc('ended/desk', key, 'tools/list')).status, 404);
+  });
+
   it('of a key is shown, and made only for views of the workspace [agent 2]', async () => {
     await serve('mine', { v: { tools: ['one'] } }, [tool('one')]);
     const made = await makeKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });

@@ -121,6 +121,23 @@ describe('a login for a view', () => {
     assertOAuthError(await client.refresh(tokens.refresh_token, { resource: undefined }), 400, 'invalid_grant');
   });
 
+  it('comes back with a view of the same name, unless it was ended [agent 2]', async () => {
+    const whole = { resource: undefined };
+    const slug = await serve();
+    const [kept, ended] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];
+    const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
+    await world.change(slug, { views: null });
+    const newest = (body.grants as Json[])[0];
+    assert.ok((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status < 300);
+    assertOAuthError(await kept.client.refresh(kept.tokens.refresh_token, whole), 400, 'invalid_grant');
+    assert.deepEqual(await statuses(slug, kept.tokens), [401, 404, 404]);
+    await world.change(slug, { views: { desk: { tools: ['run'] } } });
+    const works = tokensOf(await kept.client.refresh(kept.tokens.refresh_token, whole));
+    assert.deepEqual(await statuses(slug, works), [401, 200, 404]);
+    assertOAuthError(await ended.client.refresh(ended.tokens.refresh_token, whole), 400, 'invalid_grant');
+    assert.deepEqual(await statuses(slug, ended.tokens), [401, 401, 404]);
+  });
+
   it('is refused by a version of the program that knows no views [agent 2]', async () => {
     const slug = await serve();
     await logIn(slug, 'desk');
