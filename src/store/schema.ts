@@ -183,6 +183,7 @@ export type Tables = {
     at: number;
     bytes: number;
     sealed_head: string;
+    stranger: string | null;
   };
   file_chunks: { file_id: string; number: number; workspace_id: string; at: number; sealed_chunk: string };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };

@@ -19,7 +19,7 @@ describe('the bounds of files of answers', () => {
   let slug: string;
   let answer: Answer;
   before(async () => {
-    one = await startOneTool({ env: { SERVER_HOSTS: '*.tools.localhost' } });
+    one = await startOneTool({ env: { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' } });
     one.upstream.on('GET /file', () => answer);
     const views = { part: { tools: ['run'] } };
     slug = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' }, views });
@@ -83,7 +83,14 @@ describe('the bounds of files of answers', () => {
 
   it('[agent 4] a workspace without space gets a sentence instead of a link, and it is counted', async () => {
     const { db } = one.toolhost.running.app.runner;
-    const row = { workspace_id: localWorkspace.id, server_id: 'srv', address: 'x', caller: 'x', sealed_head: '' };
+    const row = {
+      workspace_id: localWorkspace.id,
+      server_id: 'srv',
+      address: 'x',
+      caller: 'x',
+      sealed_head: '',
+      stranger: null,
+    };
     await db
       .insertInto('files')
       .values({ ...row, id: 'full', at: Date.now() - 9.5 * 60_000, bytes: mostOfFiles.bytes })
@@ -98,6 +105,27 @@ describe('the bounds of files of answers', () => {
     assert.equal(await counted('full'), 1);
     await db.deleteFrom('files').where('id', '=', 'full').execute();
     assert.match(textsOf(await one.call(slug)), /Download it from /);
+  });
+
+  it('[agent 4] one address without a known credential leaves space to others, whatever tokens it makes up', async () => {
+    const { db } = one.toolhost.running.app.runner;
+    await db.deleteFrom('files').execute();
+    const open = await one.serve({ url: '/file' });
+    answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(10 * megabyte).fill(0, 0, 1) };
+    const from = async (address: string, token: string) => {
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } };
+      const headers = { 'x-forwarded-for': address };
+      return textsOf((await one.toolhost.post(open, message, { token, headers })).body.result as ToolReply);
+    };
+    for (let n = 0; n < 5; n++) assert.match(await from('203.0.113.1', `token-${n}`), /Download it from /);
+    assert.match(
+      await from('203.0.113.1', 'another'),
+      /it has no address: the files of the last ten minutes fill the share of the space that callers from this address have without/,
+    );
+    assert.match(await from('203.0.113.2', 'token-1'), /Download it from /);
+    assert.match(await from('2001:db8::1', 'token-1'), /Download it from /);
+    for (let n = 0; n < 2; n++) assert.match(await from('203.0.113.1', await one.toolhost.key()), /Download it from /);
+    await db.deleteFrom('files').execute();
   });
 
   it('[agent 4] an answer of a long text and a large file is cut to its limit and keeps the link', async () => {

@@ -42,7 +42,7 @@ for (const engine of engines) {
     });
     after(() => stores.stop());
 
-    const reserve = (id: string, more: Partial<FileRow> = {}) =>
+    const reserve = (id: string, more: Partial<FileRow> & { stranger?: string } = {}) =>
       reserveFile(database.records, keyring, { ...file, id, ...more });
     const find = (id: string, at = now) => findFile(database.db, keyring, id, at);
     const countOf = async (table: 'files' | 'file_chunks') =>
@@ -92,7 +92,10 @@ for (const engine of engines) {
       assert.equal(await reserve('half', { bytes: half, at: now - minuteMs }), undefined);
       const two = await Promise.all([reserve('two', { bytes: half }), reserve('three', { bytes: half })]);
       assert.ok(two.filter((full) => full === undefined).length <= 1);
-      assert.deepEqual(await reserve('more', { bytes: half + 1 }), { freeAt: now - minuteMs + fileKeptMs });
+      assert.deepEqual(await reserve('more', { bytes: half + 1 }), {
+        of: 'workspace',
+        freeAt: now - minuteMs + fileKeptMs,
+      });
       assert.equal(await find('more'), undefined);
       assert.equal(await reserve('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
       const later = now + fileKeptMs + minuteMs + 1;
@@ -102,10 +105,26 @@ for (const engine of engines) {
       await database.records.deleteFrom('files').execute();
     });
 
+    it('of one address of strangers take half of what others leave, and all of them three quarters [agent 4]', async () => {
+      const quarter = mostOfFiles.bytes / 4;
+      const all = { freeAt: now + fileKeptMs, of: 'address' };
+      const from = (stranger: string, bytes: number) =>
+        reserve(`${stranger}-${bytes}-${Math.random()}`, { stranger, bytes });
+      assert.equal(await from('greedy', quarter), undefined);
+      assert.equal(await from('greedy', quarter), undefined);
+      assert.deepEqual(await from('greedy', 1), all);
+      assert.equal(await from('next', quarter), undefined);
+      assert.deepEqual(await from('next', 1), all);
+      assert.deepEqual(await from('third', 1), all);
+      assert.equal(await reserve('known', { bytes: quarter }), undefined);
+      assert.deepEqual(await reserve('known too', { bytes: 1 }), { ...all, of: 'workspace' });
+      await database.records.deleteFrom('files').execute();
+    });
+
     it('of a workspace are bounded by their number [agent 4]', async () => {
       const values = Array.from({ length: mostOfFiles.files - 1 }, (_, n) => ({
         ...{ id: `many-${n}`, workspace_id: 'ws', server_id: 'srv', address: 'slug', caller: 'caller' },
-        ...{ at: now - n, bytes: 1, sealed_head: '' },
+        ...{ at: now - n, bytes: 1, sealed_head: '', stranger: null },
       }));
       for (let from = 0; from < values.length; from += 100)
         await database.records
@@ -113,7 +132,8 @@ for (const engine of engines) {
           .values(values.slice(from, from + 100))
           .execute();
       assert.equal(await reserve('last'), undefined);
-      assert.deepEqual(await reserve('beyond'), { freeAt: now - mostOfFiles.files + 2 + fileKeptMs });
+      assert.deepEqual(await reserve('beyond'), { of: 'workspace', freeAt: now - mostOfFiles.files + 2 + fileKeptMs });
+      await database.records.deleteFrom('files').execute();
     });
   });
 }

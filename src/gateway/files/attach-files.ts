@@ -46,10 +46,15 @@ function keptText(head: FileHead, size: number, uri: string): string {
   return `The answer is a file: ${about(head, size)}. Download it from ${uri} within ten minutes; a tool that takes a file as Base64 accepts this address instead.`;
 }
 
+const spaces = {
+  workspace: 'the space of this workspace',
+  address: 'the share of the space that callers from this address have without a credential that is known to be good',
+};
+
 function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome: 'kept' }>): string {
   const why =
     kept.outcome === 'full'
-      ? `the files of the last ten minutes fill the space of this workspace; call the tool again in ${kept.freeInS} seconds`
+      ? `the files of the last ten minutes fill ${spaces[kept.of]}; call the tool again in ${kept.freeInS} seconds`
       : 'it could not be stored; call the tool again later';
   return `The answer is a file: ${about(head, size)}. It is too large for the result, and it has no address: ${why}, or ask for less.`;
 }

@@ -2,17 +2,28 @@ import { hash } from 'node:crypto';
 import { type FileHead, fileChunkBytes } from '../../domain/files/kept-files.ts';
 import { newId, type Random } from '../../domain/ids.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
-import { type FileRow, findFile, findFileChunk, insertFileChunk, reserveFile } from '../../store/calls/files.ts';
+import {
+  type FileRow,
+  findFile,
+  findFileChunk,
+  insertFileChunk,
+  type NoSpace,
+  reserveFile,
+} from '../../store/calls/files.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { Caller } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
+import { isProvenCaller } from '../limits/activity.ts';
 
 export type FileOwner = { server: HostedServer; caller: Caller };
 
-/** `freeInS` is the time after which a file of the workspace expires, in seconds. */
-export type Kept = { outcome: 'kept'; id: string } | { outcome: 'full'; freeInS: number } | { outcome: 'lost' };
+/** `freeInS` is the time after which a file expires that takes the space of the workspace, or of the address, in seconds. */
+export type Kept =
+  | { outcome: 'kept'; id: string }
+  | { outcome: 'full'; of: NoSpace['of']; freeInS: number }
+  | { outcome: 'lost' };
 
 /** Large files of answers. They are stored, so every process can give them. */
 export type KeptFiles = {
@@ -48,9 +59,10 @@ export function createKeptFiles({ db, records, keyring, random, now, onUnexpecte
     const { workspaceId, id: serverId } = server;
     const of = { id: digestOf(id), workspaceId, at: now() };
     const address = addressOf(server);
-    const row = { ...of, serverId, address, caller: callerDigest(caller), bytes: bytes.length, head };
+    const stranger = strangerOf(caller, workspaceId, keyring);
+    const row = { ...of, serverId, address, caller: callerDigest(caller), bytes: bytes.length, head, stranger };
     const full = await reserveFile(records, keyring, row);
-    if (full) return { outcome: 'full', freeInS: Math.max(1, Math.ceil((full.freeAt - now()) / 1000)) };
+    if (full) return { outcome: 'full', of: full.of, freeInS: Math.max(1, Math.ceil((full.freeAt - now()) / 1000)) };
     for (let number = 0; number * fileChunkBytes < bytes.length; number++) {
       const from = number * fileChunkBytes;
       await insertFileChunk(records, keyring, { ...of, number }, bytes.subarray(from, from + fileChunkBytes));
@@ -74,6 +86,12 @@ export function createKeptFiles({ db, records, keyring, random, now, onUnexpecte
     },
     counts: () => counts,
   };
+}
+
+/** Identifies the address of a caller whose credential is not known to be good. No address can be read from it. */
+function strangerOf(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
+  if (isProvenCaller(caller)) return undefined;
+  return keyring.mac(`${workspaceId} ${caller.network ?? caller.credential?.network}`, 'address of files');
 }
 
 /** Only this digest of an id is stored, so the database does not tell any address. */

@@ -23,14 +23,25 @@ export type FileRow = {
 /** Most files, and most bytes of files, of one workspace whose addresses work. */
 export const mostOfFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
 
+/** The part of a workspace's space that callers without a good credential may fill together. */
+const strangersPart = 3 / 4;
+
+/** Why a file has no space, and when the oldest file in its way expires, epoch ms. */
+export type NoSpace = { of: 'workspace' | 'address'; freeAt: number };
+
 /** Rows outlive the address by this time, so that downloads that have begun can end. */
 const graceMs = 60_000;
 
 /**
- * Stores a file without its bytes. Returns undefined, or when a file expires if the workspace has no space for this one.
- * The row is inserted first and counted with the others, so two processes cannot both take the last space.
+ * Stores a file without its bytes; `stranger` identifies the address of a caller without a good credential. Returns
+ * undefined, or why there is no space. The row is inserted first and counted with the others, so two processes cannot
+ * both take the last space.
  */
-export async function reserveFile(db: Db, keyring: Keyring, file: FileRow): Promise<{ freeAt: number } | undefined> {
+export async function reserveFile(
+  db: Db,
+  keyring: Keyring,
+  { stranger, ...file }: FileRow & { stranger?: string | undefined },
+): Promise<NoSpace | undefined> {
   const { id, workspaceId, at } = file;
   await deleteExpired(db, workspaceId, at);
   await db
@@ -44,21 +55,56 @@ export async function reserveFile(db: Db, keyring: Keyring, file: FileRow): Prom
       at,
       bytes: file.bytes,
       sealed_head: keyring.seal(JSON.stringify(file.head), contexts.file(workspaceId, id)),
+      stranger: stranger ?? null,
     })
     .execute();
-  const used = await db
+  const none = noSpace(await usedBy(db, { workspaceId, at, stranger }), stranger !== undefined);
+  if (none) await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
+  return none;
+}
+
+/** Files whose addresses work, of everybody in a workspace, of all strangers, and of the address of one. */
+type Used = { [Who in 'all' | 'strangers' | 'own']: { files: number; bytes: number; oldest: number } };
+
+async function usedBy(
+  db: Db,
+  { workspaceId, at, stranger = '' }: { workspaceId: string; at: number; stranger: string | undefined },
+): Promise<Used> {
+  const rows = await db
     .selectFrom('files')
     .select(({ fn }) => [
+      sql<'known' | 'own' | 'other'>`case when stranger is null then 'known'
+        when stranger = ${stranger} then 'own' else 'other' end`.as('who'),
       fn.countAll<number>().as('files'),
       fn.sum<number>('bytes').as('bytes'),
       fn.min('at').as('oldest'),
     ])
     .where('workspace_id', '=', workspaceId)
     .where('at', '>', at - fileKeptMs)
-    .executeTakeFirstOrThrow();
-  if (Number(used.files) <= mostOfFiles.files && Number(used.bytes) <= mostOfFiles.bytes) return undefined;
-  await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
-  return { freeAt: Number(used.oldest) + fileKeptMs };
+    .groupBy(sql`1`)
+    .execute();
+  const sumOf = (...whose: readonly (typeof rows)[number]['who'][]) => {
+    const some = rows.filter(({ who }) => whose.includes(who));
+    return {
+      files: some.reduce((sum, { files }) => sum + Number(files), 0),
+      bytes: some.reduce((sum, { bytes }) => sum + Number(bytes), 0),
+      oldest: Math.min(...some.map(({ oldest }) => Number(oldest))),
+    };
+  };
+  return { all: sumOf('known', 'own', 'other'), strangers: sumOf('own', 'other'), own: sumOf('own') };
+}
+
+/** The address of a stranger gets half of the space that all others leave, so there is always some for the next one. */
+function noSpace({ all, strangers, own }: Used, isStranger: boolean): NoSpace | undefined {
+  const exceeds = (is: (item: 'files' | 'bytes', most: number) => boolean) =>
+    is('files', mostOfFiles.files) || is('bytes', mostOfFiles.bytes);
+  if (exceeds((item, most) => all[item] > most)) return { of: 'workspace', freeAt: all.oldest + fileKeptMs };
+  if (!isStranger) return undefined;
+  if (exceeds((item, most) => own[item] > (most - (all[item] - own[item])) / 2))
+    return { of: 'address', freeAt: own.oldest + fileKeptMs };
+  if (exceeds((item, most) => strangers[item] > strangersPart * most))
+    return { of: 'address', freeAt: strangers.oldest + fileKeptMs };
+  return undefined;
 }
 
 /** Deletes the expired files of a workspace, so that it never holds many more bytes than it may. */
