@@ -12,9 +12,10 @@ import {
 } from '../../store/servers/import-checks.ts';
 import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+import { turnsOfWorkspaces } from './turns-of-workspaces.ts';
 
-/** Checks that are looked for at once, and checks that run at once: each holds a document of megabytes. */
-const foundAtOnce = 20;
+/** Workspaces that are looked for at once, and checks that run at once: each holds a document of megabytes. */
+const foundAtOnce = 1000;
 const roundMs = 60_000;
 const runAtOnce = 2;
 /** A check whose process died is done by another one after this time. */
@@ -39,31 +40,13 @@ export function startWatchingImports(
     againMs: roundMs,
     failure: 'could not check watched descriptions',
     async round(round) {
-      let due = await findDueChecks(db, now(), foundAtOnce);
-      while (due.length > 0) {
-        const waiting = inTurns(due);
-        const lane = async () => {
-          for (let next = waiting.shift(); next; next = waiting.shift()) await check(next, round);
-        };
-        const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
-        for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
-        due = await findDueChecks(db, now(), foundAtOnce);
-      }
+      const find = (except: Iterable<string>) => findDueChecks(db, { now: now(), most: foundAtOnce, except });
+      const turns = turnsOfWorkspaces(find, now);
+      const lane = () => turns((due) => check(due, round));
+      const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
+      for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
     },
   });
-}
-
-/** The first check of each workspace before the second one of any. */
-function inTurns(due: readonly DueCheck[]): DueCheck[] {
-  const counts = new Map<string, number>();
-  return due
-    .map((check) => {
-      const turn = counts.get(check.workspaceId) ?? 0;
-      counts.set(check.workspaceId, turn + 1);
-      return { check, turn };
-    })
-    .sort((one, other) => one.turn - other.turn)
-    .map(({ check }) => check);
 }
 
 async function checkOne(parts: CheckParts, due: DueCheck, { signal, mayGoOn }: RunningRound, log: Log): Promise<void> {

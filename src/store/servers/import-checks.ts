@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { isOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -129,15 +129,35 @@ export async function deleteImportCheck(db: Db, server: Server): Promise<void> {
 /** A check that is due. */
 export type DueCheck = { serverId: string; workspaceId: string; slug: string; dueAt: number };
 
-/** Checks that are due, the oldest first. No workspace: one process does this work for all of them. */
-export async function findDueChecks(db: Db, now: number, most: number): Promise<DueCheck[]> {
+/**
+ * The oldest due check of each workspace but those in `except`, the oldest first. No workspace: one process does this
+ * work for all of them.
+ */
+export async function findDueChecks(
+  db: Db,
+  { now, most, except }: { now: number; most: number; except: Iterable<string> },
+): Promise<DueCheck[]> {
   const rows = await db
-    .selectFrom('import_checks')
-    .innerJoin('servers', 'servers.id', 'import_checks.server_id')
-    .select(['import_checks.server_id', 'import_checks.workspace_id', 'servers.slug', 'import_checks.due_at'])
-    .where('import_checks.due_at', '<=', now)
-    .where('servers.deleted_at', 'is', null)
-    .orderBy('import_checks.due_at')
+    .selectFrom(
+      db
+        .selectFrom('import_checks')
+        .innerJoin('servers', 'servers.id', 'import_checks.server_id')
+        .select([
+          'import_checks.server_id',
+          'import_checks.workspace_id',
+          'servers.slug',
+          'import_checks.due_at',
+          sql<number>`row_number() over (partition by import_checks.workspace_id
+            order by import_checks.due_at, import_checks.server_id)`.as('turn'),
+        ])
+        .where('import_checks.due_at', '<=', now)
+        .where('import_checks.workspace_id', 'not in', [...except, ''])
+        .where('servers.deleted_at', 'is', null)
+        .as('due'),
+    )
+    .selectAll()
+    .where('turn', '=', 1)
+    .orderBy('due_at')
     .limit(most)
     .execute();
   return rows.map((row) => ({
