@@ -11,17 +11,21 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { beginToolhost, endOf, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { beginToolhost, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
 type Login = { access_token: string; refresh_token: string; token_endpoint: string };
 const withinMs = 30_000;
 
 describe('the renewal of a login', () => {
   let running: TestToolhost;
+  /** Stands before the service. */
+  let proxy: SilentProxy;
   let folder: string;
   let env: { XDG_CONFIG_HOME: string };
   let aheadMs = 0;
-  /** Stands before the token endpoint: counts its requests, and holds its answers. */
+  /** Stands before the token endpoint: counts its answers, and holds them. */
   let watched: Server;
   let url: string;
   let asked = 0;
@@ -29,10 +33,14 @@ describe('the renewal of a login', () => {
   let held: Promise<void> | undefined;
   let fails = false;
   before(async () => {
-    running = await startToolhost({ surroundings: { now: () => Date.now() + aheadMs } });
+    const port = await freePort();
+    proxy = await startSilentProxy({ host: '127.0.0.1', port });
+    running = await startToolhost({
+      env: { PORT: String(port), BASE_URL: `http://127.0.0.1:${proxy.port}` },
+      surroundings: { now: () => Date.now() + aheadMs },
+    });
     folder = mkdtempSync(join(tmpdir(), 'toolhost-renewal-'));
     watched = createServer(async (request, response) => {
-      asked += 1;
       const body = await text(request);
       if (fails) return void response.writeHead(503).end();
       const answer = await fetch(`${running.url}/mcp/manage/token`, {
@@ -40,8 +48,9 @@ describe('the renewal of a login', () => {
         headers: { 'content-type': request.headers['content-type'] ?? '' },
         body,
       });
-      await held;
       const tokens = await answer.text();
+      asked += 1;
+      await held;
       response.writeHead(answer.status, { 'content-type': 'application/json' }).end(tokens, () => {
         answered += 1;
       });
@@ -54,6 +63,7 @@ describe('the renewal of a login', () => {
     watched.closeAllConnections();
     watched.close();
     await running.stop();
+    await proxy.close();
   });
   beforeEach(async () => {
     env = { XDG_CONFIG_HOME: mkdtempSync(join(folder, 'person-')) };
@@ -88,15 +98,19 @@ describe('the renewal of a login', () => {
       release = resolve;
     });
     const child = beginToolhost(['servers', 'list'], { env });
-    const ended = endOf(child);
+    const ended = once(child, 'exit');
     await eventually(() => assert.equal(asked, 1), withinMs);
+    // What the command asks for with the new tokens has no answer, so only the signal can end it.
+    proxy.silence();
     // The command finds the signal and the answer at the same time.
     child.kill('SIGSTOP');
     child.kill('SIGINT');
     release();
     await eventually(() => assert.equal(answered, 1), withinMs);
     child.kill('SIGCONT');
-    assert.notEqual((await ended).code, 0);
+    assert.deepEqual(await ended, [null, 'SIGINT']);
+    proxy.cut();
+    proxy.heal();
     assert.notEqual(stored().refresh_token, before.refresh_token);
     assert.equal((await list()).code, 0);
     assert.equal(asked, 1);

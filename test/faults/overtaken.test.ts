@@ -68,7 +68,8 @@ describe('work that PostgreSQL ends in favour of other work', () => {
         await rename(db, second, to);
       });
     await Promise.all([both('one', 'two', 'ann'), both('two', 'one', 'bob')]);
-    assert.deepEqual([attempts, faults], [3, ['serialization']]);
+    // The one that is repeated may take the row again before the other one has woken up; that is another deadlock.
+    assert.deepEqual([attempts, new Set(faults)], [2 + faults.length, new Set(['serialization'])]);
     assert.equal(await name('one'), await name('two'));
   });
 

@@ -34,7 +34,9 @@ describe('limits of several processes', () => {
       CONCURRENT_CALLS_PER_KEY: '0',
       REFUSALS_PER_MINUTE: '30',
     };
-    replicas = await Promise.all([1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env, surroundings: { clock: () => 0 } })));
+    replicas = await Promise.all(
+      [1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env, surroundings: { clock: () => 0 } })),
+    );
     const [first] = replicas as [TestToolhost];
     key = await first.key();
     await first.createServer(serverAt('shared', upstream.url, stored));

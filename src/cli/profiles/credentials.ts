@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AppError } from '../../errors.ts';
 import { whileLocked } from './lock.ts';
 import { othersMayNothing, readOwnFile, replacementOf } from './private-file.ts';
+import { whileSignalsWait } from './signals.ts';
 
 const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
 
@@ -59,10 +60,9 @@ type Change<Result> = (
  * @throws AppError
  */
 export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
-  return whileLocked(lockFileIn(folder), async () => {
+  const replace = async () => {
     const all = new Map(readCredentials(folder));
     const replacement = replacementOf(fileIn(folder), expectedBytes(all));
-    const release = deferSignals();
     try {
       return await change(all.get(profile), (credential) => {
         if (credential) all.set(profile, credential);
@@ -71,39 +71,9 @@ export function changeCredential<Result>(folder: string, profile: string, change
       });
     } finally {
       replacement.discard();
-      release();
     }
-  });
-}
-
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** Longer than a signal that has arrived takes to be reported, in ms. */
-const reportedMs = 1000;
-
-/**
- * Lets signals wait until the returned function is called. Node reports a signal after the other events of its turn, or
- * later, so one that arrived while it waited may be reported afterwards, and ends the process then.
- */
-function deferSignals(): () => void {
-  let isDeferred = true;
-  let waiting: NodeJS.Signals | undefined;
-  const stop = () => {
-    for (const signal of signals) process.off(signal, take);
   };
-  const end = (signal: NodeJS.Signals) => {
-    stop();
-    process.kill(process.pid, signal);
-  };
-  const take = (signal: NodeJS.Signals) => {
-    if (isDeferred) waiting = signal;
-    else end(signal);
-  };
-  for (const signal of signals) process.on(signal, take);
-  return () => {
-    isDeferred = false;
-    if (waiting) end(waiting);
-    else setTimeout(stop, reportedMs).unref();
-  };
+  return whileLocked(lockFileIn(folder), () => whileSignalsWait(replace));
 }
 
 /** For the tokens of a profile that has none yet. */
