@@ -1,5 +1,6 @@
 import { covers } from '../domain/credentials/scopes.ts';
 import { bodyLimits, configurationLimits, isLargerThan } from '../domain/json/json.ts';
+import { LongInput } from '../domain/json/long-input.ts';
 import {
   jsonResult,
   type LoginHints,
@@ -14,7 +15,13 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
-import { type Runner, runOperation, takesConfiguration } from '../operations/run-operation.ts';
+import {
+  type Runner,
+  runOperation,
+  shortLimits,
+  takesConfiguration,
+  takesShortInput,
+} from '../operations/run-operation.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
 
 const instructions =
@@ -45,7 +52,8 @@ export async function createManagementServer(
   // Arguments for other operations may not be as large as a configuration.
   const takesLongInput = (name: string, isLong: boolean) => {
     const op = byName.get(name);
-    return op?.validatesInput === true && (takesConfiguration(op) || !isLong);
+    if (op === undefined) return false;
+    return takesShortInput(op) || (op.validatesInput === true && (takesConfiguration(op) || !isLong));
   };
   const serverFor = (actor: Actor): McpServer => ({
     info,
@@ -87,13 +95,12 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
 }
 
 /** Only configurations may be larger than other bodies. @throws AppError tooLarge */
-function refuseLarge(args: object, bytesIn: number): void {
-  const most = { values: bodyLimits.elements, characters: bodyLimits.bytes };
-  if (bytesIn <= bodyLimits.elements || (bytesIn <= bodyLimits.bytes && !isLargerThan(args, most))) return;
-  throw new AppError(
-    'tooLarge',
-    `the arguments are larger than ${bodyLimits.bytes} bytes or ${bodyLimits.elements} elements`,
-  );
+function refuseLarge(op: Operation, args: object, bytesIn: number): void {
+  const { bytes, elements } = takesShortInput(op) ? shortLimits : bodyLimits;
+  const most = { values: elements, characters: bytes };
+  const isSmall = bytesIn <= elements || (bytesIn <= bodyLimits.bytes && !isLargerThan(args, most));
+  if (args instanceof LongInput ? op.validatesInput : isSmall) return;
+  throw new AppError('tooLarge', `the arguments are larger than ${bytes} bytes or ${elements} elements`);
 }
 
 /** Turns refusals that the agent can act on into results, which its model can read. */
@@ -105,7 +112,7 @@ async function runAsTool(
 ): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
-    if (!takesConfiguration(op)) refuseLarge(args, bytesIn);
+    if (!takesConfiguration(op)) refuseLarge(op, args, bytesIn);
     const output = await runOperation(runner, op, { actor, input: args, requestId });
     const result = jsonResult(output);
     return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;

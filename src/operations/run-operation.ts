@@ -9,7 +9,7 @@ import {
   isLargerThan,
   plainNumbers,
 } from '../domain/json/json.ts';
-import { LongInput } from '../domain/json/long-input.ts';
+import { LongInput, mostParsed } from '../domain/json/long-input.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -164,8 +164,23 @@ export function takesConfiguration(op: Operation): boolean {
   return 'tools' in op.input.shape;
 }
 
+/** Whether an operation takes neither a configuration nor arguments or a document, so that its input is never long. */
+export function takesShortInput(op: Operation): boolean {
+  const isLong = op.validatesInput || op.longField !== undefined || op.largestBody !== undefined;
+  return !isLong && !('arguments' in op.input.shape);
+}
+
+/** A short input is parsed on the event loop, so it is no longer than what may be parsed there. */
+export const shortLimits: BodyLimits = {
+  ...bodyLimits,
+  bytes: mostParsed.characters,
+  elements: mostParsed.values,
+  names: mostParsed.values,
+};
+
 /** Limits of the body of a request. Only those who may store a configuration may send a large one. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
+  if (takesShortInput(op)) return shortLimits;
   const mayStore = covers(actor.scopes, 'manage:write');
   if (op.largestBody !== undefined && mayStore) return { ...bodyLimits, bytes: op.largestBody };
   return takesConfiguration(op) && mayStore ? configurationLimits : bodyLimits;

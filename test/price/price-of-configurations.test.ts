@@ -42,6 +42,21 @@ describe('the cost of a large configuration that is not valid', () => {
     }
   });
 
+  it('[find A1] is little where no operation takes so much', async () => {
+    const path = '/servers/small/secrets/A';
+    const sent = { value: unknown };
+    const refused = await priced.costsLittle('secret', () => priced.rest('PUT', path, JSON.stringify(sent)), most);
+    assert.deepEqual([refused.status, refused.body.detail], [413, 'the body is larger than 60000 bytes']);
+    const many = JSON.stringify({ value: Array.from({ length: 1501 }, () => ({})) });
+    assert.match((await priced.rest('PUT', path, many)).text, /more than 1500 elements/);
+    for (const args of [sent, { value: Array.from({ length: 1501 }, () => ({})) }]) {
+      const params = { name: 'setSecret', arguments: { slug: 'small', name: 'A', ...args } };
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      const reply = await priced.costsLittle('setSecret', () => priced.post('/mcp/manage', body), most);
+      assert.match(reply.text, /the arguments are larger than 60000 bytes or 1500 elements/);
+    }
+  });
+
   it('[find A1] is little over MCP, also in a batch', async () => {
     for (const [index, config] of configs.entries()) {
       const calls = {
