@@ -1,7 +1,10 @@
 /** How many items may wait for one workspace, and for all together. */
 export type QueueLimits = { ofWorkspace: number; ofAll: number };
 
-/** A queue in which workspaces take turns; within a workspace, first come, first served. */
+/**
+ * A queue in which workspaces take turns; within a workspace, first come, first served. A workspace gets no more than half
+ * of the free slots, so that a few which fill all they can leave some to the others.
+ */
 export class FairQueue<Item> {
   readonly #limits: QueueLimits;
   /** In the order of their turns. */
@@ -19,18 +22,21 @@ export class FairQueue<Item> {
   /** False when the queue is full. */
   add(workspaceId: string, item: Item): boolean {
     const beside = this.#waiting.get(workspaceId);
-    if (this.#size >= this.#limits.ofAll || (beside?.length ?? 0) >= this.#limits.ofWorkspace) return false;
+    const free = this.#limits.ofAll - this.#size;
+    const own = beside?.length ?? 0;
+    if (free <= 0 || own >= this.#limits.ofWorkspace || own * 2 > free) return false;
     if (beside) beside.push(item);
     else this.#waiting.set(workspaceId, [item]);
     this.#size++;
     return true;
   }
 
-  /** Takes the next item of the next workspace that may run one. */
-  next(mayRun: (workspaceId: string) => boolean): Item | undefined {
+  /** Takes the next item that may run, of the next workspace that has one. */
+  next(mayRun: (workspaceId: string, item: Item) => boolean): Item | undefined {
     for (const [workspaceId, items] of this.#waiting) {
-      if (!mayRun(workspaceId)) continue;
-      const item = items.shift();
+      const index = items.findIndex((item) => mayRun(workspaceId, item));
+      if (index < 0) continue;
+      const [item] = items.splice(index, 1);
       this.#size--;
       this.#waiting.delete(workspaceId);
       if (items.length > 0) this.#waiting.set(workspaceId, items);

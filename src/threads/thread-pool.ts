@@ -45,6 +45,7 @@ export class ThreadPool {
   readonly #options: ThreadPoolOptions;
   readonly #queue: FairQueue<Job>;
   readonly #threads = new Set<JobThread>();
+  #runningLong = 0;
   /** Number of running jobs by workspace. */
   readonly #running = new Map<string, number>();
   readonly #outcomes: Record<JobOutcome, number> = {
@@ -90,16 +91,19 @@ export class ThreadPool {
     const { threads, waitMs, clock } = this.#options;
     while (this.#queue.size > 0 && !this.#isClosed) {
       const idle = [...this.#threads].find((thread) => !thread.isBusy);
-      const job = idle || this.#threads.size < threads ? this.#queue.next((id) => this.#mayRun(id)) : undefined;
+      const job =
+        idle || this.#threads.size < threads ? this.#queue.next((...next) => this.#mayRun(...next)) : undefined;
       if (!job) return;
-      if (clock() - job.since > waitMs) this.#refuse(job, 'refused', 'it waited too long for a thread');
+      if (clock() - job.since > waitMs * (isLong(job) ? longWaits : 1))
+        this.#refuse(job, 'refused', 'it waited too long for a thread');
       else void this.#runOn(idle ?? this.#startThread(), job);
     }
   }
 
-  /** With several threads, one workspace never occupies all of them. */
-  #mayRun(workspaceId: string): boolean {
-    return (this.#running.get(workspaceId) ?? 0) < Math.max(1, this.#options.threads - 1);
+  /** With several threads, neither one workspace nor long jobs ever occupy all of them. */
+  #mayRun(workspaceId: string, job: Job): boolean {
+    const most = Math.max(1, this.#options.threads - 1);
+    return (this.#running.get(workspaceId) ?? 0) < most && !(isLong(job) && this.#runningLong >= most);
   }
 
   #startThread(): JobThread {
@@ -114,6 +118,7 @@ export class ThreadPool {
   async #runOn(thread: JobThread, job: Job): Promise<void> {
     const { workspaceId } = job;
     job.thread = thread;
+    if (isLong(job)) this.#runningLong++;
     this.#running.set(workspaceId, (this.#running.get(workspaceId) ?? 0) + 1);
     try {
       const output = await thread.run(job);
@@ -123,6 +128,7 @@ export class ThreadPool {
       this.#outcomes[error instanceof JobError ? error.reason : 'failed']++;
       job.reject(error);
     }
+    if (isLong(job)) this.#runningLong--;
     const left = (this.#running.get(workspaceId) ?? 1) - 1;
     if (left > 0) this.#running.set(workspaceId, left);
     else this.#running.delete(workspaceId);
@@ -138,6 +144,15 @@ export class ThreadPool {
     this.#outcomes[reason]++;
     job.reject(new JobError(reason, message));
   }
+}
+
+/** Jobs of half a minute; no call waits for one. */
+const longKinds: ReadonlySet<JobKind> = new Set(['plan-import', 'import-again']);
+/** How many times as long as others such a job waits. */
+const longWaits = 3;
+
+function isLong({ kind }: Job): boolean {
+  return longKinds.has(kind);
 }
 
 const stopping = 'the service is stopping';

@@ -72,6 +72,39 @@ describe('jobs on threads', () => {
     assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
   });
 
+  it('[find A2] workspaces that fill the queue leave slots to others', async () => {
+    const threads = start({ queue: { ofWorkspace: 10, ofAll: 40 } });
+    const of = (workspaceId: string) => reasonOf(threads.run(check(short, { workspaceId })));
+    const flood = ['a', 'b', 'c', 'd', 'e'].flatMap((id) => Array.from({ length: 20 }, () => of(id)));
+    assert.ok(threads.counts().waiting < 40);
+    const others = await Promise.all([of('f'), of('g')]);
+    assert.deepEqual(others, ['none', 'none']);
+    assert.ok((await Promise.all(flood)).includes('refused'));
+  });
+
+  it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
+    const threads = start();
+    const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
+    const cancels: (() => void)[] = [];
+    const imports = ['a', 'b', 'c'].map((workspaceId) =>
+      reasonOf(
+        threads.run({
+          kind: 'plan-import',
+          input: { document, choices: {}, report: 'none' },
+          workspaceId,
+          limitMs: 60_000,
+          onGone: (cancel) => void cancels.push(cancel),
+        }),
+      ),
+    );
+    for (const workspaceId of ['d', 'e', 'f'])
+      assert.equal((await threads.run(check(short, { workspaceId }))).failure, undefined);
+    const { running, waiting } = threads.counts();
+    assert.deepEqual([running, waiting], [1, 2], 'an import runs, and the others wait');
+    for (const cancel of cancels) cancel();
+    assert.deepEqual(await Promise.all(imports), ['cancelled', 'cancelled', 'cancelled']);
+  });
+
   it('[find A2] a job that waited too long is not begun', async () => {
     let now = 0;
     const threads = start({ clock: () => now, waitMs: 10 });
