@@ -22,6 +22,8 @@ export type ForgingProvider = {
   issue(nonce: string, forgery?: Forgery): void;
   /** The text that a path answers with from now on, or with nothing its usual answer. */
   answer(path: string, text?: string): void;
+  /** The next answer of a path comes byte after byte, and never ends. */
+  drip(path: string): void;
   /** How often a path was asked for. */
   asked(path: string): number;
   /** The set of keys, without those of others. */
@@ -44,6 +46,7 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
   let idToken = '';
   const changed = new Map<string, string>();
   const counts = new Map<string, number>();
+  const dripping = new Set<string>();
   const keys = [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
   const server = createServer((request, response) => {
     const answers: { [path: string]: unknown } = {
@@ -65,6 +68,12 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
     counts.set(path, (counts.get(path) ?? 0) + 1);
     const answer = answers[path];
     response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+    if (dripping.delete(path)) {
+      response.write('{"a":"');
+      const timer = setInterval(() => response.write('a'), 100);
+      response.on('close', () => clearInterval(timer));
+      return;
+    }
     response.end(changed.get(path) ?? JSON.stringify(answer ?? {}));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -73,6 +82,7 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
     url,
     clientId,
     keys,
+    drip: (path) => void dripping.add(path),
     asked: (path) => counts.get(path) ?? 0,
     answer(path, text) {
       if (text === undefined) changed.delete(path);
