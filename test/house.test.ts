@@ -213,6 +213,15 @@ describe('the house', () => {
     );
   });
 
+  it('has no test that a busy machine fails: limits of time are for `onTime`, free ports for `freePort`', () => {
+    const luck =
+      /(?:performance|Date)\.now\(\) - \w+ <|const (\w+) = await startListener\(\);\s+(?:\w+ = \1\.port;\s+)?await \1\.close/;
+    assert.deepEqual(
+      testFiles().filter((file) => luck.test(readFileSync(join(root, file), 'utf8'))),
+      [],
+    );
+  });
+
   it('has small files, in small folders, with names that say what is inside', () => {
     const all = [...service, ...dashboard];
     const long = all.filter(({ text }) => text.split('\n').length > 301).map(({ path }) => path);
