@@ -28,13 +28,14 @@ export class LongInput {
   readonly #text: Buffer;
   readonly #over: Fields;
   readonly #isLong: boolean;
+  readonly #read: Fields;
 
   /** `isLong`: whether it is larger than an input without a whole configuration may be. */
-  constructor(text: Buffer, isLong: boolean, over: Fields = {}) {
+  constructor(text: Buffer, isLong: boolean, over: Fields = {}, read = neededMembers(text)) {
     this.#text = text;
     this.#isLong = isLong;
     this.#over = over;
-    const read = neededMembers(text);
+    this.#read = read;
     for (const name of needed) {
       const value = Object.hasOwn(over, name) ? over[name] : read[name];
       if (value !== undefined) this[name] = value;
@@ -43,7 +44,7 @@ export class LongInput {
 
   /** The same with other values of some fields, as of `{ ...input, ...over }`. */
   with(over: Fields): LongInput {
-    return new LongInput(this.#text, this.#isLong, { ...this.#over, ...over });
+    return new LongInput(this.#text, this.#isLong, { ...this.#over, ...over }, this.#read);
   }
 
   /** A copy for a thread, in memory of its own. */
