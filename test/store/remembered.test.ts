@@ -184,6 +184,39 @@ describe('the cached values of a process', () => {
     assert.ok(sizes.get('c'), 'what fits is kept beside what does not');
   });
 
+  it('[find A1] values of one owner do not displace those of all others (property)', async () => {
+    type Value = { key: string; owner: string; size: number };
+    const value = fc.record({
+      n: fc.nat(40),
+      owner: fc.constantFrom('hostile', 'hostile', 'hostile', 'other'),
+      size: fc.integer({ min: 1, max: 20 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(value, { maxLength: 120 }), async (plan) => {
+        const values = createRemembered<Value>({
+          max: 40,
+          maxSize: 200,
+          sizeOf: ({ size }) => size,
+          freshness,
+          idsOf: ({ key, owner }) => [`id of ${key}`, owner],
+          ownerOf: ({ owner }) => owner,
+        });
+        const load = (key: string, owner: string, size: number) =>
+          values.load(key, async () => ({ value: { key, owner, size } }));
+        await load('calm', 'neighbour', 5);
+        for (const { n, owner, size } of plan) {
+          // The others stay within a quarter of the cache together.
+          if (owner === 'other') await load(`other ${n % 2}`, owner, size);
+          else await load(`hostile ${n}`, owner, size);
+        }
+        // Asked only now, because a value in use stays anyway.
+        assert.ok(values.get('calm'));
+        await load('last', 'hostile', 20);
+        assert.ok(values.get('last'), 'what was read last is kept');
+      }),
+    );
+  });
+
   it('concurrent callers share one reading when a value expires', async () => {
     let readings = 0;
     const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });

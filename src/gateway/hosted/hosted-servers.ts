@@ -91,6 +91,7 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     maxSize: maxCharacters,
     sizeOf: ({ characters }) => characters,
     idsOf: ({ server }) => [server.id, server.workspaceId],
+    ownerOf: ({ server }) => server.workspaceId,
   });
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
   const unknownFieldOf = createUnknownFieldFinder();
