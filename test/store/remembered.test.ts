@@ -192,7 +192,7 @@ describe('the cached values of a process', () => {
       size: fc.integer({ min: 1, max: 20 }),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(value, { maxLength: 120 }), async (plan) => {
+      fc.asyncProperty(fc.array(value, { minLength: 60, maxLength: 120 }), async (plan) => {
         const values = createRemembered<Value>({
           max: 40,
           maxSize: 200,

@@ -50,9 +50,6 @@ export type Read<Value> = (before: Value | undefined) => Promise<{ value: Value;
 /** Longest use of a value without a new reading, even if no change of it was seen. */
 export const lifeMs = 60_000;
 
-/** The part of a cache that one owner may fill. */
-const nearlyFull = 0.75;
-
 type Entry<Value> = { value: Value; until: number };
 /** A reading in progress, and the keys and ids that were dropped meanwhile. */
 type Reading = { invalidated: Set<string>; isCleared: boolean };
@@ -66,28 +63,13 @@ type Reading = { invalidated: Set<string>; isCleared: boolean };
  *   the report of the change gets a reading that began after it.
  */
 export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
-  const { idsOf, ownerOf, max, maxSize = Number.POSITIVE_INFINITY } = options;
+  const { idsOf, ownerOf } = options;
   const { clock, freshUntil, isUp } = options.freshness;
   const keysById = new Map<string, Set<string>>();
   const entries = createEntries(options, (value, key) => unlink(keysById, idsOf(value), key));
   const underWay = new Map<string, Promise<Value | undefined>>();
   const readings = new Set<Reading>();
   const counts = { hits: 0, misses: 0 };
-
-  const isNearlyFull = () => entries.size > nearlyFull * max || entries.calculatedSize > nearlyFull * maxSize;
-
-  /** Drops the values of an owner that were read first, while it has more than half of a cache that is nearly full. */
-  function keepShare(owner: string, latest: string): void {
-    if (!isNearlyFull()) return;
-    const keys = keysById.get(owner) ?? new Set();
-    const sizeAt = (key: string) => entries.info(key)?.size ?? 0;
-    let size = keys.values().reduce((sum, key) => sum + sizeAt(key), 0);
-    for (const key of keys) {
-      if (!isNearlyFull() || key === latest || (keys.size <= max / 2 && size <= maxSize / 2)) return;
-      size -= sizeAt(key);
-      entries.delete(key);
-    }
-  }
 
   async function read(key: string, how: Read<Value>): Promise<Value | undefined> {
     const startedAt = clock();
@@ -105,7 +87,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       if (!reading.isCleared && ![key, ...ids].some((id) => reading.invalidated.has(id))) {
         entries.set(key, { value, until: startedAt + life });
         for (const id of ids) link(keysById, id, key);
-        if (ownerOf) keepShare(ownerOf(value), key);
+        if (ownerOf) keepShare(entries, keysById.get(ownerOf(value)) ?? new Set(), key);
       }
       return value;
     } catch (error) {
@@ -164,6 +146,24 @@ function createEntries<Value extends object>(
     ...(maxSize !== undefined && { maxSize, sizeCalculation: ({ value }) => 1 + (sizeOf?.(value) ?? 0) }),
     dispose: ({ value }, key) => onGone(value, key),
   });
+}
+
+/** The part of a cache that one owner may fill. */
+const nearlyFull = 0.75;
+
+/** Drops the values of an owner that were read first, while it has more than half of a cache that is nearly full. */
+function keepShare<Value>(entries: LRUCache<string, Entry<Value>>, keys: ReadonlySet<string>, latest: string): void {
+  const { max, maxSize } = entries;
+  const mostSize = maxSize || Number.POSITIVE_INFINITY;
+  const isNearlyFull = () => entries.size > nearlyFull * max || entries.calculatedSize > nearlyFull * mostSize;
+  if (!isNearlyFull()) return;
+  const sizeAt = (key: string) => entries.info(key)?.size ?? 0;
+  let size = keys.values().reduce((sum, key) => sum + sizeAt(key), 0);
+  for (const key of keys) {
+    if (!isNearlyFull() || key === latest || (keys.size <= max / 2 && size <= mostSize / 2)) return;
+    size -= sizeAt(key);
+    entries.delete(key);
+  }
 }
 
 function link(keysById: Map<string, Set<string>>, id: string, key: string): void {
