@@ -80,8 +80,8 @@ export type Serving = {
     of: { slug: string; view: string | undefined; tool: string },
     args: Arguments,
   ) => Promise<UpstreamRequest>;
-  /** Repeats the first steps of a client at a hosted server. */
-  probeConnection: (slug: string) => Promise<ConnectionProbe>;
+  /** Repeats the first steps of a client at a hosted server, or at a view of it. */
+  probeConnection: (slug: string, view: string | undefined) => Promise<ConnectionProbe>;
   /** Redeems a trial login, and ends it. */
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
   /** Writes the waiting call records, so that a list shows them. */

@@ -147,6 +147,30 @@ describe('checking a connection', () => {
     assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
   });
 
+  it('examines a view at its own address, with its own tools [agent 2]', async () => {
+    const names = ['read.it', 'write'];
+    const views = { desk: { title: 'The desk', tools: ['write'] } };
+    const slug = await world.serve({ tools: tools(names), views });
+    const at = async (view?: string) => {
+      const { status, body, text } = await toolhost.rest('POST', `/servers/${slug}/connection-check`, {
+        body: { ...(view !== undefined && { view }) },
+      });
+      assert.equal(status, 200, text);
+      return new Map((body.checks as Check[]).map((check) => [check.id, check]));
+    };
+    const [whole, desk] = [await at(), await at('desk')];
+    assert.match(whole.get('address')?.detail ?? '', new RegExp(`/mcp/${slug} `));
+    assert.match(desk.get('address')?.detail ?? '', new RegExp(`/mcp/${slug}/desk `));
+    for (const id of ['challenge', 'resource_metadata', 'server_metadata', 'registration', 'handshake', 'tool_list'])
+      assert.equal(desk.get(id)?.status, 'ok', `${id}: ${desk.get(id)?.detail}`);
+    assert.deepEqual([whole.get('tool_names')?.status, desk.get('tool_names')?.status], ['warning', 'ok']);
+    const unknown = await toolhost.rest('POST', `/servers/${slug}/connection-check`, { body: { view: 'desks' } });
+    assert.equal(unknown.status, 404);
+    assert.match(unknown.text, /no view \\"desks\\".*desk/);
+    const inherited = { body: { view: 'constructor' } };
+    assert.equal((await toolhost.rest('POST', `/servers/${slug}/connection-check`, inherited)).status, 404);
+  });
+
   it('is a tool of the management server, for all who may see the server', async () => {
     const slug = await serve();
     const key = await toolhost.key({ scopes: ['manage:read'] });

@@ -5,7 +5,7 @@ import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision 
 import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
 import { challenge } from '../../gateway/challenge.ts';
-import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
+import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
 import type { HostedServers } from '../../gateway/hosted/hosted-servers.ts';
 import { mcpServer } from '../../gateway/hosted-endpoint.ts';
 import { answer } from '../../gateway/protocol/core.ts';
@@ -26,8 +26,8 @@ export type ConnectionProbeParts = {
  * registers, and asks for the server's description and tools. The code is the one that serves clients. Nothing is stored.
  */
 export function createConnectionProbe(parts: ConnectionProbeParts) {
-  return async (slug: string): Promise<ConnectionProbe> => {
-    const server = await parts.servers.find(slug);
+  return async (slug: string, view: string | undefined): Promise<ConnectionProbe> => {
+    const server = serverOrView(await parts.servers.find(slug), view);
     if (!server) throw new AppError('notFound', 'there is no such server');
     const refusal = await refusalOf(parts.endpointOf(server));
     const resource = await documentAt(parts, /resource_metadata="([^"]+)"/.exec(refusal?.challenge ?? '')?.[1]);

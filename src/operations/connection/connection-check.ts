@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { viewConfig } from '../../domain/config/view.ts';
+import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { operation, servingOf } from '../operation.ts';
-import { getServer, slugInput } from '../shapes.ts';
+import { getServer, slugInput, viewInput } from '../shapes.ts';
 import { connectionChecks } from './connection-rules.ts';
 
 const checkConnection = operation({
@@ -12,7 +16,10 @@ const checkConnection = operation({
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
-  input: z.strictObject({ slug: slugInput }),
+  input: z.strictObject({
+    slug: slugInput,
+    view: viewInput.optional().describe('A view of the server, which is examined at its own address.'),
+  }),
   output: z.object({
     checks: z
       .array(
@@ -26,15 +33,19 @@ const checkConnection = operation({
       )
       .max(50),
   }),
-  async run(context, { slug }) {
+  async run(context, { slug, view }) {
     const { db, actor } = context;
     const server = await getServer(context, slug);
+    const config = configOf(server.config, view);
+    const atView = view === undefined ? '' : `/${view}`;
+    const hostAddress = context.ownAddress(slug);
     const logins = await findGrants(db, actor.workspaceId, { slug, slugs: undefined }, { limit: 1, after: undefined });
     const checks = await connectionChecks({
-      config: server.config,
-      probe: await servingOf(context).probeConnection(slug),
-      address: context.serverUrl(slug),
-      hostAddress: context.ownAddress(slug),
+      config,
+      probe: await servingOf(context).probeConnection(slug, view),
+      address: context.serverUrl(slug) + atView,
+      issuer: context.serverUrl(slug),
+      hostAddress: hostAddress === undefined ? undefined : hostAddress + atView,
       callbackUrl: context.callbackUrl(slug),
       secrets: await findSecrets(db, server),
       hasLogins: logins.rows.length > 0,
@@ -42,5 +53,15 @@ const checkConnection = operation({
     return { checks };
   },
 });
+
+/** The configuration of the server, or of a view. @throws AppError notFound */
+function configOf(config: ServerConfig, name: string | undefined): ServerConfig {
+  if (name === undefined) return config;
+  const { views = {} } = config;
+  const view = Object.hasOwn(views, name) ? views[name] : undefined;
+  if (view) return viewConfig(config, view);
+  const near = nearestOrAll(name, Object.keys(views));
+  throw new AppError('notFound', `the server has no view ${JSON.stringify(name)}${near}`);
+}
 
 export const connectionOperations = { checkConnection };

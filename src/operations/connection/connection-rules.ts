@@ -34,6 +34,8 @@ export type Examined = {
   config: ServerConfig;
   probe: ConnectionProbe;
   address: string;
+  /** The authorization server: the address of the server, also for a view. */
+  issuer: string;
   /** The address on a host of its own, if there is one. */
   hostAddress: string | undefined;
   callbackUrl: string;
@@ -104,17 +106,17 @@ function checkSignIn({ config }: Examined): Verdict {
   return warning(`Callers send ${what}. ${inWords(limited)} can only log in: give the server oauth.`, limited);
 }
 
-function checkAnnouncedLogin({ probe: { resource }, address }: Examined): Verdict {
+function checkAnnouncedLogin({ probe: { resource }, address, issuer }: Examined): Verdict {
   if (!resource) return problem('The challenge leads to no metadata of the resource.');
   const verdict = checkResourceMetadata(resource, address);
-  const isOurs = textsOf(resource.authorization_servers).includes(address);
+  const isOurs = textsOf(resource.authorization_servers).includes(issuer);
   return verdict.status === 'ok' && !isOurs ? problem('It names no authorization server of ours.') : verdict;
 }
 
-function checkIssuer({ probe: { issuer }, address }: Examined): Verdict {
-  if (!issuer) return problem('The authorization server has no metadata where RFC 8414 puts it.');
-  const verdict = checkServerMetadata(issuer, address);
-  return verdict.status === 'ok' ? worseOf(checkRegistrationMetadata(issuer), verdict) : verdict;
+function checkIssuer({ probe: { issuer: metadata }, issuer }: Examined): Verdict {
+  if (!metadata) return problem('The authorization server has no metadata where RFC 8414 puts it.');
+  const verdict = checkServerMetadata(metadata, issuer);
+  return verdict.status === 'ok' ? worseOf(checkRegistrationMetadata(metadata), verdict) : verdict;
 }
 
 const worseOf = (one: Verdict, other: Verdict): Verdict => (one.status === 'ok' ? other : one);
