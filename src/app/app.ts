@@ -7,8 +7,9 @@ import { createFront } from '../edge/front.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/file-addresses.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
-import { createKeptFiles, type KeptFilesOptions } from '../gateway/files/kept-files.ts';
+import { createKeptFiles } from '../gateway/files/kept-files.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import type { KeptAnswersOptions } from '../gateway/kept-answers.ts';
 import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
 import type { Log } from '../log.ts';
@@ -130,7 +131,7 @@ export async function createApp(
 }
 
 /** What is kept of long and large answers for some minutes. */
-function keptAnswers(config: FullConfig, options: KeptFilesOptions) {
+function keptAnswers(config: FullConfig, options: KeptAnswersOptions) {
   return {
     rests: createAnswerRests(options),
     files: createKeptFiles(options),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type FileHead, fileChunkBytes } from '../../domain/files/kept-files.ts';
-import { newId, type Random } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
 import {
   type FileRow,
@@ -10,11 +10,11 @@ import {
   type NoSpace,
   reserveFile,
 } from '../../store/calls/files.ts';
-import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { Caller } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
+import type { KeptAnswersOptions } from '../kept-answers.ts';
 import { isProvenCaller } from '../limits/activity.ts';
 
 export type FileOwner = { server: HostedServer; caller: Caller };
@@ -41,17 +41,7 @@ export type KeptFiles = {
 export const fileEvents = ['kept', 'full', 'lost', 'served', 'cut', 'uploaded', 'missing'] as const;
 export type FileEvent = (typeof fileEvents)[number];
 
-export type KeptFilesOptions = {
-  db: Db;
-  /** Writes without delaying calls. */
-  records: Db;
-  keyring: Keyring;
-  random: Random;
-  now: () => number;
-  onUnexpected: (error: unknown, requestId: string) => void;
-};
-
-export function createKeptFiles({ db, records, keyring, random, now, onUnexpected }: KeptFilesOptions): KeptFiles {
+export function createKeptFiles({ db, records, keyring, random, now, onUnexpected }: KeptAnswersOptions): KeptFiles {
   const counts = Object.fromEntries(fileEvents.map((event) => [event, 0])) as Record<FileEvent, number>;
 
   async function store({ server, caller }: FileOwner, head: FileHead, bytes: Uint8Array): Promise<Kept> {

@@ -1,4 +1,4 @@
-import { newId, type Random } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import type { Piece } from '../../domain/pieces/pieces.ts';
 import {
   type AnswerOf,
@@ -6,12 +6,11 @@ import {
   insertAnswerPieces,
   trimAnswerPieces,
 } from '../../store/calls/answer-pieces.ts';
-import type { Db } from '../../store/db.ts';
-import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { AnswerRest } from '../answer/fit-answer.ts';
 import type { Caller } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
+import type { KeptAnswersOptions } from '../kept-answers.ts';
 
 export type AnswerOwner = { server: HostedServer; caller: Caller };
 export type ReadPiece = { piece: Piece; next: string | undefined };
@@ -29,16 +28,6 @@ export type AnswerRests = {
 export const restEvents = ['kept', 'lost', 'read', 'missing'] as const;
 export type RestEvent = (typeof restEvents)[number];
 
-export type AnswerRestsOptions = {
-  db: Db;
-  /** Writes without delaying calls. */
-  records: Db;
-  keyring: Keyring;
-  random: Random;
-  now: () => number;
-  onUnexpected: (error: unknown, requestId: string) => void;
-};
-
 /** The row, and the number of a piece in the answer. */
 const cursorPattern = /^(ans_[A-Za-z0-9]{22}\.(\d{1,7}))\.(\d{1,7})$/;
 
@@ -49,7 +38,7 @@ export function createAnswerRests({
   random,
   now,
   onUnexpected,
-}: AnswerRestsOptions): AnswerRests {
+}: KeptAnswersOptions): AnswerRests {
   const counts: Record<RestEvent, number> = { kept: 0, lost: 0, read: 0, missing: 0 };
 
   async function store(owner: AnswerOwner, rest: AnswerRest): Promise<string> {
