@@ -112,11 +112,13 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
           const reply = await toolhost.rest('GET', '/servers');
           assert.equal(reply.status, 503, reply.text);
           assert.match(reply.text, /the database is busy/);
-          const waiting = await blocker.query("select query from pg_stat_activity where wait_event_type = 'Lock'");
-          assert.deepEqual(
-            waiting.rows.filter(({ query }) => /servers/.test(query)),
-            [],
-          );
+          await eventually(async () => {
+            const waiting = await query(directUrl, "select query from pg_stat_activity where wait_event_type = 'Lock'");
+            assert.deepEqual(
+              waiting.filter(({ query }) => /servers/.test(String(query))),
+              [],
+            );
+          });
           const written = await toolhost.rest('POST', '/servers', { body: serverAt('blocked', 'https://api.example') });
           assert.equal(written.status, 503, written.text);
           assert.match(written.text, /the database is busy/);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './toolhost/toolhost.ts';
 
 export type FreshReply = { status: number; headers: IncomingHttpHeaders; text: string; body: Json };
@@ -40,8 +41,15 @@ export async function freshRequest(
   };
 }
 
-/** A `tools/call` of the tool `get` on a connection of its own. */
-export function freshCall(url: string, slug: string, options: FreshRequest = {}): Promise<FreshReply> {
+/**
+ * A `tools/call` of the tool `get` on a connection of its own. A busy machine may overload a process, which then refuses
+ * calls before they are made; like any client, this one waits and calls again.
+ */
+export async function freshCall(url: string, slug: string, options: FreshRequest = {}): Promise<FreshReply> {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
-  return freshRequest(`${url}/mcp/${slug}`, { ...options, body });
+  for (;;) {
+    const reply = await freshRequest(`${url}/mcp/${slug}`, { ...options, body });
+    if (reply.status !== 503 || !/overloaded for the moment; this call was not made/.test(reply.text)) return reply;
+    await delay(Number(reply.headers['retry-after'] ?? 1) * 1000);
+  }
 }
