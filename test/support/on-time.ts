@@ -12,8 +12,7 @@ const turns = 10;
 export async function onTime<Result>(deadlineMs: number, work: () => Promise<Result>): Promise<Result> {
   let isOver = false;
   const tooLate = async () => {
-    await delay(deadlineMs);
-    await delay(graceMs);
+    for (const ms of [deadlineMs, graceMs]) await delay(ms, undefined, { ref: false });
     for (let turn = 0; turn < turns && !isOver; turn++) await nextTurn();
     assert.ok(isOver, `not over ${graceMs} ms after ${deadlineMs} ms`);
   };
