@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { check, configWith, toolWith } from '../support/configurations.ts';
+import { fromNoon } from '../support/from-noon.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -31,7 +32,7 @@ describe('a server in search mode', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url }) => ({ body: { method, url } }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: fromNoon() } });
     await toolhost.createServer(configWith({ slug: 'shop', tool_mode: 'search', tools: shop() }));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { configWith, toolWith } from '../support/configurations.ts';
+import { fromNoon } from '../support/from-noon.ts';
 import {
   type Json,
   type Reply,
@@ -62,7 +63,7 @@ describe('a view of a server', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url, body }) => ({ body: { method, url, body: String(body) } }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: fromNoon() } });
     await toolhost.createServer(configWith({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
