@@ -209,7 +209,8 @@ describe('registering a client', () => {
     assert.equal(replies.filter((reply) => reply.status === 201).length, 300);
     assert.equal(refusals.length, 700);
     assert.equal(refusals[0]?.headers.get('retry-after'), '60');
-    assert.equal(sizes(), before);
+    // Each stored client would add a page of 4 KB to the log of the database. Other writes, of last uses, go on meanwhile.
+    assert.ok(sizes() - before < 16 * 4096, `${sizes() - before} bytes more`);
     assert.equal((await register({ redirect_uris: ['https://agent.example/cb'] }, '192.0.2.253')).status, 201);
   });
 
