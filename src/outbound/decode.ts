@@ -25,8 +25,8 @@ export type DecodeJob = {
 };
 
 /**
- * Decodes on a job thread what is longer than `shortBytes`, before or after. Node's own threads
- * also look up names and read files for everybody, and know no workspaces. @throws JobError
+ * Decodes on a job thread what has more than `shortBytes`, compressed or decompressed. Node's own threads also look up
+ * names and read files for everybody, and know no workspaces. @throws JobError
  */
 export type DecodeOnThread = (
   input: DecodeJob['input'],
